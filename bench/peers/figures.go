@@ -67,6 +67,22 @@ func (f *figures) put(r row) {
 	f.Rows = append(f.Rows, r)
 }
 
+// store puts the rows into a file, in which those of other flows stay as they are by then.
+func (f *figures) store(name string) error {
+	stored, err := read(name)
+	if err != nil {
+		return err
+	}
+	for _, r := range f.Rows {
+		stored.put(r)
+	}
+	b, err := json.MarshalIndent(stored, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, append(b, '\n'), 0o644)
+}
+
 // page lays the rows out: the ratios, then what each side counts.
 func (f *figures) page(p *layout.Page) {
 	x := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, "system", "flow", "tool", "confirmed means")}

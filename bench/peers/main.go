@@ -2,15 +2,14 @@
 // weir's recipe, weir and the tool take turns with the same message size, guarantee and
 // messages in flight. What it prints is the ratio of their rates:
 //
-//	go run ./bench/peers [-turns 6] [-out FILE] [nats|jetstream|kafka|rabbitmq|redis ...]
+//	go run ./bench/peers [-turns 6] [-out FILE] [SYSTEM|FLOW ...]
 //
 // The tools are installed as servers are, in weir's cache. Systems run one after another.
-// With -out the figures go to a file, in which rows of earlier runs of other systems stay.
+// With -out the figures go to a file, in which rows of other flows stay.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -58,21 +57,11 @@ func compare(ctx context.Context, args []string) error {
 	if *turns < 1 || *turns > 1000 {
 		return fmt.Errorf("%w: -turns %d does not fit (1 to 1000)", errUsage, *turns)
 	}
-	var chosen []*system
-	var names []string
-	for i := range systems {
-		names = append(names, systems[i].name)
-		if flags.NArg() == 0 || slices.Contains(flags.Args(), systems[i].name) {
-			chosen = append(chosen, &systems[i])
-		}
-	}
-	for _, name := range flags.Args() {
-		if !slices.Contains(names, name) {
-			return fmt.Errorf("%w: system %q is not known (%s)", errUsage, name, strings.Join(names, ", "))
-		}
-	}
-	stored, err := read(*out)
+	chosen, err := choose(flags.Args())
 	if err != nil {
+		return err
+	}
+	if _, err := read(*out); err != nil {
 		return err
 	}
 	self, err := os.Executable()
@@ -90,7 +79,6 @@ func compare(ctx context.Context, args []string) error {
 		rows, err := b.measure(ctx, s, *turns)
 		for _, row := range rows {
 			fresh.put(row)
-			stored.put(row)
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", s.name, err))
@@ -103,11 +91,33 @@ func compare(ctx context.Context, args []string) error {
 	fresh.page(page)
 	fmt.Print(layout.Terminal(0, false).Page(page))
 	if *out != "" && len(fresh.Rows) > 0 {
-		b, err := json.MarshalIndent(stored, "", "  ")
-		if err != nil {
-			return err
-		}
-		failed = errors.Join(failed, os.WriteFile(*out, append(b, '\n'), 0o644))
+		failed = errors.Join(failed, fresh.store(*out))
 	}
 	return failed
+}
+
+// choose returns what names ask for, a system with all of its flows or some of them; all
+// where there are none.
+func choose(names []string) (chosen []*system, err error) {
+	var known []string
+	for i := range systems {
+		s := systems[i]
+		known = append(known, s.name)
+		var flows []flow
+		for _, f := range s.flows {
+			known = append(known, f.name)
+			if len(names) == 0 || slices.Contains(names, s.name) || slices.Contains(names, f.name) {
+				flows = append(flows, f)
+			}
+		}
+		if s.flows = flows; len(flows) > 0 {
+			chosen = append(chosen, &s)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("%w: system or flow %q is not known (%s)", errUsage, name, strings.Join(known, ", "))
+		}
+	}
+	return chosen, nil
 }

@@ -17,6 +17,9 @@ var (
 	kafkaSummary  = regexp.MustCompile(`(?m)^\d+ (?:steady state )?records sent, ([0-9.]+) records/sec.* 99\.9th\.$`)
 	perfTestSent  = regexp.MustCompile(`(?m)time ([0-9.]+) s.*?, sent: ([0-9]+) msg/s.*?, received: ([0-9]+) msg/s`)
 	redisOfAll    = regexp.MustCompile(`([0-9.]+) requests per second`)
+	artemisLine   = regexp.MustCompile(`--- warmup (true|false)\s+--- sent: +([0-9]+) msg/sec(?s:.*?)--- received: +([0-9]+) msg/sec`)
+	rocketSummary = regexp.MustCompile(`\[Complete\] .*Send TPS: ([0-9]+) .*Send Failed: ([0-9]+) \| Response Failed: ([0-9]+)`)
+	bashTime      = regexp.MustCompile(`(?m)^seconds:([0-9.]+)$`)
 	perfTestStart = 3.0 // s in which both sides of PerfTest still warm up
 )
 
@@ -43,25 +46,20 @@ func parseProducerPerformance(out string) (float64, error) {
 // parsePerfTest reads the mean over its lines, one a second, of the messages received.
 // The first seconds are left out: the Java of the tool still compiles itself.
 func parsePerfTest(out string) (float64, error) {
-	sum, n := 0.0, 0
+	var all [][]string
 	for _, m := range perfTestSent.FindAllStringSubmatch(out, -1) {
 		at, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
 			return 0, err
 		}
-		if at <= perfTestStart {
-			continue
+		if at > perfTestStart {
+			all = append(all, m)
 		}
-		received, err := rate(m[3])
-		if err != nil {
-			return 0, err
-		}
-		sum, n = sum+received, n+1
 	}
-	if n == 0 {
+	if len(all) == 0 {
 		return 0, fmt.Errorf("PerfTest: %w", errNoFigure)
 	}
-	return sum / float64(n), nil
+	return mean(all, 3)
 }
 
 // parseRedisBenchmark reads the requests a second of the whole call. With -q the tool
@@ -72,6 +70,56 @@ func parseRedisBenchmark(out string) (float64, error) {
 		return 0, fmt.Errorf("redis-benchmark: %w", errNoFigure)
 	}
 	return rate(all[len(all)-1][1])
+}
+
+// parseArtemisPerf reads the mean over the lines, one a second, of the messages received.
+// Its warm-up is left out, and so is what comes when it no longer sends.
+func parseArtemisPerf(out string) (float64, error) {
+	var all [][]string
+	for _, m := range artemisLine.FindAllStringSubmatch(out, -1) {
+		if m[1] == "false" && m[2] != "0" {
+			all = append(all, m)
+		}
+	}
+	if len(all) == 0 {
+		return 0, fmt.Errorf("artemis perf client: %w", errNoFigure)
+	}
+	return mean(all, 3)
+}
+
+// parseRocketBenchmark reads the rate of its summary, which refuses a run with failures.
+func parseRocketBenchmark(out string) (float64, error) {
+	m := rocketSummary.FindStringSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("RocketMQ's benchmark Producer: %w", errNoFigure)
+	}
+	if m[2] != "0" || m[3] != "0" {
+		return 0, fmt.Errorf("RocketMQ's benchmark Producer: %s sends and %s responses failed: %w", m[2], m[3], errNoFigure)
+	}
+	return rate(m[1])
+}
+
+// parseMosquittoPub reads how long it took for all of its messages.
+func parseMosquittoPub(out string) (float64, error) {
+	m := bashTime.FindStringSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("mosquitto_pub: %w", errNoFigure)
+	}
+	s, err := rate(m[1])
+	return mqttMessages / s, err
+}
+
+// mean is that of a column of what an expression found.
+func mean(found [][]string, column int) (float64, error) {
+	sum := 0.0
+	for _, m := range found {
+		v, err := rate(m[column])
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	return sum / float64(len(found)), nil
 }
 
 // rate reads a number above 0.

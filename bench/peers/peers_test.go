@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,9 @@ func TestRatesAreReadFromWhatTheToolsPrint(t *testing.T) {
 		{"kafka-produce.txt", parseProducerPerformance, 8909.797213},
 		{"perftest.txt", parsePerfTest, (2323 + 2387 + 5029 + 4450) / 4.0},
 		{"redis-benchmark.txt", parseRedisBenchmark, 55959.71},
+		{"artemis-perf.txt", parseArtemisPerf, (439 + 520 + 1515 + 4605 + 1234 + 3869 + 5783 + 6932) / 8.0},
+		{"rocketmq-producer.txt", parseRocketBenchmark, 5784},
+		{"mosquitto-pub.txt", parseMosquittoPub, 60_000 / 3.964},
 	} {
 		b, err := os.ReadFile(filepath.Join("testdata", c.file))
 		if err != nil {
@@ -40,9 +44,21 @@ func TestRatesAreReadFromWhatTheToolsPrint(t *testing.T) {
 	}
 }
 
+// TestARateOfNothingIsRefused, and one of messages that failed. The texts are what a tool
+// prints, with other numbers.
 func TestARateOfNothingIsRefused(t *testing.T) {
-	if v, err := parseNATS("publisher stats: 0 msgs/sec"); !errors.Is(err, errNoFigure) {
-		t.Errorf("%v, %v", v, err)
+	for _, c := range []struct {
+		parse func(string) (float64, error)
+		out   string
+	}{
+		{parseNATS, "publisher stats: 0 msgs/sec"},
+		{parseRocketBenchmark, "[Complete] Send Total: 64 | Send TPS: 4711 | Max RT(ms): 1 | Average RT(ms):   0.100 | Send Failed: 1 | Response Failed: 0"},
+		{parseRocketBenchmark, "[Complete] Send Total: 64 | Send TPS: 4711 | Max RT(ms): 1 | Average RT(ms):   0.100 | Send Failed: 0 | Response Failed: 2"},
+		{parseMosquittoPub, "seconds:0.000"},
+	} {
+		if v, err := c.parse(c.out); !errors.Is(err, errNoFigure) {
+			t.Errorf("%q: %v, %v", c.out, v, err)
+		}
 	}
 }
 
@@ -73,6 +89,60 @@ func TestRowsOfOtherFlowsStay(t *testing.T) {
 	f.put(row{Name: "c"})
 	if len(f.Rows) != 3 || f.Rows[0].Tool != "new" || f.Rows[1].Name != "b" || f.Rows[2].Name != "c" {
 		t.Errorf("%+v", f.Rows)
+	}
+}
+
+// TestStoredRowsOfOtherFlowsStay: also those that came while this run measured.
+func TestStoredRowsOfOtherFlowsStay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.json")
+	for _, f := range []figures{{Rows: []row{{Name: "a", Tool: "old"}, {Name: "b"}}}, {Rows: []row{{Name: "c"}, {Name: "a", Tool: "new"}}}} {
+		f.Schema = schema
+		if err := f.store(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := read(file)
+	if err != nil || len(f.Rows) != 3 || f.Rows[0].Tool != "new" || f.Rows[1].Name != "b" || f.Rows[2].Name != "c" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+func TestSystemsAndFlowsAreChosenByName(t *testing.T) {
+	flows := func(names ...string) (got []string) {
+		t.Helper()
+		chosen, err := choose(names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range chosen {
+			for _, f := range s.flows {
+				got = append(got, f.name)
+			}
+		}
+		return got
+	}
+	if all := flows(); len(all) < 9 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != len(all) {
+		t.Errorf("all flows are %q", all)
+	}
+	want := []string{"nats-receive", "jetstream-publish"}
+	if got := flows("jetstream", "nats-receive"); !slices.Equal(got, want) {
+		t.Errorf("%q; want %q", got, want)
+	}
+}
+
+// TestEachStoredRowIsOfAFlow, so that none is of a flow that cannot be repeated.
+func TestEachStoredRowIsOfAFlow(t *testing.T) {
+	f, err := read("../../docs/results/peers.json")
+	if err != nil || len(f.Rows) == 0 {
+		t.Fatalf("%d rows: %v", len(f.Rows), err)
+	}
+	for _, r := range f.Rows {
+		if chosen, err := choose([]string{r.Name}); err != nil || len(chosen) != 1 || len(chosen[0].flows) != 1 {
+			t.Errorf("%s: %d systems, %v", r.Name, len(chosen), err)
+		}
+		if r.Ratio.Pairs < 6 || r.Ratio.Lo == nil {
+			t.Errorf("%s has %d pairs, too few for an interval", r.Name, r.Ratio.Pairs)
+		}
 	}
 }
 
@@ -121,7 +191,8 @@ func TestThePageOnPeersSaysWhatTheTurnsCameTo(t *testing.T) {
 const pageHead = `
 How fast can weir publish and receive, compared with the load tool of a system's own vendor? Each row is one server
 that weir's recipe started. weir and the tool took turns of a few seconds on it, in the order weir, tool, tool, weir.
-Each had a process of its own, one producer, the same message size and the same messages in flight.
+Each had a process of its own, the same message size, and the same messages in flight. Each had one producer, or what the
+row says.
 
 weir/tool is the median of the ratios of pairs of neighbouring turns. Above 1, weir is faster. The interval holds the
 true median with 95 % probability, by order statistics. The last column has the least and the most of single pairs.
@@ -130,12 +201,19 @@ Limits: one host of two shared cores, over loopback. So only ratios stand here, 
 both sides of a pair. weir and the tool also share the two cores with the server. A tool that counts a fixed number of
 messages includes its own start of the flow. weir leaves out a second of warm-up.
 
+The rows of Artemis, RocketMQ and MQTT were taken while other programs kept the two cores busy, with some 20 processes
+that waited. Their intervals are wide.
+
 weir does more for each message than the tools do. It reads the clock when a message starts and when it completes. It
 stamps the message, and enters it in histograms and in the books on loss, duplication and order. The tools count, and
 most send the same bytes each time.
 
-The tools of Kafka and RabbitMQ are Java, which compiles itself while it runs. On two shared cores that can take
-longer than a turn, and it helps weir in these rows.
+The tools of Kafka, RabbitMQ, Artemis and RocketMQ are Java, which compiles itself while it runs. On two shared
+cores that can take longer than a turn, and it helps weir in these rows.
+
+Pulsar's pulsar-perf, Kafka's consumer test and JetStream's are not here yet. Mosquitto has no load tool: its row has
+mosquitto_pub, a client that sends each line that it reads. The OpenMessaging Benchmark is not here: its makers release
+no artifacts, and it builds from its repository only.
 
 Where nothing is confirmed (NATS, publish), the figure is what one message costs the processor, and there is a floor. In
 a profile of weir on that flow the client took 39 % of the sending goroutine's time, the two readings of the clock took

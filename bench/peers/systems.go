@@ -7,7 +7,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A system is a server that weir and its vendor's own load tool measure in turns.
+// A system is a server that weir and a load tool, its vendor's own where there is one, measure in turns.
 type system struct {
 	name     string            // as users ask for it
 	title    string            //
@@ -67,7 +67,9 @@ func natsBench(b *bench, count, size int, args ...string) []string {
 }
 
 // systems are all that this program knows, in the order of the table.
-var systems = []system{
+var systems = append(servers, brokers...)
+
+var servers = []system{
 	{
 		name: "nats", title: "NATS", driver: "nats", tool: "natscli",
 		flows: []flow{

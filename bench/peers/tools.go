@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,6 +48,7 @@ type bench struct {
 	tool    *broker.Installation // nil where the server's install has the tool
 	version string               // of the server
 	running *broker.Running
+	dir     string // for what tools leave, until the system is measured
 }
 
 // Limits of steps that are not measured.
@@ -90,11 +92,14 @@ func (b *bench) start(ctx context.Context, s *system) error {
 		return err
 	}
 	b.server = in
+	if b.dir, err = os.MkdirTemp("", "weir-peers-"); err != nil {
+		return err
+	}
 	starting, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	b.running, err = broker.StartSystem(starting, broker.Serving{Self: b.self, Definition: def, Recipe: recipe, Settings: s.settings, Cache: b.cache})
 	if err != nil {
-		return err
+		return errors.Join(err, os.RemoveAll(b.dir))
 	}
 	b.address, b.version = b.running.Address[0], b.running.Version
 	return nil
@@ -104,7 +109,7 @@ func (b *bench) start(ctx context.Context, s *system) error {
 func (b *bench) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
-	return b.running.Stop(ctx)
+	return errors.Join(b.running.Stop(ctx), os.RemoveAll(b.dir))
 }
 
 // program returns the path of a program that came with an install, or the host's own.

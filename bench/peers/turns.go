@@ -6,15 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/weirmq/weir/result"
 )
+
+// passwordVariable has the password of the server that was started.
+const passwordVariable = "WEIR_PEERS_PASSWORD"
 
 // Bounds of one turn.
 const (
@@ -62,10 +67,19 @@ func (b *bench) weirTurn(ctx context.Context, s *system, f *flow, r *row) error 
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	args := append([]string{
+	args := []string{
 		b.self, "run", "--driver", s.driver, "--option", "address=" + b.address, "--size", fmt.Sprintf("%dB", f.size),
 		"--rate", "max", "--warmup", "1s", "--measure", "3s", "--json", "--quiet", "--out", filepath.Join(dir, "run"),
-	}, f.weir...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.running.Options)) {
+		for _, value := range b.running.Options[name] {
+			if name == "password" {
+				value = "${env:" + passwordVariable + "}"
+			}
+			args = append(args, "--option", name+"="+value)
+		}
+	}
+	args = append(args, f.weir...)
 	// Exit codes tell of verdicts and losses, too: a run with a result counts.
 	stdout, failed := b.output(ctx, args)
 	x := &result.Result{}
@@ -142,6 +156,9 @@ func (b *bench) output(ctx context.Context, args []string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	// A tool that weir's installer unpacked finds its libraries by these.
 	cmd.Env = append(os.Environ(), b.server.Env...)
+	if p := b.running.Options["password"]; len(p) > 0 { // which weir does not take as an argument
+		cmd.Env = append(cmd.Env, passwordVariable+"="+p[0])
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

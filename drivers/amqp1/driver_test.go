@@ -34,15 +34,20 @@ func TestConformance(t *testing.T) {
 	})
 	for _, kind := range []string{quorum, classic} {
 		t.Run("RabbitMQ 4, "+kind, func(t *testing.T) {
-			s := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"})
-			s.Options["queue-type"] = []string{kind}
-			def := Definition()
-			c := def.New().(*Config)
-			c.Management, c.QueueType = rabbit4, kind
-			def.Capabilities = def.Capabilities.With(c)
-			drivertest.Run(t, def, drivertest.Harness{
-				Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 29,
-			})
+			conformRabbitMQ(t, served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"}), 1, kind)
 		})
 	}
+}
+
+// conformRabbitMQ runs the suite on RabbitMQ 4, with queues of one kind.
+func conformRabbitMQ(t *testing.T, s *served.System, nodes int, kind string) {
+	t.Helper()
+	s.Options["queue-type"] = []string{kind}
+	def := Definition()
+	c := def.New().(*Config)
+	c.Management, c.QueueType = rabbit4, kind
+	def.Capabilities = def.Capabilities.With(c)
+	drivertest.Run(t, def, drivertest.Harness{
+		Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Nodes: nodes, Expect: 29,
+	})
 }

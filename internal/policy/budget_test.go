@@ -15,7 +15,7 @@ import (
 // commit, and say in its message why.
 var budgets = map[string]int{
 	".":                      40,  // package weir
-	"bench/peers":            800, // six flows beside five tools
+	"bench/peers":            940, // nine flows beside eight tools
 	"cmd":                    20,
 	"docs":                   20, // what the program embeds
 	"docs/examples":          280,
