@@ -286,7 +286,16 @@ type Destination struct {
 	Name       string // unique to the run
 	Partitions int    // 1 or more
 	Replicas   int    // 1 or more
+
+	// Refusals is how often consumers may refuse a message: with the last of them the system
+	// moves it to the destination DeadLetters(Name), which was declared before. 0: any
+	// number. Only asked for with Capabilities.DeadLetters.
+	Refusals int
 }
+
+// DeadLetters returns the name of the destination for what consumers of another have
+// refused Destination.Refusals times.
+func DeadLetters(destination string) string { return destination + "-dead" }
 
 // A ProducerSpec describes one producer.
 type ProducerSpec struct {

@@ -94,6 +94,7 @@ type Capabilities struct {
 	Subscriptions   bool // several subscriptions each get every message
 	Competing       bool // several consumers share one subscription
 	Nack            bool // an error from Deliver makes the system deliver again
+	DeadLetters     bool // Destination.Refusals is kept to
 	SettleConfirmed bool // Sink.Settled is called
 	Requests        bool // Conns are Requesters
 	Leaders         bool // Facts.Leaders is told

@@ -105,6 +105,8 @@ func (g *guard) refuses(d Destination) error {
 		return lacks("destination without a name")
 	case d.Partitions > 1 && !g.can.Partitions:
 		return lacks("destination %s: %d partitions: %s has none", d.Name, d.Partitions, g.title)
+	case d.Refusals > 0 && !g.can.DeadLetters:
+		return lacks("destination %s: dead letters: %s has none with these settings", d.Name, g.title)
 	case d.Replicas > 1 && !g.can.Replicas:
 		return lacks("destination %s: %d replicas: %s has none of a destination", d.Name, d.Replicas, g.title)
 	}

@@ -16,7 +16,8 @@ type assembly struct {
 	*shape
 	parts  []*Part
 	ledger *ledger.Joined
-	after  *ledger.Joined // with what came after the end of the drain; nil: nothing did
+	dead   *ledger.Joined // with what came to the dead letters; nil: nothing did
+	after  *ledger.Joined // with these, and with what came after the end of the drain; nil: nothing did
 	raw    *Raw
 	staged []StageRecord // of the whole plan; nil: stages are not told apart, or not all of one is known
 }
@@ -55,6 +56,17 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	}
 	before := len(books)
 	for _, p := range parts {
+		if p.Dead != nil {
+			books = append(books, p.Dead)
+		}
+	}
+	if len(books) > before {
+		if j.dead, err = ledger.Join(books, j.missing()); err != nil {
+			return nil, fmt.Errorf("joining the dead letters of %d parts: %w", len(books)-before, err)
+		}
+	}
+	before = len(books)
+	for _, p := range parts {
 		if p.Late != nil {
 			books = append(books, p.Late)
 		}
@@ -88,7 +100,7 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 		clear(j.raw.Dry) // what a system that is away still holds is not lost, nor what came to a process that cannot tell any more
 	}
 	for sub := range j.raw.Dry {
-		if _, _, late, _ := j.book(sub); late > 0 {
+		if _, _, of, _ := j.book(sub); of.late > 0 {
 			j.raw.Dry[sub] = false // what is missing may still come, as that did
 		}
 	}
@@ -386,9 +398,12 @@ func (j *assembly) count() {
 	raw := j.raw
 	var all, measured ledger.Book
 	for sub := range raw.Subscriptions {
-		a, m, late, lateMeasured := j.book(sub)
+		a, m, of, ofMeasured := j.book(sub)
+		late, lateMeasured := of.late, ofMeasured.late
 		raw.All.Late += late
 		raw.Measured.Late += lateMeasured
+		raw.All.DeadLettered += of.dead
+		raw.Measured.DeadLettered += ofMeasured.dead
 		if j.isReplies(sub) {
 			// Replies come from several consumers at once: no system promises their
 			// order.

@@ -82,6 +82,7 @@ type run struct {
 	ended    atomic.Bool                   // the drain is over: completions no longer count
 	late     atomic.Pointer[ledger.Ledger] // of what is delivered from then on; nil before
 	lateCame int                           // and how much that is; the merge's
+	morgue   atomic.Pointer[morgue]        // nil: no dead letters
 	claimed  atomic.Uint64                 // closed loop with a count: messages taken by producers
 	failed   atomic.Pointer[string]
 	gone     atomic.Pointer[error]
@@ -270,6 +271,9 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 		}
 		return r.openEnds(ctx, len(own))
 	}
+	if err := r.openMorgue(ctx); err != nil {
+		return err
+	}
 	if err := r.openEnds(ctx, len(own)); err != nil {
 		return err
 	}
@@ -280,9 +284,9 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 func (r *run) declares() bool { return r.cfg.Names == nil && !r.share.Follows }
 
 func (r *run) destinations() []driver.Destination {
-	var ds []driver.Destination
+	ds := r.deadLetters()
 	for _, n := range r.names {
-		ds = append(ds, driver.Destination{Name: n, Partitions: max(1, r.cfg.Partitions), Replicas: max(1, r.cfg.Replicas)})
+		ds = append(ds, driver.Destination{Name: n, Partitions: max(1, r.cfg.Partitions), Replicas: max(1, r.cfg.Replicas), Refusals: r.cfg.DeadLetter})
 	}
 	for _, n := range r.replyNames { // one consumer each: partitions would serve no purpose
 		ds = append(ds, driver.Destination{Name: n, Partitions: 1, Replicas: max(1, r.cfg.Replicas)})
@@ -456,6 +460,7 @@ func (r *run) release() {
 	r.endSend()
 	r.closeProducers()
 	r.closeConsumers()
+	r.closeMorgue()
 	r.closeEchoes()
 	if r.conn == nil {
 		return

@@ -61,6 +61,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	} else {
 		r.event("phase", "drain")
 		r.drain(ctx)
+		r.emptyMorgue(ctx)
 	}
 	part.Interrupted = latch.Closed(stop) || ctx.Err() != nil
 
@@ -88,6 +89,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	stuck := !r.leave()
 	r.closeProducers()
 	r.closeConsumers()
+	r.closeMorgue()
 	r.closeEchoes()
 	endMerge()
 	endCollect()
@@ -460,11 +462,13 @@ func (r *run) merge(ctx context.Context) {
 		case <-ctx.Done():
 			r.ledger.Merge(first)
 			r.mergeLate()
+			r.mergeMorgue()
 			return
 		case <-tick.C:
 		case <-r.ledger.Wake():
 		}
 		r.mergeLate()
+		r.mergeMorgue()
 		asked := r.asking.Load()
 		if r.ledger.Merge(first) == 0 && asked {
 			r.complete.Store(r.ledger.Complete())

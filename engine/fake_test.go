@@ -44,6 +44,7 @@ type fake struct {
 
 	damage func(producer int, n int) bool     // the n-th message of a producer arrives damaged
 	route  func(destination string) string    // where a message goes instead
+	buries bool                               // drops dead letters
 	single bool                               // declares no batches
 	native bool                               // knows requests, see fakeRequester
 	answer func(n int, request []byte) []byte // to the n-th request, after late; nil: none
@@ -56,6 +57,8 @@ type fake struct {
 	out     int      // messages in flight
 	most    int      // the most of them
 	made    []string
+	limits  map[string]int // Destination.Refusals, by name
+	tries   map[string]int // refusals, by payload
 	specs   []driver.ConsumerSpec // of the consumers opened
 	removed []string
 }
@@ -80,6 +83,10 @@ func (f *fake) Backlog(context.Context, string, []string) (uint64, error) {
 func (f *fake) Declare(_ context.Context, ds ...driver.Destination) error {
 	for _, d := range ds {
 		f.made = append(f.made, d.Name)
+		if f.limits == nil {
+			f.limits, f.tries = map[string]int{}, map[string]int{}
+		}
+		f.limits[d.Name] = d.Refusals
 	}
 	return nil
 }
@@ -207,7 +214,7 @@ func (p *fakeProducer) Close(ctx context.Context) error {
 }
 
 func (f *fake) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	c := &fakeConsumer{f: f}
+	c := &fakeConsumer{f: f, names: spec.Destinations}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.specs = append(f.specs, spec)
@@ -225,7 +232,23 @@ func (f *fake) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Con
 
 type fakeConsumer struct {
 	f     *fake
+	names []string
 	chans []chan []byte
+}
+
+// refused puts a message back that was refused, or to the dead letters.
+func (f *fake) refused(destination string, from chan []byte, b []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tries[string(b)]++; f.limits[destination] == 0 || f.tries[string(b)] < f.limits[destination] {
+		from <- b // to whoever is next
+		return
+	}
+	for _, ch := range f.subs[driver.DeadLetters(destination)] {
+		if !f.buries {
+			ch <- b
+		}
+	}
 }
 
 func (c *fakeConsumer) Close(context.Context) error { return nil }
@@ -259,7 +282,7 @@ func (c *fakeConsumer) Run(ctx context.Context, sink driver.Sink) error {
 					err := sink.Deliver([]driver.Delivery{{Payload: b, Partition: -1, Source: int32(i)}})
 					one.Unlock()
 					if errors.Is(err, errRefused) {
-						ch <- b // again, to whoever is next
+						f.refused(c.names[i], ch, b)
 					}
 				}
 			}
@@ -275,7 +298,7 @@ func config(f *fake, perSecond uint64) Config {
 	return Config{
 		RunID: "t", Run: 7, Options: f,
 		Definition: driver.Definition{Name: "fake", Title: "Fake", Capabilities: driver.Capabilities{
-			Consume: true, PublishBlocks: f.blocks, Batch: !f.single, Partitions: true, Replicas: true, Subscriptions: true, Competing: true, Resumes: true,
+			Consume: true, PublishBlocks: f.blocks, Batch: !f.single, Partitions: true, Replicas: true, Subscriptions: true, Competing: true, Resumes: true, DeadLetters: true,
 			Settle:  []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto, driver.SettleNone},
 			Replays: []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 		}},
@@ -315,7 +338,7 @@ func balanced(t *testing.T, raw *Raw, subs int) {
 		if m.Sent != m.Confirmed+m.Failed+m.Unconfirmed {
 			t.Errorf("%s: sent %d != confirmed %d + failed %d + unconfirmed %d", b.name, m.Sent, m.Confirmed, m.Failed, m.Unconfirmed)
 		}
-		if len(raw.Dry) > 0 && m.Confirmed*uint64(subs) != m.Delivered+m.Late+m.Corrupted+m.Lost+m.Pending {
+		if len(raw.Dry) > 0 && m.Confirmed*uint64(subs) != m.Delivered+m.Late+m.DeadLettered+m.Corrupted+m.Lost+m.Pending {
 			t.Errorf("%s: confirmed %d x %d != delivered %d + corrupted %d + lost %d + pending %d", b.name, m.Confirmed, subs, m.Delivered, m.Corrupted, m.Lost, m.Pending)
 		}
 	}

@@ -87,8 +87,8 @@ func (r *run) listen(ctx context.Context, stop <-chan struct{}) time.Duration {
 	}
 }
 
-// settle moves what came late out of b, the book of a subscription at the end of the
-// drain, after being the same book with all that came later, and returns how many
+// settle moves what came late, or to the dead letters, out of b, the book of a subscription
+// at the end of the drain, after being the same book with that, and returns how many
 // messages they were. Those of them that arrived damaged are corrupted.
 func settle(b, after *ledger.Book) (late uint64) {
 	late = b.Missing - min(b.Missing, after.Missing)
@@ -105,13 +105,23 @@ func settle(b, after *ledger.Book) (late uint64) {
 	return late - damaged
 }
 
-// book returns a subscription's books, of the whole run and of the window, and how
-// many messages of each came after the end of the drain.
-func (j *assembly) book(sub int) (all, window ledger.Book, late, lateWindow uint64) {
+// elsewhere is how many of a subscription's messages did not come to it in time.
+type elsewhere struct {
+	dead uint64 // came to the dead letters
+	late uint64 // came after the end of the drain
+}
+
+// book returns a subscription's books, of the whole run and of the window, and what of each
+// is in no count of them.
+func (j *assembly) book(sub int) (all, window ledger.Book, of, ofWindow elsewhere) {
 	all, window = j.ledger.Book(sub)
-	if j.after != nil {
-		a, w := j.after.Book(sub)
-		late, lateWindow = settle(&all, &a), settle(&window, &w)
+	if j.dead != nil {
+		a, w := j.dead.Book(sub)
+		of.dead, ofWindow.dead = settle(&all, &a), settle(&window, &w)
 	}
-	return all, window, late, lateWindow
+	if j.after != nil { // with the dead letters
+		a, w := j.after.Book(sub)
+		of.late, ofWindow.late = settle(&all, &a), settle(&window, &w)
+	}
+	return all, window, of, ofWindow
 }

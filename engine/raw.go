@@ -43,6 +43,7 @@ type Part struct {
 	NotSent   []Group                     // messages dropped or left unsent
 	Ledger    ledger.Part                 `json:"-"`
 	Late      *ledger.Part                `json:"-"` // what it got after the end of the drain; nil: nothing
+	Dead      *ledger.Part                `json:"-"` // what came to the dead letters; nil: nothing
 	Listened  time.Duration               // how long it listened on after the end of the drain, as the scenario has it
 	FirstNS   int64                       // how long after its due instant the first message was turned to: how late this part began; 0 without any
 	Drained   *Drained                    // mode Backlog; nil in others

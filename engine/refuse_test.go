@@ -52,6 +52,43 @@ func TestRefusedMessagesComeAgain(t *testing.T) {
 	})
 }
 
+// TestWhatIsRefusedTooOftenIsADeadLetter: half of the deliveries are refused, and with the
+// second refusal a message is a dead letter, so a quarter of the messages is, within five
+// standard deviations. All are in the books once.
+func TestWhatIsRefusedTooOftenIsADeadLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		cfg := config(f, 1000)
+		cfg.Refuse, cfg.DeadLetter = 0.5, 2
+		raw := do(t, cfg)
+		dead := raw.All.DeadLettered
+		if dead < 200 || dead > 350 {
+			t.Errorf("%d of 1100 messages are dead letters; want about 275", dead)
+		}
+		expect(t, "delivered or a dead letter", raw.All.Delivered+dead, 1100)
+		expect(t, "refused twice, or once", raw.All.Refused > 2*dead, true)
+		expect(t, "lost and pending", raw.All.Lost+raw.All.Pending, 0)
+		expect(t, "duplicated, misrouted and foreign", raw.All.Duplicated+raw.All.Misrouted+raw.All.Foreign, 0)
+		expect(t, "dead letters in the window", raw.Measured.DeadLettered <= dead && raw.Measured.DeadLettered > 0, true)
+		expect(t, "destinations made", len(f.made), 2)
+		expect(t, "destinations removed", len(f.removed), 2)
+	})
+}
+
+// TestADeadLetterThatNeverComesIsLost has the system drop what it should keep.
+func TestADeadLetterThatNeverComesIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{buries: true}
+		cfg := config(f, 1000)
+		cfg.Refuse, cfg.DeadLetter = 0.5, 2
+		raw := do(t, cfg)
+		expect(t, "dead letters", raw.All.DeadLettered, 0)
+		if raw.All.Lost < 200 || raw.All.Lost > 350 {
+			t.Errorf("%d of 1100 messages are lost; want about 275", raw.All.Lost)
+		}
+	})
+}
+
 func TestARefusalAllocatesNothing(t *testing.T) {
 	x := newReceiving(t, 1)
 	x.k.refusing.begin(0.5, 1, 0, 0)

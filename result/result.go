@@ -263,6 +263,7 @@ type Messages struct {
 	UnconfirmedDelivered uint64 `json:"unconfirmed_delivered"`
 	Delivered            uint64 `json:"delivered"`
 	Late                 uint64 `json:"late,omitempty"`
+	DeadLettered         uint64 `json:"dead_lettered,omitempty"` // confirmed, not delivered, and received from the dead letters
 	Settled              uint64 `json:"settled"`
 	Pending              uint64 `json:"pending"`
 	Lost                 uint64 `json:"lost"`

@@ -16,7 +16,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // modest declares as little as a driver with a consumer side can.
 func modest(c *driver.Capabilities) {
 	c.Partitions, c.Replicas, c.Keys, c.Batch, c.Subscriptions, c.Competing = false, false, false, false, false, false
-	c.Nack, c.SettleConfirmed, c.Requests, c.Retains, c.Ordering, c.MaxPayload = false, false, false, false, driver.Unordered, 0
+	c.Nack, c.DeadLetters = false, false
+	c.SettleConfirmed, c.Requests, c.Retains, c.Ordering, c.MaxPayload = false, false, false, driver.Unordered, 0
 	c.Settle, c.Replays, c.Resumes = []driver.Settle{driver.SettleAuto}, nil, false
 }
 
@@ -27,7 +28,7 @@ func mute(c *driver.Capabilities) {
 }
 
 // forgetful does not promise to resume, which these faults spoil too.
-func forgetful(c *driver.Capabilities) { c.Resumes = false }
+func forgetful(c *driver.Capabilities) { c.Resumes, c.DeadLetters = false, false }
 
 func blocking(c *driver.Capabilities) { c.PublishBlocks = true }
 
@@ -143,6 +144,8 @@ var broken = []struct {
 	{"DeliversUncopied", "copies before it delivers", nil},
 	{"DeliversUncopied", "copies before it delivers", modest},
 	{"NackRedelivers", "takes a nack for an ack", forgetful},
+	{"DeadLetters", "drops dead letters", nil},
+	{"DeadLetters", "delivers again for ever", nil},
 	{"SettledNotRedelivered", "forgets the last acknowledgements", forgetful},
 	{"SettleConfirmed", "never reports settlement", nil},
 	{"SettleConfirmed", "reports settlement twice", nil},

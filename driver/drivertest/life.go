@@ -161,6 +161,7 @@ func (e *env) declaredWasTested() {
 		{c.Competing, "Competing", "GroupSplits"},
 		{c.Subscriptions, "Subscriptions", "GroupsEachGetAll"},
 		{c.Nack, "Nack", "NackRedelivers"},
+		{c.DeadLetters, "DeadLetters", "DeadLetters"},
 		{c.SettleConfirmed, "SettleConfirmed", "SettleConfirmed"},
 		{c.Ordering != driver.Unordered, "Ordering", "Order"},
 		{c.MaxPayload > 0, "MaxPayload", "TooLarge"},
@@ -183,6 +184,9 @@ func (e *env) declaredIsWhole() {
 	}
 	if c.Consume != (len(c.Settle) > 0) {
 		e.errorf("Consume is %v, and the ways of settling are %v", c.Consume, c.Settle)
+	}
+	if c.DeadLetters && !c.Nack {
+		e.errorf("DeadLetters is declared without Nack")
 	}
 	if !c.Consume && (c.Subscriptions || c.Competing || c.Nack || c.SettleConfirmed || c.Requests || c.Resumes || len(c.Replays) > 0) {
 		e.errorf("capabilities of a consumer side are declared without Consume")
@@ -216,6 +220,11 @@ func (s *session) tryTopology() {
 		s.must("declare a destination of 2 partitions, with Partitions declared", declare(parts))
 	} else {
 		s.refuses("a destination of 2 partitions, with Partitions not declared", declare(parts))
+	}
+	if !s.caps.DeadLetters {
+		limited := plain("l")
+		limited.Refusals = 2
+		s.refuses("a destination with dead letters, with DeadLetters not declared", declare(limited))
 	}
 	switch {
 	case !s.caps.Replicas:

@@ -262,11 +262,24 @@ func (r *memConsumer) back(batch []*memStored, again bool) {
 	if t == nil || t.subs[r.name()] == nil || len(batch) == 0 {
 		return
 	}
+	var kept []*memStored
 	for _, s := range batch {
 		s.again = again
+		if again {
+			s.refused++
+		}
+		if dead := m.topics[t.dead]; again && t.refusals > 0 && s.refused >= t.refusals && m.fault != "delivers again for ever" {
+			if dead != nil && m.fault != "drops dead letters" {
+				for _, sub := range dead.subs {
+					sub.queue = append(sub.queue, &memStored{key: s.key, payload: s.payload, partition: s.partition})
+				}
+			}
+			continue
+		}
+		kept = append(kept, s)
 	}
 	sub := t.subs[r.name()]
-	sub.queue = append(append([]*memStored(nil), batch...), sub.queue...)
+	sub.queue = append(kept, sub.queue...)
 	m.change()
 }
 

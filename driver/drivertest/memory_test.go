@@ -35,6 +35,8 @@ type memory struct {
 // A memTopic is a destination.
 type memTopic struct {
 	partitions int
+	refusals   int         // after which a message goes to dead; 0: none
+	dead       string      // topic
 	log        []memStored // all there ever was
 	subs       map[string]*memSub
 }
@@ -47,6 +49,7 @@ type memStored struct {
 	key, payload []byte
 	partition    int32
 	again        bool
+	refused      int // times
 	at           time.Time
 	answer       chan<- []byte // of a request
 }
@@ -55,7 +58,7 @@ type memStored struct {
 func memCapabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Consume: true, Partitions: true, Replicas: true, Keys: true, Batch: true, Subscriptions: true, Competing: true,
-		Nack: true, SettleConfirmed: true, Retains: true, Requests: true, Resumes: true, Leaders: true,
+		Nack: true, DeadLetters: true, SettleConfirmed: true, Retains: true, Requests: true, Resumes: true, Leaders: true,
 		Replays:    []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 		Settle:     []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
 		Guarantees: []driver.Guarantee{driver.Received},
@@ -243,7 +246,9 @@ func (c *memConn) Declare(_ context.Context, ds ...driver.Destination) error {
 			}
 			continue
 		}
-		m.topics[c.name(d.Name)] = &memTopic{partitions: d.Partitions, subs: map[string]*memSub{}}
+		m.topics[c.name(d.Name)] = &memTopic{
+			partitions: d.Partitions, refusals: d.Refusals, dead: c.name(driver.DeadLetters(d.Name)), subs: map[string]*memSub{},
+		}
 	}
 	return nil
 }

@@ -2,6 +2,9 @@ package drivertest
 
 import (
 	"errors"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 )
@@ -13,6 +16,11 @@ func settleChecks() []check {
 			name: "NackRedelivers", rule: "A nil error settles every delivery; any other returns them unsettled, and the system delivers them again",
 			lacks: lacks("Nack", func(c driver.Capabilities) bool { return c.Nack }),
 			run:   nackRedelivers,
+		},
+		{
+			name: "DeadLetters", rule: "With the last of Destination.Refusals refusals the system moves a message to the dead letters",
+			lacks: lacks("DeadLetters", func(c driver.Capabilities) bool { return c.DeadLetters }),
+			run:   deadLetters,
 		},
 		{
 			name: "SettledNotRedelivered", rule: "A nil error from Deliver settles every delivery, and Run settles what Deliver has accepted before it returns",
@@ -51,6 +59,65 @@ func nackRedelivers(e *env) {
 			e.fatalf("settle %v: of %d messages that were refused at first, %d did not come again%s%s",
 				settle, len(ms), len(missing), sample(missing), lost([]*receiver{r}))
 		}
+	}
+}
+
+// refusals is how often a message of the check DeadLetters may be refused.
+const refusals = 3
+
+func deadLetters(e *env) {
+	for _, settle := range acknowledged(e.caps) {
+		s := e.open()
+		name := "d-" + settle.String()
+		s.declare(driver.DeadLetters(name))
+		d := plain(name)
+		d.Refusals = refusals
+		s.declareAs(d)
+		var mu sync.Mutex
+		refused := map[string]int{}
+		spec := e.spec("s", name)
+		spec.Settle, spec.Prefetch = settle, 1
+		// Of every two messages one is refused each time, the other one time less.
+		r := s.receive(spec, func(ds []driver.Delivery) error {
+			mu.Lock()
+			defer mu.Unlock()
+			var err error
+			for _, d := range ds {
+				text := string(d.Payload)
+				if strings.HasPrefix(text, "dead") || refused[text] < refusals-1 {
+					refused[text]++
+					err = errors.New("refused")
+				}
+			}
+			if err != nil {
+				time.Sleep(10 * time.Millisecond) // a system may deliver again for ever
+			}
+			return err
+		})
+		dead := s.receive(e.spec("letters", driver.DeadLetters(name)), nil)
+		good, bad := messages(name, "good", 5, 64), messages(name, "dead", 5, 64)
+		x := s.sender(name)
+		for i := range good { // one by one: a call that yields several refuses them together
+			x.send(good[i])
+			if !eventually(func() bool { return len(r.texts()) > i }) {
+				e.fatalf("settle %v: a message that was refused %d times did not come again%s", settle, refusals-1, lost([]*receiver{r}))
+			}
+			x.send(bad[i])
+			if !eventually(func() bool { return len(dead.texts()) > i }) {
+				e.fatalf("settle %v: a message that is always refused did not come to the dead letters%s", settle, lost([]*receiver{r, dead}))
+			}
+		}
+		who := "settle " + settle.String() + ": "
+		e.expect(who+"the subscription", payloads(good), r)
+		e.expect(who+"the dead letters", payloads(bad), dead)
+		mu.Lock()
+		for _, text := range payloads(bad) {
+			if n := refused[text]; n != refusals {
+				e.errorf("settle %v: a message was refused %d times, and then it was a dead letter; want %d", settle, n, refusals)
+				break
+			}
+		}
+		mu.Unlock()
 	}
 }
 

@@ -36,6 +36,7 @@ func Definition() driver.Definition {
 			Subscriptions: true,
 			Competing:     true,
 			Nack:          true,
+			DeadLetters:   true, // of quorum queues
 			Retains:       true, // the queue is made when the consumer is opened
 			Resumes:       true,
 			Settle:        []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,6 +26,9 @@ func TestConformance(t *testing.T) {
 	on := func(t *testing.T, s *served.System, nodes int, options map[string][]string) {
 		maps.Copy(s.Options, options)
 		def, expect := Definition(), 31
+		if def.Capabilities.DeadLetters = slices.Equal(options["queue"], []string{quorum}); def.Capabilities.DeadLetters {
+			expect++
+		}
 		if options["client-path"] != nil {
 			c := newConfig()
 			c.Path, c.Management = options["client-path"][0], s.Options["management"]

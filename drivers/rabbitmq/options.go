@@ -87,9 +87,11 @@ func (c *Config) ClientPath() string {
 	return c.Label(own, call)
 }
 
-// Narrow implements driver.Narrowed: only the management plugin tells who leads a queue.
+// Narrow implements driver.Narrowed: only the management plugin tells who leads a queue,
+// and only a quorum queue counts how often a message came back.
 func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	to.Leaders = to.Leaders && len(c.Management) > 0
+	to.DeadLetters = to.DeadLetters && c.Queue == quorum
 	return to
 }
 

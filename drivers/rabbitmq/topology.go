@@ -74,6 +74,8 @@ type queueKind struct {
 	durable  bool
 	version  string // of the storage of a classic queue: "1", "2"; "" is not known
 	replicas int    // of a quorum queue
+	refusals int    // of a quorum queue: with the last, a message goes to dead; 0: as the server has it
+	dead     place
 }
 
 // kind returns what is made for a destination with a number of replicas.
@@ -168,6 +170,11 @@ func (c *conn) declare(ctx context.Context, d driver.Destination) error {
 	if err := c.refuses(k); err != nil {
 		return err
 	}
+	if k.refusals = d.Refusals; k.refusals > 0 {
+		if k.dead, err = c.place(driver.DeadLetters(d.Name)); err != nil {
+			return err
+		}
+	}
 	err = c.ask(ctx, func(ch *client.Channel) error {
 		if err := c.declareQueue(ch, p.queue, k); err != nil || p.exchange == "" {
 			return err
@@ -210,6 +217,10 @@ func (c *conn) declareQueue(ch *client.Channel, queue string, k queueKind) error
 	}
 	if v, err := strconv.ParseInt(k.version, 10, 64); err == nil {
 		t["x-queue-version"] = v
+	}
+	if k.refusals > 0 { // the limit is how often a message may come back and be delivered again
+		t["x-delivery-limit"] = int64(k.refusals - 1)
+		t["x-dead-letter-exchange"], t["x-dead-letter-routing-key"] = k.dead.exchange, k.dead.key
 	}
 	if c.cfg.MaxLength > 0 {
 		t["x-max-length"], t["x-overflow"] = c.cfg.MaxLength, c.cfg.Overflow

@@ -198,6 +198,7 @@ func outcomes(some func(func(*result.Result) bool) bool) []reading {
 		{"failed", true, func(m result.Messages) uint64 { return m.Failed }},
 		{"unconfirmed", false, func(m result.Messages) uint64 { return m.Unconfirmed }},
 		{"dropped", false, func(m result.Messages) uint64 { return m.Dropped }},
+		{"dead-lettered", false, func(m result.Messages) uint64 { return m.DeadLettered }},
 		{"late", false, func(m result.Messages) uint64 { return m.Late }},
 		{"pending", false, func(m result.Messages) uint64 { return m.Pending }},
 	} {

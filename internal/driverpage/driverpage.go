@@ -125,6 +125,7 @@ var capabilities = [...]capability{
 	{"Retains", "retains", "keep", "what is sent while no consumer runs is kept for its subscription", func(c *driver.Capabilities) bool { return c.Retains }},
 	{"Resumes", "resumes", "resum", "a subscription continues where it was after its consumers are gone; consume.durable", func(c *driver.Capabilities) bool { return c.Resumes }},
 	{"Nack", "refusing", "nack", "a message that a consumer refuses is delivered again", func(c *driver.Capabilities) bool { return c.Nack }},
+	{"DeadLetters", "dead-letters", "dead", "a message that consumers have refused some times goes to dead letters; consume.dead_letter", func(c *driver.Capabilities) bool { return c.DeadLetters }},
 	{"SettleConfirmed", "settle-confirmed", "sconf", "the system confirms settlements, which are then measured", func(c *driver.Capabilities) bool { return c.SettleConfirmed }},
 	{"PublishBlocks", "publish-blocks", "block", "publishing may wait for the network or for room; each producer then has a goroutine of its own", func(c *driver.Capabilities) bool { return c.PublishBlocks }},
 	{"InProcess", "in-process", "local", "producers and consumers must be in one process", func(c *driver.Capabilities) bool { return c.InProcess }},

@@ -46,6 +46,6 @@ func balance(m *result.Messages, notDue uint64, subscriptions int) error {
 	check(m.Scheduled, "scheduled", m.Sent+m.Dropped+m.Unsent+notDue, "sent + dropped + unsent + not due")
 	check(m.Sent, "sent", m.Confirmed+m.Failed+m.Unconfirmed, "confirmed + failed + unconfirmed")
 	check(m.Confirmed*uint64(subscriptions), "confirmed for each subscription",
-		m.Delivered+m.Late+m.Corrupted+m.Lost+m.Pending+m.Unknown, "delivered + late + corrupted + lost + pending + unknown")
+		m.Delivered+m.Late+m.DeadLettered+m.Corrupted+m.Lost+m.Pending+m.Unknown, "delivered + late + dead-lettered + corrupted + lost + pending + unknown")
 	return errors.Join(errs...)
 }

@@ -208,7 +208,8 @@ func TestBooks(t *testing.T) {
 		"one more scheduled": {func(m *result.Messages) { m.Scheduled++ }, "scheduled is 101"},
 		"one less dropped":   {func(m *result.Messages) { m.Dropped-- }, "sent + dropped + unsent + not due is 99"},
 		"one less failed":    {func(m *result.Messages) { m.Failed-- }, "confirmed + failed + unconfirmed is 89"},
-		"one more delivered": {func(m *result.Messages) { m.Delivered++ }, "delivered + late + corrupted + lost + pending + unknown is 161"},
+		"one more delivered": {func(m *result.Messages) { m.Delivered++ }, "delivered + late + dead-lettered + corrupted + lost + pending + unknown is 161"},
+		"a dead letter":      {func(m *result.Messages) { m.DeadLettered++ }, "dead-lettered + corrupted + lost + pending + unknown is 161"},
 		"one less lost":      {func(m *result.Messages) { m.Lost-- }, "is 159"},
 		"all wrong":          {func(m *result.Messages) { *m = result.Messages{Scheduled: 1, Unconfirmed: 1, Lost: 1} }, "confirmed for each subscription is 0"},
 	} {

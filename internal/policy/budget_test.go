@@ -39,8 +39,8 @@ var budgets = map[string]int{
 	"drivers/rabbitmqstream": 1830,
 	"drivers/redisstreams":   1830,
 	"drivers/rocketmq":       1660,
-	"drivers/sqs":            1100,
-	"engine":                 6000, // with a pause and churn of several parts
+	"drivers/sqs":            1130,
+	"engine":                 6220, // with a pause and churn of several parts, and dead letters
 	"internal/*":             400,  // each
 	"internal/broker":        6200, // with a place for each node, disks, clocks, and how far a download is
 	"internal/capacity":      900,
@@ -69,7 +69,7 @@ var budgets = map[string]int{
 	"internal/fault":         1110, // with disconnects, disks and clocks by a time, and shares of agents
 	"internal/report":        7400, // with latencies over time and in windows, runs on one time axis, over a varied key, and searches
 	"internal/runs":          3200, // with what adds runs, what a confirmation means while servers die, and faults of agents
-	"internal/scenario":      6650, // with the network, troubled consumers, and keys that vary together
+	"internal/scenario":      6670, // with the network, troubled consumers, dead letters, and keys that vary together
 	"internal/serve":         1900, // list, comparisons, live runs, static pages
 	"internal/slowdisk":      430,  // a file system, and its process
 	"internal/stats":         1290,

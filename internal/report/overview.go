@@ -352,6 +352,7 @@ func counts(results []*result.Result) []reading {
 		count("corrupted", false, checked, func(m result.Messages) uint64 { return m.Corrupted }),
 		count("misrouted", false, checked, func(m result.Messages) uint64 { return m.Misrouted }),
 		count("unknown", false, checked, func(m result.Messages) uint64 { return m.Unknown }),
+		count("dead-lettered", false, checked, func(m result.Messages) uint64 { return m.DeadLettered }),
 		count("late", false, checked, func(m result.Messages) uint64 { return m.Late }),
 		count("pending", false, checked, func(m result.Messages) uint64 { return m.Pending }),
 		count("failed", true, sent, func(m result.Messages) uint64 { return m.Failed }),

@@ -301,6 +301,7 @@ func (t *single) outcomes() {
 		{"misrouted", m.Misrouted, all.Misrouted, false, true},
 		{"redelivered", m.Redelivered, all.Redelivered, false, true},
 		{"refused", m.Refused, all.Refused, false, true},
+		{"dead-lettered", m.DeadLettered, all.DeadLettered, false, true},
 		{"foreign", m.Foreign, all.Foreign, false, true},
 	})
 	t.Labelled("", plain(t.until()))

@@ -22,7 +22,7 @@ func TestBooksThatDoNotBalanceAreTold(t *testing.T) {
 		"nothing is wrong": {func(*engine.Raw) {}, ""},
 		"a message too few": {
 			func(r *engine.Raw) { r.Measured.Delivered = 4 },
-			"measured window: the books do not balance: confirmed for each subscription is 5, delivered + late + corrupted + lost + pending + unknown is 4",
+			"measured window: the books do not balance: confirmed for each subscription is 5, delivered + late + dead-lettered + corrupted + lost + pending + unknown is 4",
 		},
 		"another number than planned": {
 			func(r *engine.Raw) { r.Planned = 6 },

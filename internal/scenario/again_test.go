@@ -144,6 +144,7 @@ func TestAnyResolvedFileGivesTheSameRun(t *testing.T) {
 		"consume.prefetch":       {"0", "7"},
 		"consume.work":           {"0s", "1ns", "1.5ms"},
 		"consume.fail":           {"1%", "0.5"},
+		"consume.dead_letter":    {"3", "1"},
 		"consume.churn":          {"1s", "1500ms"},
 		"consume.pause":          {"at 1s for 2s", "at 0s until 5k", "{at: 1s, for: 1.5s}", "{at: 1s, until: 7}"},
 		"mode":                   {"stream", "produce", "request", "backlog"},

@@ -35,6 +35,7 @@ func TestBadInput(t *testing.T) {
 		"a pause of consumers that close":       {"weir: 1\nconsume: {pause: at 1s for 1s, churn: 1s}\n", nil, "f.yaml:2:39: consume.churn: does not go with consume.pause: a consumer that takes nothing cannot close (leave one of them out)"},
 		"a pause of no consumers":               {"weir: 1\nmode: produce\nconsume: {pause: at 1s for 1s, churn: 1s}\n", nil, "f.yaml:3:18: consume.pause: mode produce receives nothing (leave it out)\nf.yaml:3:39: consume.churn: mode produce receives nothing (leave it out)"},
 		"a refusal that nothing follows":        {"weir: 1\nconsume: {fail: 1%}\n", nil, "f.yaml:2:17: consume.fail: driver jetstream does not deliver again what a consumer refuses (leave it out)"},
+		"dead letters of a system without":      {"weir: 1\nconsume: {dead_letter: 3}\n", nil, "f.yaml:2:24: consume.dead_letter: driver jetstream has no dead letters with these options (leave it out)"},
 		"consumers that never close":            {"weir: 1\nmeasure: 5s\nconsume: {churn: 5s}\n", nil, "f.yaml:3:18: consume.churn: is no less than the measured window of 5s, so that no consumer would close (less)"},
 		"consumers that hardly stay":            {"weir: 1\nconsume: {churn: 5ms}\n", nil, "f.yaml:2:18: consume.churn: is 5ms (100ms or more)"},
 		"churn of a backlog":                    {"weir: 1\nmode: backlog\nconsume: {churn: 1s}\n", nil, "f.yaml:3:18: consume.churn: needs mode stream (leave it out)"},

@@ -55,6 +55,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		Prefetch:      s.Consume.Prefetch,
 		Work:          s.Consume.Work,
 		Refuse:        s.Consume.Fail,
+		DeadLetter:    s.Consume.DeadLetter,
 		Churn:         s.Consume.Churn,
 		Pause:         s.Consume.Pause,
 		From:          s.Consume.From,

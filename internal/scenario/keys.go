@@ -223,6 +223,10 @@ var keys = table([]Key{
 		value: placed(share, func(s *Scenario) *float64 { return &s.Consume.Fail }),
 	},
 	{
+		Path: "consume.dead_letter", Help: "refusals of a message after which the system moves it to dead letters, which weir receives and counts; with consume.fail, for drivers with dead letters (such as 3)", Default: "none; it is delivered again until a consumer accepts it", side: receiving, sparse: true,
+		value: placed(whole[int](1, 100), func(s *Scenario) *int { return &s.Consume.DeadLetter }),
+	},
+	{
 		Path: "consume.churn", Short: "churn", Help: "how often one consumer closes and another opens in its place, in turn (such as 5s)", Default: "none; consumers stay", side: receiving, sparse: true,
 		value: placed(span(0), func(s *Scenario) *time.Duration { return &s.Consume.Churn }),
 	},

@@ -118,6 +118,31 @@ func (d *decoder) combineFail(s *Scenario) {
 	}
 }
 
+// combineDeadLetter refuses dead letters that the system does not have, or that could not be
+// told from others.
+func (d *decoder) combineDeadLetter(s *Scenario) {
+	const path = "consume.dead_letter"
+	if s.Consume.DeadLetter == 0 || !d.known(s) {
+		return
+	}
+	at, def := d.at(path), s.System.Definition
+	switch {
+	case s.Mode == engine.Produce: // refused for all that consumers do
+	case s.Mode != engine.Stream:
+		d.fault(at, path, "needs mode stream (leave it out)")
+	case !def.Capabilities.DeadLetters:
+		d.fault(at, path, "driver %s has no dead letters with these options (leave it out%s)", def.Name, d.otherwise(s, func(c driver.Capabilities) bool { return c.DeadLetters }))
+	case s.Consume.Fail == 0:
+		d.fault(at, path, "needs consume.fail: without it no consumer refuses anything (such as consume.fail: 10%%)")
+	case s.Topology.Names != nil:
+		d.fault(d.later(path, "topology.names"), path, "needs destinations that weir makes, and topology.names has others (leave it out)")
+	case s.Topology.Subscriptions > 1:
+		d.fault(d.later(path, "topology.subscriptions"), path, "needs one subscription: dead letters do not name the one that they come from (topology.subscriptions: 1)")
+	case s.Placement.Kind == deal.Split:
+		d.fault(d.later(path, "placement"), path, "needs producers and consumers in one process, and placement is split (leave it out)")
+	}
+}
+
 // combineChurn refuses consumers that close and open where messages would be lost by that.
 func (d *decoder) combineChurn(s *Scenario) {
 	const path = "consume.churn"

@@ -101,6 +101,7 @@ func (d *decoder) scenario() *Scenario {
 	d.combineFaults(s)
 	d.combinePause(s)
 	d.combineFail(s)
+	d.combineDeadLetter(s)
 	d.combineChurn(s)
 	d.combineNetwork(s)
 	return s

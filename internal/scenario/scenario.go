@@ -118,21 +118,25 @@ type Message struct {
 
 // Consume is how it is received.
 type Consume struct {
-	Batch    int // most that a consumer takes and acknowledges together; 0: what Settle and Prefetch say
-	Settle   driver.Settle
-	Prefetch int           // 0: the driver's own
-	Work     time.Duration // processing that each delivery simulates
-	Fail     float64       // share of deliveries that consumers refuse, 0 to 1
-	Churn    time.Duration // how often one consumer closes and another opens; 0: never
-	Pause    engine.Pause  // of all consumers
-	From     driver.Position
-	Durable  string // name of a durable subscription; "": the run has one of its own
+	Batch      int // most that a consumer takes and acknowledges together; 0: what Settle and Prefetch say
+	Settle     driver.Settle
+	Prefetch   int           // 0: the driver's own
+	Work       time.Duration // processing that each delivery simulates
+	Fail       float64       // share of deliveries that consumers refuse, 0 to 1
+	DeadLetter int           // refusals of a message after which it is a dead letter; 0: it never is
+	Churn      time.Duration // how often one consumer closes and another opens; 0: never
+	Pause      engine.Pause  // of all consumers
+	From       driver.Position
+	Durable    string // name of a durable subscription; "": the run has one of its own
 }
 
 // Alone returns the key that needs one process for all of a run; "" where none does.
 func (c Consume) Alone() string {
-	if c.Pause.Waiting > 0 {
+	switch {
+	case c.Pause.Waiting > 0:
 		return "consume.pause: until"
+	case c.DeadLetter > 0:
+		return "consume.dead_letter"
 	}
 	return ""
 }

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/stamp"
+)
+
+// What the system moves to the dead letters is received there, and counted in a ledger of
+// its own, as what comes late is. Assemble compares it with the others.
+
+// A morgue receives the dead letters of all destinations.
+type morgue struct {
+	run      *run
+	names    []string
+	consumer driver.Consumer
+	ledger   *ledger.Ledger
+	reader   *ledger.Reader
+	ready    chan struct{}
+	done     chan struct{}
+	end      context.CancelFunc
+	came     int // dead letters; the merge's
+}
+
+// morgueLimit is how long a run waits at most for dead letters that the system still has.
+const morgueLimit = 10 * time.Second
+
+// deadLetters returns the destinations of dead letters.
+func (r *run) deadLetters() (ds []driver.Destination) {
+	if r.cfg.DeadLetter > 0 {
+		for _, n := range r.names {
+			ds = append(ds, driver.Destination{Name: driver.DeadLetters(n), Partitions: 1, Replicas: max(1, r.cfg.Replicas)})
+		}
+	}
+	return ds
+}
+
+// openMorgue opens the consumer of the dead letters, and returns when it is ready. Without
+// any it does nothing.
+func (r *run) openMorgue(ctx context.Context) error {
+	m := &morgue{run: r, ready: make(chan struct{}), done: make(chan struct{})}
+	for _, d := range r.deadLetters() {
+		m.names = append(m.names, d.Name)
+	}
+	if len(m.names) == 0 {
+		return nil
+	}
+	m.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: []int{1}, From: r.from, RingBytes: lateRing})
+	m.reader = m.ledger.Reader(0, 0)
+	spec := driver.ConsumerSpec{Subscription: m.subscription(), Destinations: m.names, Prefetch: r.cfg.Prefetch, Settle: r.cfg.Settle}
+	var err error
+	m.consumer, err = bounded(ctx, func(ctx context.Context) (driver.Consumer, error) { return r.conn.Consumer(ctx, spec) }, closeLate[driver.Consumer])
+	if err != nil {
+		return fmt.Errorf("opening the consumer of dead letters: %w", err)
+	}
+	running, end := context.WithCancel(r.receiving)
+	m.end = end
+	r.morgue.Store(m)
+	go func() {
+		defer close(m.done)
+		if err := m.consumer.Run(running, m); err != nil {
+			m.Fault(err)
+			r.lose(fmt.Errorf("the consumer of dead letters: %w", err))
+		}
+	}()
+	select {
+	case <-m.ready:
+		return nil
+	case <-m.done:
+		return fmt.Errorf("the consumer of dead letters ended: %w", ErrNotReady)
+	case <-ctx.Done():
+		return fmt.Errorf("the consumer of dead letters: %w: %w", ErrNotReady, context.Cause(ctx))
+	}
+}
+
+func (m *morgue) subscription() string { return m.run.cfg.RunID + "-dead" }
+
+// Ready implements driver.Sink.
+func (m *morgue) Ready() { close(m.ready) }
+
+// Fault implements driver.Sink.
+func (m *morgue) Fault(err error) {
+	if m.run.errs.add(err) {
+		m.run.event("fault", "dead letters: "+err.Error())
+	}
+}
+
+// Settled implements driver.Sink. What dead letters cost is not measured.
+func (m *morgue) Settled(_ []driver.Delivery, err error) {
+	if err != nil {
+		m.run.errs.add(err)
+	}
+}
+
+// Deliver implements driver.Sink.
+func (m *morgue) Deliver(ds []driver.Delivery) error {
+	at := m.run.now()
+	var st stamp.Stamp
+	for i := range ds {
+		d := &ds[i]
+		d.Token = lateToken
+		status := stamp.Read(d.Payload, m.run.cfg.Run, &st)
+		if status == stamp.Foreign || int(st.Stream) >= m.run.plan.Streams() {
+			m.reader.Foreign()
+			continue
+		}
+		m.reader.Delivered(&ledger.Event{
+			Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, At: at,
+			Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted,
+			Misrouted: uint32(d.Source) >= uint32(len(m.names)) || int(d.Source) != m.run.plan.DestinationOf(st.Stream),
+		})
+	}
+	return nil
+}
+
+// mergeMorgue moves what came into its ledger.
+func (r *run) mergeMorgue() {
+	if m := r.morgue.Load(); m != nil {
+		m.came += m.ledger.Merge(nil)
+	}
+}
+
+// emptyMorgue returns when the system says that it has no more dead letters, and says so
+// where it does not.
+func (r *run) emptyMorgue(ctx context.Context) {
+	m := r.morgue.Load()
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, morgueLimit)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		n, err := m.left(ctx)
+		if n == 0 && err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		}
+		if err == nil {
+			err = fmt.Errorf("%d are left", n)
+		}
+		r.event("dead-letters", "not all dead letters were received, so that lost messages may be among them: "+err.Error())
+		return
+	}
+}
+
+// left asks the system how many dead letters it has still to deliver.
+func (m *morgue) left(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	return bounded(ctx, func(ctx context.Context) (uint64, error) {
+		return m.run.backlogger.Backlog(ctx, m.subscription(), m.names)
+	}, nil)
+}
+
+// closeMorgue ends the consumer of dead letters.
+func (r *run) closeMorgue() {
+	m := r.morgue.Load()
+	if m == nil {
+		return
+	}
+	m.end()
+	r.step("closing the consumer of dead letters", func(ctx context.Context) error {
+		select {
+		case <-m.done:
+			return m.consumer.Close(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
