@@ -57,8 +57,8 @@ type fake struct {
 	out     int      // messages in flight
 	most    int      // the most of them
 	made    []string
-	limits  map[string]int // Destination.Refusals, by name
-	tries   map[string]int // refusals, by payload
+	limits  map[string]int        // Destination.Refusals, by name
+	tries   map[string]int        // refusals, by payload
 	specs   []driver.ConsumerSpec // of the consumers opened
 	removed []string
 }
