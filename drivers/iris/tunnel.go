@@ -361,7 +361,7 @@ func (t *tunnel) room(ctx context.Context, bytes int, first bool) error {
 	for {
 		t.mu.Lock()
 		over, failed, enough := t.over, t.failed, t.allowed-t.written >= uint64(bytes)
-		if enough && !(over && first) {
+		if enough && (!over || !first) {
 			t.written += uint64(bytes)
 		}
 		t.mu.Unlock()

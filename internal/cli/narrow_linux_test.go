@@ -36,8 +36,18 @@ func TestScreensFitASmallTerminal(t *testing.T) {
 	t.Parallel()
 	cache := t.TempDir()
 	for _, args := range [][]string{
-		{"doctor"}, {"drivers"}, {"drivers", "kafka"}, {"drivers", "jetstream"}, {"broker", "status"}, {"broker", "status", "rabbitmq"},
-		{"help"}, {"help", "run"}, {"help", "broker", "up"}, {"network"}, {"version"}, {"suite", "list"},
+		{"doctor"},
+		{"drivers"},
+		{"drivers", "kafka"},
+		{"drivers", "jetstream"},
+		{"broker", "status"},
+		{"broker", "status", "rabbitmq"},
+		{"help"},
+		{"help", "run"},
+		{"help", "broker", "up"},
+		{"network"},
+		{"version"},
+		{"suite", "list"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()

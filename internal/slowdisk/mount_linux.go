@@ -119,7 +119,7 @@ func (n *node) file(h fs.FileHandle, flags uint32) *file {
 // Setattr changes attributes, and says when it cannot.
 func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if f, ok := h.(*file); ok {
-		return f.LoopbackFile.Setattr(ctx, in, out)
+		return f.Setattr(ctx, in, out)
 	}
 	return n.LoopbackNode.Setattr(ctx, nil, in, out)
 }

@@ -44,8 +44,13 @@ func ys(l plot.Line) (out []float64) {
 func TestNumbersAreLinesInTheirOrder(t *testing.T) {
 	t.Parallel()
 	c := Figure{ID: "x", Title: "rate", Key: "message.size", Write: whole, Spots: []Spot{
-		{Series: "kafka", Key: "10KiB", Value: 50}, {Series: "kafka", Key: "64B", Value: 9000}, {Series: "kafka", Key: "1KiB", Value: 700, Weak: true},
-		{Series: "nats", Key: "64B", Value: 10}, {Series: "nats", Key: "64B", Value: 30}, {Series: "nats", Key: "64B", Value: 20}, {Series: "nats", Key: "1KiB", Value: math.NaN()},
+		{Series: "kafka", Key: "10KiB", Value: 50},
+		{Series: "kafka", Key: "64B", Value: 9000},
+		{Series: "kafka", Key: "1KiB", Value: 700, Weak: true},
+		{Series: "nats", Key: "64B", Value: 10},
+		{Series: "nats", Key: "64B", Value: 30},
+		{Series: "nats", Key: "64B", Value: 20},
+		{Series: "nats", Key: "1KiB", Value: math.NaN()},
 		{Series: "kafka", Key: "1KiB", Value: 600, Printed: true},
 	}}.Chart()
 	if diff := cmp.Diff([]float64{9000, 700, 50}, ys(c.Lines[0])); diff != "" {
@@ -84,7 +89,9 @@ func TestValuesThatAreNearHaveALinearAxis(t *testing.T) {
 func TestWordsAreBars(t *testing.T) {
 	t.Parallel()
 	c := Figure{ID: "x", Key: "storage", Write: whole, Spots: []Spot{
-		{Series: "a", Key: "file", Value: 10}, {Series: "b", Key: "file", Value: 20, Weak: true}, {Series: "a", Key: "memory", Value: 30},
+		{Series: "a", Key: "file", Value: 10},
+		{Series: "b", Key: "file", Value: 20, Weak: true},
+		{Series: "a", Key: "memory", Value: 30},
 		{Series: "a", Key: "memory", Value: 40, Printed: true},
 	}}.Chart()
 	if len(c.Bars) != 3 || c.Bars[0].Y != 10 || c.Bars[1].Class != "s2 weak" || c.Bars[2].From < 1 || len(c.Lines) != 1 {
