@@ -86,7 +86,7 @@ func explainedKeys(t *testing.T) []string {
 		{{Flag: "-", Path: "fleet.agents", Value: "1"}},
 		{{Flag: "-", Path: "mode", Value: "consume"}, {Flag: "-", Path: "topology.names", Value: "a"}, {Flag: "-", Path: "system.start", Value: "none"}},
 		{{Flag: "-", Path: "system.start", Value: "process"}},
-		{{Flag: "-", Path: "system.driver", Value: "sqs"}, {Flag: "-", Path: "system.start", Value: "process"}, {Flag: "-", Path: "consume.fail", Value: "10%"}},
+		{{Flag: "-", Path: "system.driver", Value: "rabbitmq"}, {Flag: "-", Path: "system.options.queue", Value: "quorum"}, {Flag: "-", Path: "system.start", Value: "process"}, {Flag: "-", Path: "consume.fail", Value: "10%"}},
 		{{Flag: "-", Path: "system.start", Value: "process"}, {Flag: "-", Path: "network.latency", Value: "10ms"}},
 	}
 	var found []string

@@ -39,7 +39,7 @@ var budgets = map[string]int{
 	"drivers/rabbitmqstream": 1830,
 	"drivers/redisstreams":   1830,
 	"drivers/rocketmq":       1660,
-	"drivers/sqs":            1130,
+	"drivers/sqs":            1100,
 	"engine":                 6220, // with a pause and churn of several parts, and dead letters
 	"internal/*":             400,  // each
 	"internal/broker":        6200, // with a place for each node, disks, clocks, and how far a download is
