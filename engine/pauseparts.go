@@ -143,6 +143,8 @@ func pausedOf(parts []*Part, subs int, planned int64) *Paused {
 	if len(all) == 0 || subs == 0 || sum.Began == 0 {
 		return nil
 	}
+	// A part that had no time until the pause was over did not pause.
+	sum.Began = min(sum.Began, sum.Resumed)
 	to, step := all.span()
 	var before measure.Counts
 	at := step

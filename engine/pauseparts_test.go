@@ -93,6 +93,19 @@ func TestAPauseThatIsNotCaughtUpIsTold(t *testing.T) {
 	}
 }
 
+// TestAPartThatHadNoTimeForThePauseDidNotPause: the pause does not begin after its end.
+func TestAPartThatHadNoTimeForThePauseDidNotPause(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	sent := func(at int64) uint64 { return uint64(at / ms) }
+	p := pausedOf([]*Part{
+		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Course: courseOf(2*ms, 1000*ms, sent, nothing)}},
+		{Paused: &Paused{Began: 900 * ms, Resumed: 700 * ms, Course: courseOf(2*ms, 1000*ms, nothing, sent)}},
+	}, 1, 500*ms)
+	if p.Began != 700*ms || p.Resumed != 700*ms {
+		t.Errorf("paused from %d to %d", p.Began, p.Resumed)
+	}
+}
+
 // TestACourseKeepsAllOfALongRun: in ever wider steps.
 func TestACourseKeepsAllOfALongRun(t *testing.T) {
 	c := &PauseCourse{}

@@ -12,9 +12,21 @@ import (
 )
 
 // TestAgentsPauseTogether: consumers of two agents take nothing for the same 300 ms, and what
-// waits then is counted over both.
+// waits then is counted over both. Where the host has no time for an agent until the pause is
+// over, the run says nothing of it and is done again.
 func TestAgentsPauseTogether(t *testing.T) {
 	t.Parallel()
+	for range 5 {
+		if pausesTogether(t) {
+			return
+		}
+	}
+	t.Error("the host had no time for the agents in five runs")
+}
+
+// pausesTogether reports whether the agents had time to pause.
+func pausesTogether(t *testing.T) bool {
+	t.Helper()
 	_, drivers := memoryDrivers(t)
 	w := fleetOf(t, 3, drivers)
 	r := runOf(t, drivers, "run", "topology: {producers: 2, consumers: 3}\nload: {rate: 1000/s}\nwarmup: 200ms\nmeasure: 1500ms\nconsume: {pause: at 300ms for 300ms}"+common)
@@ -34,7 +46,10 @@ func TestAgentsPauseTogether(t *testing.T) {
 	if p == nil {
 		t.Fatal("the run does not tell of the pause")
 	}
-	if p.Resumed != int64(800*time.Millisecond) || p.Began < int64(500*time.Millisecond) || p.Began >= p.Resumed || p.Step < int64(2*time.Millisecond) {
+	if p.Began >= int64(600*time.Millisecond) {
+		return false
+	}
+	if p.Resumed != int64(800*time.Millisecond) || p.Began < int64(500*time.Millisecond) || p.Step < int64(2*time.Millisecond) {
 		t.Errorf("paused from %d to %d, looks each %d", p.Began, p.Resumed, p.Step)
 	}
 	if p.Waiting == 0 || p.Waiting > 400 || p.Old.Total() == 0 || p.Old.Total() > 400 {
@@ -48,6 +63,7 @@ func TestAgentsPauseTogether(t *testing.T) {
 	if told["the consumers take nothing from here on"] != 3 || told["the consumers go on"] != 3 || told["a"] != 2 {
 		t.Errorf("told %v", told)
 	}
+	return true
 }
 
 // TestAgentsTakeTurnsInChurn: a consumer closes every 100 ms, whichever agent has it.
