@@ -90,7 +90,7 @@ func deadLetters(e *env) {
 				}
 			}
 			if err != nil {
-				time.Sleep(10 * time.Millisecond) // a system may deliver again for ever
+				time.Sleep(10 * time.Millisecond) // a system may deliver a refused message again at once, without an end
 			}
 			return err
 		})

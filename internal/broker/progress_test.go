@@ -73,8 +73,8 @@ func TestWhatTheHostReceivedStandsForADownload(t *testing.T) {
 // TestThePackageManagersTellTheSize has what apt-get, pip and mvn print of it. What stands
 // here is of apt 2.6, pip 23.2 and Maven 3.8.
 func TestThePackageManagersTellTheSize(t *testing.T) {
-	uris := "Reading package lists...\n'http://deb.debian.org/debian/pool/main/r/redis/redis-server_7.0.15-1_amd64.deb' redis-server_5%3a7.0.15-1_amd64.deb 1048576 SHA256:00\n" +
-		"'http://deb.debian.org/debian/pool/main/j/jemalloc/libjemalloc2_5.3.0-1_amd64.deb' libjemalloc2_5.3.0-1_amd64.deb 524288 SHA256:00\n"
+	uris := "Reading package lists...\n'http://packages.example/pool/main/r/redis/redis-server_7.0.15-1_amd64.deb' redis-server_5%3a7.0.15-1_amd64.deb 1048576 SHA256:00\n" +
+		"'http://packages.example/pool/main/j/jemalloc/libjemalloc2_5.3.0-1_amd64.deb' libjemalloc2_5.3.0-1_amd64.deb 524288 SHA256:00\n"
 	h := fakeHost([]string{"apt-get", "dpkg-deb"}, func(c call) ([]byte, error) {
 		if slices.Contains(c.args, "--print-uris") {
 			return []byte(uris), nil
