@@ -273,6 +273,7 @@ func TestAStoppedProcessStays(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); state() != "T" && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
+	time.Sleep(200 * time.Millisecond) // the other threads stop a moment later
 	c.step(time.Hour)
 	if got := state(); got != "T" {
 		t.Errorf("it is in state %s", got)
