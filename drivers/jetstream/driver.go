@@ -123,6 +123,7 @@ type Config struct {
 	natsconn.Options
 	clientpath.Option
 	Storage       string        `option:"storage" allowed:"file,memory" firm:"file" help:"Where the streams keep their messages."`
+	MaxBytes      int64         `option:"max-bytes" size:"bytes" min:"0" help:"Size above which a stream that weir makes drops its oldest messages, consumed or not; 0: none. Accounts of hosted services demand one."`
 	AckTimeout    time.Duration `option:"ack-timeout" min:"1ms" help:"How long a producer waits for the acknowledgement of a message."`
 	AckWait       time.Duration `option:"ack-wait" min:"1ms" help:"After how long the server delivers again what was not acknowledged."`
 	MaxAckPending int           `option:"max-ack-pending" min:"-1" help:"Most messages of a subscription delivered and not acknowledged; -1: as many as are pulled."`

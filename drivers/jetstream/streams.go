@@ -35,6 +35,8 @@ const (
 	codeNoResources     jetstream.ErrorCode = 10023
 	codeMemoryExceeded  jetstream.ErrorCode = 10028
 	codeStorageExceeded jetstream.ErrorCode = 10047
+	codeBoundRequired   jetstream.ErrorCode = 10113 // account requires a stream config to have max bytes set
+	codeBoundExceeded   jetstream.ErrorCode = 10122 // stream max bytes exceeds account limit max stream bytes
 	codeReplicas        jetstream.ErrorCode = 10074 // replicas > 1 not supported in non-clustered mode
 	codeStoreFailed     jetstream.ErrorCode = 10077 // such as "maximum bytes exceeded"
 	codeTooManyReplicas jetstream.ErrorCode = 10110 // maximum replicas is 5
@@ -62,13 +64,37 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 			Storage: c.cfg.storage(), Replicas: max(d.Replicas, 1),
 			Retention: jetstream.LimitsPolicy, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
 		}
+		if c.cfg.MaxBytes > 0 {
+			cfg.MaxBytes = c.cfg.MaxBytes
+		}
 		_, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return c.js.CreateOrUpdateStream(ctx, cfg) })
 		if err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, words.Cause(err))
+			return fmt.Errorf("destination %s: %w", d.Name, c.cfg.refused(words.Cause(err)))
 		}
 		c.declared.Store(cfg.Name, true)
 	}
 	return nil
+}
+
+// refused adds to the error of a stream that was not made what the option max-bytes has to
+// do with it.
+func (c *Config) refused(err error) error {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return err
+	}
+	bound := driver.FormatSize(c.MaxBytes)
+	switch api.ErrorCode {
+	case codeBoundRequired:
+		return fmt.Errorf("option max-bytes is not set, and this account demands a bound for the size of a stream: %w", err)
+	case codeBoundExceeded:
+		return fmt.Errorf("option max-bytes is %s, more than this account lets a stream have: %w", bound, err)
+	case codeNoResources, codeMemoryExceeded, codeStorageExceeded:
+		if c.MaxBytes > 0 {
+			return fmt.Errorf("option max-bytes is %s for each of the streams, and the account or the server has less left: %w", bound, err)
+		}
+	}
+	return err
 }
 
 // Delete removes the streams, and with each its consumers.
@@ -129,7 +155,7 @@ var words = natsconn.Words(func(err error) error {
 	switch {
 	case errors.As(err, &api):
 		switch api.ErrorCode {
-		case codeNoPeers, codeReplicas, codeTooManyReplicas,
+		case codeNoPeers, codeReplicas, codeTooManyReplicas, codeBoundRequired, codeBoundExceeded,
 			jetstream.JSErrCodeJetStreamNotEnabled, jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 			return driver.ErrUnsupported
 		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
@@ -202,6 +228,9 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		set.Add("storage", strings.ToLower(is.Storage.String()))
 		set.Add("num_replicas", strconv.Itoa(is.Replicas))
 		set.Add("retention", strings.ToLower(is.Retention.String()))
+		if is.MaxBytes > 0 {
+			set.Add("max_bytes", driver.FormatSize(is.MaxBytes))
+		}
 		set.Add("discard", strings.ToLower(is.Discard.String()))
 		if async {
 			set.Add("persist_mode", "async")

@@ -1,0 +1,102 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
+)
+
+// bounded starts a server with an account that has the limits of a hosted plan: every
+// stream has a bound, of at most 1 MiB, and all together have 1.5 MiB.
+func bounded(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	text := fmt.Sprintf(`
+		jetstream: {store_dir: %q, max_file: 64MB, max_mem: 64MB}
+		accounts: {PLAN: {
+			jetstream: {max_file: 1536KB, max_mem: 1536KB, disk_max_stream_bytes: 1MB, mem_max_stream_bytes: 1MB, max_bytes_required: true}
+			users: [{user: weir, password: weir}]
+		}}`, t.TempDir())
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := natsdtest.Start(t, func(into *server.Options) {
+		o.Host, o.Port, o.NoSigs, o.NoLog = into.Host, into.Port, true, true
+		*into = *o
+	})
+	return s.ClientURL()
+}
+
+func TestAnAccountDemandsABoundOfStreams(t *testing.T) {
+	t.Parallel()
+	address := bounded(t)
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	for _, c := range []struct {
+		name, storage, bound string
+		want                 error
+		says                 string
+	}{
+		{"no bound", "file", "0", driver.ErrUnsupported, "option max-bytes is not set, and this account demands a bound"},
+		{"a bound over that of a stream", "file", "2MiB", driver.ErrUnsupported, "option max-bytes is 2MiB, more than this account lets a stream have"},
+		{"a bound that it takes", "file", "1MiB", nil, ""},
+		{"a bound that it takes, in memory", "memory", "1MiB", nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := newConfig()
+			options := map[string]string{"address": address, "user": "weir", "password": "weir", "storage": c.storage, "max-bytes": c.bound}
+			for name, value := range options {
+				if err := driver.SetOption(cfg, name, value); err != nil {
+					t.Fatal(err)
+				}
+			}
+			conn, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t", Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				_ = conn.Delete(ctx, d)
+				_ = conn.Close(ctx)
+			})
+			err = conn.Declare(t.Context(), d)
+			if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("Declare: %v; want %v, %q", err, c.want, c.says)
+			}
+			if err != nil {
+				return
+			}
+			if f, err := conn.Facts(t.Context()); err != nil || f.Settings["max_bytes"] != "1MiB" || f.Settings["discard"] != "discardold" {
+				t.Errorf("facts %+v, %v; want max_bytes 1MiB, discard discardold", f.Settings, err)
+			}
+		})
+	}
+}
+
+func TestBoundsThatAnAccountHasNoRoomFor(t *testing.T) {
+	t.Parallel()
+	options := map[string][]string{"address": {bounded(t)}, "user": {"weir"}, "password": {"weir"}, "max-bytes": {"1MiB"}}
+	d := func(n int) driver.Destination {
+		return driver.Destination{Name: fmt.Sprint("d", n), Partitions: 1, Replicas: 1}
+	}
+	c := openWith(t, options, d(1))
+	err := c.Declare(t.Context(), d(2))
+	if !errors.Is(err, driver.ErrOverloaded) || !strings.Contains(err.Error(), "option max-bytes is 1MiB for each of the streams") {
+		t.Errorf("Declare: %v; want ErrOverloaded, and the option max-bytes", err)
+	}
+}
