@@ -4,6 +4,7 @@ package broker
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"time"
 
@@ -19,6 +20,15 @@ type clocks struct {
 	by   map[string]time.Duration // by the names of their processes
 	done map[int]time.Duration    // of each process
 	tick *time.Ticker             // nil while none is stepped
+
+	steps *clockstep.Stepper
+}
+
+// close ends what steps them.
+func (c *clocks) close() {
+	if c.steps != nil {
+		c.steps.Close()
+	}
 }
 
 // due tells when to look again; nil while there is nothing to look for.
@@ -38,6 +48,11 @@ func (s *supervisor) step(names []string, by time.Duration) (at int64, err error
 	}
 	c := &s.clocks
 	if c.by == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return 0, err
+		}
+		c.steps = clockstep.NewStepper(self)
 		c.by, c.done = map[string]time.Duration{}, map[int]time.Duration{}
 	}
 	for _, name := range names {
@@ -58,6 +73,7 @@ func (s *supervisor) step(names []string, by time.Duration) (at int64, err error
 	if len(c.by) == 0 && c.tick != nil {
 		c.tick.Stop()
 		c.tick = nil
+		c.steps.Close()
 		clear(c.done)
 	}
 	return at, errors.Join(errs...)
@@ -84,7 +100,7 @@ func (s *supervisor) keepStep(v *server, by time.Duration) error {
 			return nil
 		}
 		for _, pid := range pids {
-			if err := clockstep.Set(pid, by); err != nil {
+			if err := s.clocks.steps.Set(pid, by); err != nil {
 				return err
 			}
 			s.clocks.done[pid] = by

@@ -135,6 +135,7 @@ func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) er
 	defer end()
 	defer s.endDisks() // after the servers, which still write when they end
 	defer s.leave(ctx)
+	defer s.clocks.close()
 	if err := s.begin(ctx, stdout); err != nil {
 		return err
 	}

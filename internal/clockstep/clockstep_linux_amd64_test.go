@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,12 +107,18 @@ type child struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
+
+	steps *Stepper
 }
 
 func begin(t *testing.T, args ...string) *child {
 	t.Helper()
-	c := &child{t: t, cmd: exec.Command(args[0], args[1:]...)}
-	var err error
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{t: t, cmd: exec.Command(args[0], args[1:]...), steps: NewStepper(self)}
+	t.Cleanup(c.steps.Close)
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +152,7 @@ func (c *child) ask() string {
 
 func (c *child) step(by time.Duration) {
 	c.t.Helper()
-	if err := Set(c.cmd.Process.Pid, by); err != nil {
+	if err := c.steps.Set(c.cmd.Process.Pid, by); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -259,43 +266,129 @@ func TestAStoppedProcessStays(t *testing.T) {
 	self := allowed(t)
 	c := begin(t, self, "internal", "clock")
 	c.ask()
-	if err := unix.Kill(c.cmd.Process.Pid, unix.SIGSTOP); err != nil {
+	pid := c.cmd.Process.Pid
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	state := func() string {
-		b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), "stat"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(b), ") ")
-		return rest[:1]
-	}
-	for end := time.Now().Add(20 * time.Second); state() != "T" && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(200 * time.Millisecond) // the other threads stop a moment later
+	until(t, "it stands", func() bool { return states(t, pid) == "T" })
 	c.step(time.Hour)
-	if got := state(); got != "T" {
-		t.Errorf("it is in state %s", got)
-	}
-	if err := unix.Kill(c.cmd.Process.Pid, unix.SIGCONT); err != nil {
+	until(t, "it stands again", func() bool { return states(t, pid) == "T" })
+	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	c.ask()
 }
 
+// TestAStopBesideAStepStays has another one stop a process at about the instant of a step.
+func TestAStopBesideAStepStays(t *testing.T) {
+	self := allowed(t)
+	c := begin(t, self, "internal", busyWord)
+	if said, err := c.out.ReadString('\n'); err != nil || said != "began\n" {
+		t.Fatalf("it said %q, %v", said, err)
+	}
+	pid := c.cmd.Process.Pid
+	for i := range 100 {
+		stopped := make(chan error, 1)
+		go func() {
+			time.Sleep(time.Duration(i%20) * 50 * time.Microsecond)
+			stopped <- unix.Kill(pid, unix.SIGSTOP)
+		}()
+		// A busy program may be stopped where it looks at its clock. That is said.
+		if err := c.steps.Set(pid, []time.Duration{busyStep, 0}[i%2]); err != nil && !strings.Contains(err.Error(), errStays.Error()) {
+			t.Fatal(err)
+		}
+		if err := <-stopped; err != nil {
+			t.Fatal(err)
+		}
+		until(t, "it stands", func() bool { return states(t, pid) == "T" })
+		time.Sleep(2 * time.Millisecond)
+		if got := states(t, pid); got != "T" {
+			t.Fatalf("stop %d: its threads are in states %s", i, got)
+		}
+		if err := unix.Kill(pid, unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "it goes on", func() bool { return !strings.Contains(states(t, pid), "T") })
+	}
+	if err := c.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := c.out.ReadString('\n'); err != nil || said != "fine\n" {
+		t.Errorf("it said %q, %v", said, err)
+	}
+}
+
+// states are those of the threads of a process, each once.
+func states(t *testing.T, pid int) string {
+	t.Helper()
+	dir := filepath.Join("/proc", strconv.Itoa(pid), "task")
+	threads, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range threads {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name(), "stat"))
+		if err != nil {
+			continue // it ended
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		all = append(all, rest[:1])
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), "")
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not so after 5 s: %s", what)
+		}
+	}
+}
+
+// TestAnEndBesideAStepIsSeen has a process die at about the instant of a step. Its parent sees that.
+func TestAnEndBesideAStepIsSeen(t *testing.T) {
+	self := allowed(t)
+	for i := range 20 {
+		c := begin(t, self, "internal", busyWord)
+		if said, err := c.out.ReadString('\n'); err != nil || said != "began\n" {
+			t.Fatalf("it said %q, %v", said, err)
+		}
+		go func() {
+			time.Sleep(time.Duration(i) * 50 * time.Microsecond)
+			_ = c.cmd.Process.Kill()
+		}()
+		err := c.steps.Set(c.cmd.Process.Pid, busyStep)
+		ended := make(chan error, 1)
+		go func() { ended <- c.cmd.Wait() }()
+		select {
+		case why := <-ended:
+			if why == nil || why.Error() != "signal: killed" {
+				t.Errorf("kill %d: it ended by %v", i, why)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("kill %d: its parent does not see the end", i)
+		}
+		if err != nil {
+			t.Errorf("kill %d: %v", i, err)
+		}
+	}
+}
+
 func TestWhatCannotBeStepped(t *testing.T) {
 	self := allowed(t)
 	c := begin(t, self, "internal", "clock")
-	if err := Set(c.cmd.Process.Pid, Most+1); err == nil {
+	if err := c.steps.Set(c.cmd.Process.Pid, Most+1); err == nil {
 		t.Error("a step that is too large")
 	}
 	_ = c.in.Close()
 	_ = c.cmd.Wait()
-	if err := Set(c.cmd.Process.Pid, time.Hour); err != nil {
+	if err := c.steps.Set(c.cmd.Process.Pid, time.Hour); err != nil {
 		t.Errorf("of a process that is gone: %v", err)
 	}
-	if err := Set(2, time.Hour); err == nil { // a thread of the kernel
+	if err := c.steps.Set(2, time.Hour); err == nil { // a thread of the kernel
 		t.Error("a process without a vDSO")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,32 +18,35 @@ import (
 
 // Bounds of the time in which a process is stopped.
 const (
-	stopLimit = 2 * time.Second // until each of its threads stands
+	stopLimit = 2 * time.Second // until each of its threads stands, and until they go on
 	stopPause = 100 * time.Microsecond
 	awayPause = time.Millisecond // in which it goes on, where a thread stands in what is to be changed
 	attempts  = 50
+
+	dyingLimit = 100 * time.Millisecond // until a process that is about to end is gone
 )
 
-// Set has the wall clock of a process be apart from that of the host by a step; 0: not at all.
-// Children that it makes later by fork have the step, too, and programs that they become have
-// not. A process that is gone is not an error. What went wrong before anything was written is
-// ErrMissing.
-func Set(pid int, by time.Duration) error {
-	if by.Abs() > Most {
-		return fmt.Errorf("stepping a clock by %v: at most %v", by, Most)
-	}
+// errStays: a thread stands in what is to be changed, and stays there. One of a process that
+// somebody stopped may do so.
+var errStays = errors.New("its threads do not leave the clock (where it is stopped, let it go on first)")
+
+// set has the wall clock of a process be apart from that of the host by a step. This process
+// is not the parent of that one: the parent would take what set does for an end of its child.
+func set(pid int, by time.Duration) error {
 	v, err := find()
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMissing, err)
+		return err
 	}
-	err = v.set(pid, by)
-	if _, gone := os.Stat(filepath.Join("/proc", strconv.Itoa(pid), "stat")); err != nil && errors.Is(gone, os.ErrNotExist) {
+	if err = v.set(pid, by); err == nil {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("%w: process %d: %w", ErrMissing, pid, err)
+	for limit := time.Now().Add(dyingLimit); time.Now().Before(limit); time.Sleep(awayPause) {
+		stat, gone := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		if gone != nil || state(stat) == 'Z' || state(stat) == 'X' {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("process %d: %w", pid, err)
 }
 
 // A vdso is that of this kernel.
@@ -131,17 +135,19 @@ func (v *vdso) set(pid int, by time.Duration) error {
 		return nil
 	}
 	for range attempts {
-		clear, goOn, err := v.stop(pid, from)
-		if err == nil && clear {
-			err = v.write(mem, from, by)
-		}
-		goOn()
+		clear := false
+		err := onThread(func() (err error) {
+			if clear, err = v.hold(pid, from); err != nil || !clear {
+				return err
+			}
+			return v.write(mem, from, by)
+		})
 		if err != nil || clear {
 			return err
 		}
 		time.Sleep(awayPause)
 	}
-	return errors.New("its threads do not leave the clock")
+	return errStays
 }
 
 // owns reports whether an image is this vDSO, changed by this package or not.
@@ -196,36 +202,101 @@ func (v *vdso) write(mem *os.File, base uint64, by time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// stop stops a process. clear reports whether no thread stands where something is to be
-// written. goOn has it go on, unless it stood before.
-func (v *vdso) stop(pid int, base uint64) (clear bool, goOn func(), err error) {
-	stood, _, err := v.threads(pid, base)
-	if err != nil {
-		return false, func() {}, err
+// onThread calls f on a thread that ends with it, and returns when it has ended. What f traces
+// goes on then, and each signal that came meanwhile does what it would have done.
+func onThread(f func() error) error {
+	type ended struct {
+		thread int
+		err    error
 	}
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-		return false, func() {}, err
-	}
-	goOn = func() {
-		if !stood {
-			_ = unix.Kill(pid, unix.SIGCONT)
+	done := make(chan ended)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: so the thread ends
+		if unix.Gettid() == unix.Getpid() {
+			done <- ended{0, onThread(f)} // the main thread does not end, and is taken now
+			runtime.UnlockOSThread()
+			return
+		}
+		done <- ended{unix.Gettid(), f()}
+	}()
+	e := <-done
+	for limit := time.Now().Add(stopLimit); e.thread != 0; time.Sleep(stopPause / 2) {
+		if _, err := os.Stat(filepath.Join("/proc/self/task", strconv.Itoa(e.thread))); err != nil {
+			break
+		}
+		if time.Now().After(limit) {
+			return errors.Join(e.err, errors.New("what held it does not end"))
 		}
 	}
+	return e.err
+}
+
+// hold has all threads of a process stand until the calling thread ends. clear reports whether
+// none stands where something is to be written.
+//
+// It traces them, since a trace is not a signal. A process that somebody stops (SIGSTOP) before,
+// meanwhile or afterwards stays stopped, and one that somebody continues goes on.
+func (v *vdso) hold(pid int, base uint64) (clear bool, err error) {
+	held := map[int]bool{}
 	for limit := time.Now().Add(stopLimit); ; time.Sleep(stopPause) {
-		stands, clear, err := v.threads(pid, base)
-		switch {
-		case err != nil:
-			return false, goOn, err
-		case stands:
-			return clear, goOn, nil
-		case time.Now().After(limit):
-			return false, goOn, errors.New("it does not stop")
+		grown, err := seize(pid, held)
+		if err != nil {
+			return false, err
+		}
+		if !grown {
+			stand, clear, err := v.threads(pid, base)
+			if err != nil || stand {
+				return clear, err
+			}
+		}
+		if time.Now().After(limit) {
+			return false, errors.New("it does not stop")
 		}
 	}
 }
 
-// threads looks at those of a process: whether all stand, and whether none is within what is
-// to be written. Once one has stopped, none of the others comes back from the kernel.
+// seize traces the threads of a process that are not held yet, and interrupts them. grown
+// reports whether there were some.
+func seize(pid int, held map[int]bool) (grown bool, err error) {
+	dir := filepath.Join("/proc", strconv.Itoa(pid), "task")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range entries {
+		thread, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return false, err
+		}
+		if held[thread] {
+			continue
+		}
+		if err := unix.PtraceSeize(thread); err != nil {
+			stat, gone := os.ReadFile(filepath.Join(dir, e.Name(), "stat"))
+			if errors.Is(err, unix.ESRCH) || gone != nil || state(stat) == 'Z' || state(stat) == 'X' {
+				continue // it ended
+			}
+			return false, fmt.Errorf("holding a thread: %w (run weir as root, without a debugger at the server)", err)
+		}
+		if err := unix.PtraceInterrupt(thread); err != nil && !errors.Is(err, unix.ESRCH) {
+			return false, fmt.Errorf("holding a thread: %w", err)
+		}
+		held[thread], grown = true, true
+	}
+	return grown, nil
+}
+
+// state is that of a thread in what the kernel tells of it, or 0.
+func state(stat []byte) byte {
+	if i := bytes.LastIndex(stat, []byte(") ")); i >= 0 && len(stat) > i+2 {
+		return stat[i+2]
+	}
+	return 0
+}
+
+// threads looks at those of a process that are held: whether all stand, and whether none is
+// within what is to be written. One that waits in the kernel stands: it does not come back from
+// there.
 func (v *vdso) threads(pid int, base uint64) (stand, clear bool, err error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "task")
 	entries, err := os.ReadDir(dir)
@@ -242,17 +313,16 @@ func (v *vdso) threads(pid int, base uint64) (stand, clear bool, err error) {
 			}
 			return false, false, err
 		}
-		if i := bytes.LastIndex(stat, []byte(") ")); i >= 0 && len(stat) > i+2 {
-			switch stat[i+2] {
-			case 'T', 't':
-				stand = true
-			case 'Z', 'X':
-				continue
-			}
+		now := state(stat)
+		if now == 'Z' || now == 'X' {
+			continue
 		}
 		words := strings.Fields(string(call))
 		if len(words) < 3 { // "running"
 			return false, false, nil
+		}
+		if now != 't' && slices.Contains(makesThreads, words[0]) {
+			return false, false, nil // what it makes is not held
 		}
 		pc, err := strconv.ParseUint(words[len(words)-1], 0, 64)
 		if err != nil {
@@ -262,8 +332,11 @@ func (v *vdso) threads(pid int, base uint64) (stand, clear bool, err error) {
 			clear = false
 		}
 	}
-	return stand, clear, nil
+	return true, clear, nil
 }
+
+// makesThreads are the system calls that make threads: clone and clone3.
+var makesThreads = []string{strconv.Itoa(unix.SYS_CLONE), strconv.Itoa(unix.SYS_CLONE3)}
 
 // within reports whether an offset is inside what is written: in a function behind its first
 // byte, since it may begin with what is there then, or between the two reads of a step. The

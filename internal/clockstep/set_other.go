@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Set refuses every host but Linux on amd64.
-func Set(int, time.Duration) error {
-	return fmt.Errorf("%w: it needs Linux on amd64, and this is %s on %s", ErrMissing, runtime.GOOS, runtime.GOARCH)
+// set refuses every host but Linux on amd64.
+func set(int, time.Duration) error {
+	return fmt.Errorf("it needs Linux on amd64, and this is %s on %s", runtime.GOOS, runtime.GOARCH)
 }
