@@ -138,6 +138,16 @@ func SetSecret(cfg Config, name string, s Secret) error {
 	return err
 }
 
+// Secrets returns the secrets that cfg has, but for empty ones.
+func Secrets(cfg Config) (all []Secret) {
+	walk(reflect.ValueOf(cfg).Elem(), "", func(_ string, _ reflect.StructField, v reflect.Value) {
+		if s, ok := reflect.TypeAssert[Secret](v); ok && !s.IsZero() {
+			all = append(all, s)
+		}
+	})
+	return all
+}
+
 func walk(v reflect.Value, prefix string, visit func(string, reflect.StructField, reflect.Value)) {
 	t := v.Type()
 	for i := range t.NumField() {

@@ -27,6 +27,24 @@ type SlowCluster struct {
 	FromNS   int64 `json:"from_ns"`
 	ToNS     int64 `json:"to_ns"`
 	Messages int   `json:"messages"`
+	// What the logs of servers said then; absent where weir did not start them on its own host.
+	Log *ServerLog `json:"log,omitempty"`
+}
+
+// A ServerLog is what the logs of servers said in a time. Of a cluster it is from one second
+// before it, or from the end of the one before, until 0.1 s after its end.
+type ServerLog struct {
+	Lines       []LogLine `json:"lines"`                   // in the order of time; the first five of each server, and 15 at most
+	More        uint64    `json:"more,omitempty"`          // lines that they said then, too
+	MoreAtLeast bool      `json:"more_at_least,omitempty"` // the logs are so long that not all of them was read
+}
+
+// A LogLine is a line of the log of a server, without what moves a cursor, and shortened.
+type LogLine struct {
+	TNS     int64  `json:"t_ns"`    // when weir saw it: up to 0.1 s after the server wrote it
+	Process string `json:"process"` // "server-2"
+	Node    int    `json:"node"`
+	Text    string `json:"text"`
 }
 
 // A Beside is something that happened while slow messages were under way.

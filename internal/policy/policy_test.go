@@ -33,6 +33,7 @@ var levels = map[string]int{
 	"internal/offset":          0,
 	"internal/pace":            0,
 	"internal/proctree":        0,
+	"internal/serverlog":       0,
 	"internal/chromium":        0, // only tests import it
 	"internal/golden":          0, // only tests import it
 	"internal/plot":            0,

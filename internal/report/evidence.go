@@ -25,6 +25,7 @@ func (t *single) evidence(e Entry) {
 	t.checks()
 	t.events()
 	t.slowestTable()
+	t.serverLogTable()
 	t.place(e)
 	t.scenario(e)
 }

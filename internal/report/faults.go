@@ -76,6 +76,7 @@ func (t *single) faults() {
 			"at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any.",
 			fmt.Sprintf("p99 back: how long after the fault p99 was at most %s again and stayed, as it was before. Times are to within 0.1 s.", Time(*band)))
 	}
+	t.faultLogs()
 }
 
 // windowFrom is where the measured window begins, since the epoch, as far as the result
@@ -87,6 +88,14 @@ func windowFrom(r *result.Result) int64 {
 		}
 	}
 	return 0
+}
+
+// measuredFirst is the second at which the measured window begins.
+func measuredFirst(all []result.Interval) []result.Interval {
+	if i := slices.IndexFunc(all, func(x result.Interval) bool { return x.Phase == "measure" }); i >= 0 {
+		return slices.Clone(all[i : i+1])
+	}
+	return nil
 }
 
 // faulted says what was done, to which processes.

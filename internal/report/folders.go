@@ -88,7 +88,7 @@ type Loading struct {
 // Load reads what is shown of the folder dir, which is to be named name. A folder with a
 // file that is cut short, malformed or newer than this weir is refused; only result.json
 // must be there, and missing names which others are not. The seconds of result.json are
-// left out, since there may be very many.
+// left out but for the first measured one, since there may be very many.
 func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 	saved, err := result.Read(dir)
 	switch {
@@ -104,7 +104,7 @@ func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 		e.Review, e.Result.Verdict = &review, review.Verdict
 	}
 	intervals := e.Result.Intervals
-	e.Result.Intervals = nil // the most of it
+	e.Result.Intervals = measuredFirst(intervals) // the others are the most of it
 	has := func(file string) bool {
 		if slices.Contains(saved.Files, file) {
 			return true

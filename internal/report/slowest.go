@@ -18,7 +18,7 @@ const mostClusters = 3
 // slowest writes what the slowest messages have in common: of the distribution that
 // reaches furthest.
 func (t *single) slowest() {
-	s := cmp.Or(t.slowestOf("rtt"), t.slowestOf("e2e"), t.slowestOf("send"))
+	s := t.furthest()
 	if s == nil {
 		return
 	}
@@ -28,6 +28,12 @@ func (t *single) slowest() {
 			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; by chance %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
 		}
 	}
+	t.serverLog(s)
+}
+
+// furthest are the slowest of the distribution that reaches furthest; nil without any.
+func (t *single) furthest() *result.Slowest {
+	return cmp.Or(t.slowestOf("rtt"), t.slowestOf("e2e"), t.slowestOf("send"))
 }
 
 // slowestOf are those of a distribution; nil without any.

@@ -101,6 +101,8 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 		return nil, err
 	}
 	defer unwatch()
+	readLogs := m.followLogs(cfg.Clock)
+	defer func() { readLogs(raw) }()
 	defer m.disturb(ctx, &cfg)()
 	m.observer.Doing("connecting")
 	until := m.until(ctx, stop)

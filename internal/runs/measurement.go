@@ -46,6 +46,8 @@ type measurement struct {
 	servers   *host.ServerMeter    // of this host, its processes and weir's; nil: the host does not tell
 	clock     *pace.Clock          // the meter's
 
+	logs map[string][]*result.ServerLog // what servers said beside clusters of the slowest, by the distribution
+
 	link    *network.Link   // between clients and servers; nil: the scenario wants none
 	between *result.Network // the same, when the run is over
 	broke   error           // why it was not there until then

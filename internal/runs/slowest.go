@@ -10,9 +10,6 @@ import (
 // slowest says which messages were the slowest, and what happened then, from what has been
 // written into the folder.
 func (m *measurement) slowest(raw *engine.Raw, r *result.Result) []result.Slowest {
-	if m.scenario.Mode == engine.Consume {
-		return nil // it has no latency
-	}
 	var course slow.Course
 	for _, s := range raw.Stalls {
 		course.Add(slow.Hiccup, s.From, s.To)
@@ -34,6 +31,28 @@ func (m *measurement) slowest(raw *engine.Raw, r *result.Result) []result.Slowes
 		course.Second(&x)
 	}
 	var all []result.Slowest
+	for _, x := range m.kept(raw) {
+		if s := course.Explain(x.of, x.messages, raw.From, raw.To); s != nil {
+			for i, log := range m.logs[x.of] { // of the same clusters
+				s.Clusters[i].Log = log
+			}
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
+// kept are the slowest messages of a distribution, the slowest first.
+type kept struct {
+	of       string
+	messages []result.SlowMessage
+}
+
+// kept are those of all distributions.
+func (m *measurement) kept(raw *engine.Raw) (all []kept) {
+	if m.scenario.Mode == engine.Consume {
+		return nil // it has no latency
+	}
 	to := m.scenario.Topology // a stream is a producer's to a destination: see schedule.Schedule.Stream
 	for _, x := range []struct {
 		of   string
@@ -46,9 +65,7 @@ func (m *measurement) slowest(raw *engine.Raw, r *result.Result) []result.Slowes
 				Producer: int(k.Stream) % to.Producers, Destination: int(k.Stream) % to.Destinations, Seq: k.Seq,
 			})
 		}
-		if s := course.Explain(x.of, messages, raw.From, raw.To); s != nil {
-			all = append(all, *s)
-		}
+		all = append(all, kept{x.of, messages})
 	}
 	return all
 }

@@ -146,7 +146,7 @@ func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int6
 			all[what] = joined(append(all[what], spells...))
 		}
 	}
-	s := &result.Slowest{Of: of, Messages: slices.Clone(messages), Clusters: clusters(messages)}
+	s := &result.Slowest{Of: of, Messages: slices.Clone(messages), Clusters: Clusters(messages)}
 	s.PeriodNS = period(s.Clusters)
 	for what, spells := range all {
 		n := 0
@@ -215,8 +215,8 @@ func chance(spells []spell, takes, from, to int64) float64 {
 	return float64(met) / float64(to-from)
 }
 
-// clusters are the times in which slow messages were under way, in order.
-func clusters(messages []result.SlowMessage) []result.SlowCluster {
+// Clusters are the times in which slow messages were under way, in order.
+func Clusters(messages []result.SlowMessage) []result.SlowCluster {
 	messages = slices.Clone(messages)
 	slices.SortFunc(messages, func(a, b result.SlowMessage) int { return cmp.Compare(a.DueNS, b.DueNS) })
 	var all []result.SlowCluster

@@ -179,6 +179,20 @@ func checkSlowest(r *result.Result) error {
 			errs = append(errs, fmt.Errorf("%s has %d slowest messages, and no such distribution", name, len(s.Messages)))
 			continue
 		}
+		for i, c := range s.Clusters {
+			if c.Log == nil {
+				continue
+			}
+			from := c.FromNS - 1e9
+			if i > 0 {
+				from = max(from, s.Clusters[i-1].ToNS)
+			}
+			for _, l := range c.Log.Lines {
+				if l.TNS < from || l.TNS > c.ToNS+1e8 {
+					errs = append(errs, fmt.Errorf("%s: a line of a log at %d, beside messages from %d to %d", name, l.TNS, c.FromNS, c.ToNS))
+				}
+			}
+		}
 		lost := slices.ContainsFunc(r.Agents, func(a result.Agent) bool { return a.Missing }) // its slowest were not told
 		for i, m := range s.Messages {
 			if m.NS != m.AtNS-m.DueNS || i > 0 && m.NS > s.Messages[i-1].NS || i == 0 && m.NS != *d.MaxNS && !lost {

@@ -1,0 +1,170 @@
+package serverlog
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+	"sort"
+)
+
+// Bounds of what is told of a window.
+const (
+	Most      = 15       // lines
+	MostEach  = 5        // lines of one process, the first ones
+	mostRead  = 64 << 20 // bytes that are read of all logs, for all windows
+	longLine  = 16 << 10 // bytes that are kept of a line until it is cleaned
+	backwards = 4 << 10  // so far before a window the beginning of a line is looked for
+)
+
+// A Window is a time, on the clock of Follow.
+type Window struct{ From, To int64 }
+
+// A Line is one of a log.
+type Line struct {
+	At      int64 // when weir saw it: it was written until then, and after the reading before
+	Process string
+	Node    int
+	Text    string // cleaned
+}
+
+// An Excerpt is what logs said in a window.
+type Excerpt struct {
+	Lines   []Line // in the order of time; Most at most
+	More    uint64 // lines that came then, too
+	AtLeast bool   // More is not all
+}
+
+// Read returns what the logs say of each window. secrets are texts that are not shown.
+func (f *Follower) Read(windows []Window, secrets []string) []Excerpt {
+	if f == nil {
+		return nil
+	}
+	f.look() // what came since
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left := int64(mostRead)
+	all := make([]Excerpt, len(windows))
+	clean := cleaner(secrets)
+	for i, w := range windows {
+		var x Excerpt
+		said := make([][]Line, len(f.logs))
+		for k, l := range f.logs {
+			p := &reading{window: w, left: &left, clean: clean, log: &l.Log}
+			for _, g := range l.files {
+				p.read(g)
+			}
+			said[k] = p.lines
+			x.More += p.more
+			x.AtLeast = x.AtLeast || p.cut
+		}
+		x.take(said)
+		all[i] = x
+	}
+	return all
+}
+
+// take takes the lines of all logs, first the first of each.
+func (x *Excerpt) take(said [][]Line) {
+	for i := range MostEach {
+		for _, lines := range said {
+			switch {
+			case i >= len(lines):
+			case len(x.Lines) < Most:
+				x.Lines = append(x.Lines, lines[i])
+			default:
+				x.More++
+			}
+		}
+	}
+	slices.SortStableFunc(x.Lines, func(a, b Line) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Process, b.Process))
+	})
+}
+
+// A reading reads what one log says of a window.
+type reading struct {
+	window Window
+	left   *int64 // bytes that may be read
+	clean  func([]byte) string
+	log    *Log
+
+	lines []Line
+	more  uint64
+	cut   bool
+}
+
+// read reads the part of a file that came in the window.
+func (p *reading) read(g *grown) {
+	first := sort.Search(len(g.mark), func(i int) bool { return g.mark[i].at >= p.window.From })
+	after := sort.Search(len(g.mark), func(i int) bool { return g.mark[i].at > p.window.To })
+	if first >= after {
+		return
+	}
+	from, to := g.from, g.mark[after-1].size
+	if first > 0 {
+		from = g.mark[first-1].size
+	}
+	start := g.lineAt(from)
+	p.cut = p.cut || to-start > *p.left
+	section := io.NewSectionReader(g.file, start, min(to-start, *p.left))
+	r := bufio.NewReaderSize(section, 64<<10)
+	whole := after == len(g.mark) // a last line without an end is one, too
+	marks, at := g.mark[first:after], start
+	for {
+		text, n, err := line(r)
+		*p.left -= n
+		if at += n; err != nil && !errors.Is(err, io.EOF) || n == 0 || err != nil && (!whole || at < g.size) {
+			return
+		}
+		for len(marks) > 1 && marks[0].size < at {
+			marks = marks[1:]
+		}
+		if at <= from || len(text) == 0 { // of before
+			continue
+		}
+		p.add(text, marks[0].at)
+	}
+}
+
+// add takes a line.
+func (p *reading) add(text []byte, at int64) {
+	if len(p.lines) >= MostEach {
+		if len(trimmed(text)) > 0 {
+			p.more++
+		}
+		return
+	}
+	if s := p.clean(text); s != "" {
+		p.lines = append(p.lines, Line{At: at, Process: p.log.Process, Node: p.log.Node, Text: s})
+	}
+}
+
+// lineAt is where the line begins that the place is in.
+func (g *grown) lineAt(place int64) int64 {
+	start := max(0, place-backwards)
+	b := make([]byte, place-start)
+	if _, err := g.file.ReadAt(b, start); err != nil {
+		return place
+	}
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] == '\n' {
+			return start + int64(i) + 1
+		}
+	}
+	return start // of a long line, what comes late in it
+}
+
+// line reads a line, and returns its beginning and how long it is with its end. At the end
+// of what there is the error is io.EOF.
+func line(r *bufio.Reader) (text []byte, n int64, err error) {
+	for {
+		b, err := r.ReadSlice('\n')
+		n += int64(len(b))
+		text = append(text, b[:min(len(b), longLine-len(text))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return text, n, err
+		}
+	}
+}

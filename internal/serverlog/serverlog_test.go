@@ -1,0 +1,286 @@
+package serverlog
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const ms = int64(time.Millisecond)
+
+// A scene is a log that a test writes, and a follower that looks when the test says so.
+type scene struct {
+	*testing.T
+	at   int64 // ms
+	path string
+	f    *Follower
+}
+
+func stage(t *testing.T, before string, logs ...string) *scene {
+	t.Helper()
+	dir := t.TempDir()
+	s := &scene{T: t, path: filepath.Join(dir, "server-1")}
+	if before != "" {
+		s.write(s.path, before)
+	}
+	var all []Log
+	for i, name := range append([]string{"server-1"}, logs...) {
+		all = append(all, Log{Process: name, Node: i + 1, Path: filepath.Join(dir, name)})
+	}
+	s.f = follow(func() int64 { return s.at * ms }, all)
+	t.Cleanup(s.f.release)
+	return s
+}
+
+func (s *scene) write(path, text string) {
+	s.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// say has a server write something, and weir look at an instant, in ms.
+func (s *scene) say(at int64, text string) {
+	s.Helper()
+	s.write(s.path, text)
+	s.at = at
+	s.f.look()
+}
+
+// read is what is told of windows, in ms.
+func (s *scene) read(windows ...[2]int64) []Excerpt {
+	var all []Window
+	for _, w := range windows {
+		all = append(all, Window{w[0] * ms, w[1] * ms})
+	}
+	return s.f.Read(all, nil)
+}
+
+// texts are lines as "at text", at in ms.
+func texts(x Excerpt) (all []string) {
+	for _, l := range x.Lines {
+		all = append(all, fmt.Sprintf("%d %s", l.At/ms, l.Text))
+	}
+	return all
+}
+
+func (s *scene) tells(x Excerpt, more uint64, want ...string) {
+	s.Helper()
+	if d := cmp.Diff(want, texts(x)); d != "" || x.More != more || x.AtLeast {
+		s.Errorf("more %d, want %d; (-want +got):\n%s", x.More, more, d)
+	}
+}
+
+func TestALineBelongsToTheWindowInWhichItWasSeen(t *testing.T) {
+	s := stage(t, "old\nolder, and ")
+	s.say(100, "still written\na\n")
+	s.say(200, "b\nc, the be")
+	s.say(300, "")
+	s.say(400, "ginning\n\n \nd\n")
+	s.say(500, "e without an end")
+	got := s.read([2]int64{0, 99}, [2]int64{0, 100}, [2]int64{101, 399}, [2]int64{400, 499}, [2]int64{500, 500}, [2]int64{501, 9999})
+	s.tells(got[0], 0)
+	s.tells(got[1], 0, "100 older, and still written", "100 a")
+	s.tells(got[2], 0, "200 b")
+	s.tells(got[3], 0, "400 c, the beginning", "400 d")
+	s.tells(got[4], 0, "500 e without an end")
+	s.tells(got[5], 0)
+}
+
+func TestTheFirstLinesOfEachServerAreKept(t *testing.T) {
+	s := stage(t, "", "server-2", "server-3", "server-4")
+	second := filepath.Join(filepath.Dir(s.path), "server-2")
+	for i := range 7 {
+		s.write(second, fmt.Sprintf("two %d\n", i))
+	}
+	s.say(100, "")
+	s.say(200, strings.Repeat("one\n", 9))
+	got := s.read([2]int64{0, 300})[0]
+	s.tells(got, 6, "100 two 0", "100 two 1", "100 two 2", "100 two 3", "100 two 4", "200 one", "200 one", "200 one", "200 one", "200 one")
+	if l := got.Lines[0]; l.Process != "server-2" || l.Node != 2 {
+		t.Errorf("%+v", l)
+	}
+	for _, name := range []string{"server-3", "server-4"} {
+		s.write(filepath.Join(filepath.Dir(s.path), name), "x\nx\nx\nx\nx\n")
+	}
+	s.say(300, "")
+	got = s.read([2]int64{0, 300})[0]
+	of := map[string]int{}
+	for _, l := range got.Lines {
+		of[l.Process]++
+	}
+	if d := cmp.Diff(map[string]int{"server-1": 4, "server-2": 4, "server-3": 4, "server-4": 3}, of); d != "" || got.More != 11 {
+		t.Errorf("more %d (-want +got):\n%s", got.More, d)
+	}
+}
+
+func TestALogThatBeginsAnewIsFollowed(t *testing.T) {
+	s := stage(t, "before\n")
+	s.say(100, "first\n")
+	s.write(s.path, "last of the first\n")
+	if err := os.Rename(s.path, s.path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	s.say(200, "second\n")
+	s.write(s.path+".1", "late\n") // no longer looked for
+	if err := os.Truncate(s.path, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.say(300, "cut\n")
+	if err := os.Remove(s.path); err != nil {
+		t.Fatal(err)
+	}
+	s.at = 400
+	s.f.look()
+	s.say(500, "third\n")
+	s.tells(s.read([2]int64{0, 500})[0], 0, "100 first", "200 last of the first", "300 cut", "500 third")
+	for i := range 20 {
+		if err := os.Remove(s.path); err != nil {
+			t.Fatal(err)
+		}
+		s.say(600+int64(i), "again\n")
+	}
+	if n := len(s.f.logs[0].files); n != mostFormer+1 {
+		t.Errorf("%d files are open", n)
+	}
+}
+
+func TestALogThatStartsLaterIsReadFromItsBeginning(t *testing.T) {
+	s := stage(t, "")
+	s.at = 100
+	s.f.look()
+	s.say(200, "hello\n")
+	s.tells(s.read([2]int64{0, 500})[0], 0, "200 hello")
+}
+
+func TestWhatIsNotAPlainFileIsNotRead(t *testing.T) {
+	s := stage(t, "")
+	elsewhere := filepath.Join(t.TempDir(), "shadow")
+	s.write(elsewhere, "root\n")
+	if err := os.Symlink(elsewhere, s.path); err != nil {
+		t.Fatal(err)
+	}
+	s.at = 100
+	s.f.look()
+	s.tells(s.read([2]int64{0, 500})[0], 0)
+}
+
+func TestAHostileLogIsBounded(t *testing.T) {
+	s := stage(t, "")
+	s.say(100, strings.Repeat("x", 1<<20)+"\nafter\n")
+	got := s.read([2]int64{0, 500})[0]
+	if len(got.Lines) != 2 || len(got.Lines[0].Text) != longest || got.Lines[1].Text != "after" {
+		t.Errorf("%d lines of a line of 1 MiB: %q", len(got.Lines), texts(got))
+	}
+	s.say(200, strings.Repeat("z", 1<<20))
+	s.say(300, "\n")
+	if got := s.read([2]int64{201, 500})[0]; len(got.Lines) != 1 || got.More != 0 {
+		t.Errorf("the end of a line of 1 MiB: %q", texts(got))
+	}
+	s.say(400, strings.Repeat("line\n", 1e6))
+	s.tells(s.read([2]int64{301, 500})[0], 1e6-5, "400 line", "400 line", "400 line", "400 line", "400 line")
+
+	var windows [][2]int64 // of more than is read
+	for range mostRead/5_000_000 + 2 {
+		windows = append(windows, [2]int64{301, 500})
+	}
+	all := s.read(windows...)
+	if last := all[len(all)-1]; !last.AtLeast || len(last.Lines) > 0 || all[0].AtLeast {
+		t.Errorf("%+v", last)
+	}
+}
+
+func TestMarksAreBounded(t *testing.T) {
+	s := stage(t, "")
+	for i := range int64(3 * mostMarks) {
+		s.say((i+1)*100, fmt.Sprintf("%d\n", (i+1)*100))
+	}
+	g := s.f.logs[0].files[0]
+	if len(g.mark) >= mostMarks || g.step != 4*int64(Every) {
+		t.Fatalf("%d marks, %d ns apart", len(g.mark), g.step)
+	}
+	for from := int64(100); from < 300*mostMarks; from += 12_345 {
+		for _, l := range s.read([2]int64{from, from + 1000})[0].Lines {
+			var wrote int64
+			if _, err := fmt.Sscan(l.Text, &wrote); err != nil {
+				t.Fatal(err)
+			}
+			if late := l.At/ms - wrote; late < 0 || late > 400 {
+				t.Fatalf("a line of %d ms is told at %d ms", wrote, l.At/ms)
+			}
+		}
+	}
+}
+
+func TestLinesAreCleaned(t *testing.T) {
+	clean := cleaner([]string{"s3cret!", ""})
+	for in, want := range map[string]string{
+		"  plain \r\n":                       "plain",
+		"\x1b[31mred\x1b[0m\x1b]0;title\x07": "red",
+		"a\tb\x00c\x7fd\u202ee":              "a b c d e",
+		"\xff\xfe":                           "\ufffd",
+		"with s3cret! in it":                 "with *** in it",
+		"nats://me:pw@host:4222 and more":    "nats://***@host:4222 and more",
+		`{"password": "x y", "user": "u"}`:   `{"password": ***, "user": "u"}`,
+		"ssl.keystore.password = null":       "ssl.keystore.password = ***",
+		"<script>alert(1)</script>":          "<script>alert(1)</script>", // who shows it escapes it
+		"\x1b[":                              "",
+	} {
+		if got := clean([]byte(in)); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+	if got := clean([]byte(strings.Repeat("ä", 200))); len(got) > longest || !strings.HasSuffix(got, "ä...") {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
+
+func FuzzLinesAreCleaned(f *testing.F) {
+	f.Add([]byte("a\x1b[31mb\x1b]0;x"))
+	clean := cleaner([]string{"s3cret"})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got := clean(b)
+		if len(got) > longest || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) && r != unicode.ReplacementChar }) {
+			t.Errorf("%q becomes %q", b, got)
+		}
+		if bytes.Contains([]byte(got), []byte("s3cret")) {
+			t.Errorf("%q shows a secret: %q", b, got)
+		}
+	})
+}
+
+func TestAFollowerLooksByItself(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		f := Follow(func() int64 { return int64(time.Since(began)) }, []Log{{Process: "server-1", Node: 1, Path: path}})
+		defer f.Close()
+		time.Sleep(250 * time.Millisecond)
+		if err := os.WriteFile(path, []byte("hello\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		got := f.Read([]Window{{0, int64(time.Second)}}, nil)
+		if len(got) != 1 || len(got[0].Lines) != 1 || got[0].Lines[0].At != 300*ms {
+			t.Errorf("%+v", got)
+		}
+	})
+	var none *Follower
+	if none.Read([]Window{{0, 1}}, nil) != nil || Follow(nil, nil) != nil {
+		t.Error("without logs there is something to tell")
+	}
+	none.Close()
+}
