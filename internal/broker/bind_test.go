@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/driver"
@@ -54,9 +55,41 @@ func TestServersListenAndAreReachedWhereTheyAreTold(t *testing.T) {
 			t.Errorf("%q: listens at %s, is reached at %s", c.bind, s.Bind, s.Reach)
 		}
 	}
-	p := plan{recipe: r, nodes: 3, settings: r.defaults(), bind: "10.1.2.3", container: true}
+	p := plan{
+		recipe: r, nodes: 3, settings: r.defaults(), root: "/root", install: "/i", programs: map[string]string{"java": "/usr/bin/java"},
+		places: []Place{{Address: "10.9.0.2"}, {Address: "10.9.0.6"}, {Address: "10.9.0.10"}},
+	}
+	p.numbered()
+	l, err := p.layout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := l.units[1].files["good.conf"], "10.9.0.2:4001 10.9.0.10:4201 \n"; got != want {
+		t.Errorf("apart: a file is %q; want %q", got, want)
+	}
+	if s := p.scope(2, "", ""); s.Bind != "10.9.0.6" || s.Reach != "10.9.0.6" || !s.Apart {
+		t.Errorf("apart: it listens at %s, is reached at %s, apart %v", s.Bind, s.Reach, s.Apart)
+	}
+	p = plan{recipe: r, nodes: 3, settings: r.defaults(), bind: "10.1.2.3", container: true}
 	p.numbered()
 	if s := p.scope(1, "", ""); s.Bind != "0.0.0.0" || s.Reach != "127.0.0.1" {
 		t.Errorf("a container listens at %s, is reached at %s", s.Bind, s.Reach)
+	}
+}
+
+// TestAProcessForEachAddress: what listens once at an address runs once where nodes share one.
+func TestAProcessForEachAddress(t *testing.T) {
+	rs, err := ParseRecipes("r.yaml", []byte(strings.Replace(goodRecipe, "on: first", "on: address", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for apart, want := range map[bool]string{false: "server-1 server-2 server-3 side-1", true: "server-1 server-2 server-3 side-1 side-2 side-3"} {
+		var got []string
+		for _, p := range Processes(rs[0], 3, apart) {
+			got = append(got, p.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("apart %v: %v; want %s", apart, got, want)
+		}
 	}
 }

@@ -82,7 +82,7 @@ func (p peer) Host(port string) (string, error) {
 	}
 	for i := range p.plan.recipe.Processes {
 		part := &p.plan.recipe.Processes[i]
-		if _, ok := part.Ports[port]; ok && slices.Contains(part.where(p.plan.nodes), p.Node) {
+		if _, ok := part.Ports[port]; ok && slices.Contains(part.where(p.plan.nodes, p.plan.apart()), p.Node) {
 			return unitName(part, p.Node), nil
 		}
 	}
@@ -100,6 +100,9 @@ func (p *plan) reach(node int) string {
 	}
 	return cmp.Or(p.bind, loopback)
 }
+
+// apart reports whether each node has an address of its own.
+func (p *plan) apart() bool { return len(p.places) > 0 }
 
 // space is the path of a node's network namespace; "": that of the supervisor.
 func (p *plan) space(node int) string {
@@ -125,6 +128,7 @@ type scope struct {
 	Version string
 	Bind    string // the address to listen at
 	Reach   string // the address that clients reach it at
+	Apart   bool   // each node has an address of its own
 	Dir     string // of the process; its files are there
 	Data    string // folder for its data, which exists and is empty
 	Root    string // of the system
@@ -154,11 +158,12 @@ func (r *Recipe) defaults() map[string]string {
 	return out
 }
 
-// where returns the nodes that a part runs on.
-func (p *Part) where(nodes int) []int {
+// where returns the nodes that a part runs on. apart: each has an address of its own.
+func (p *Part) where(nodes int, apart bool) []int {
 	var out []int
 	for n := 1; n <= nodes; n++ {
-		if p.On == "" || p.On == onAll || p.On == onFirst && n == 1 || p.On == onOthers && n > 1 {
+		first := p.On == onFirst || p.On == onAddress && !apart
+		if p.On == "" || p.On == onAll || first && n == 1 || p.On == onOthers && n > 1 || p.On == onAddress && apart {
 			out = append(out, n)
 		}
 	}
@@ -177,7 +182,7 @@ func (p *plan) numbered() {
 	}
 	for i := range p.recipe.Processes {
 		part := &p.recipe.Processes[i]
-		for _, n := range part.where(p.nodes) {
+		for _, n := range part.where(p.nodes, p.apart()) {
 			for name, number := range part.Ports {
 				p.ports[n-1][name] = number + portStep*(n-1)
 			}
@@ -195,7 +200,7 @@ func (p *plan) layout() (*layout, error) {
 		if p.container && part.Docker == nil {
 			continue
 		}
-		for _, node := range part.where(p.nodes) {
+		for _, node := range part.where(p.nodes, p.apart()) {
 			u, err := p.unit(part, i, node)
 			if err != nil {
 				return nil, err
@@ -251,7 +256,7 @@ func (r *Recipe) Known(driver string, nodes int, settings map[string]string) map
 // scope returns the dot for a process, or for one of no process.
 func (p *plan) scope(node int, process, dir string) *scope {
 	s := &scope{
-		peer: p.peer(node), Name: p.recipe.Name, Version: p.recipe.Version, Bind: p.reach(node), Reach: p.reach(node),
+		peer: p.peer(node), Name: p.recipe.Name, Version: p.recipe.Version, Bind: p.reach(node), Reach: p.reach(node), Apart: p.apart(),
 		Dir: dir, Data: path.Join(dir, dataFolder), Root: p.root, Install: p.install, First: p.peer(1), Process: process,
 	}
 	if p.container {

@@ -18,7 +18,7 @@ func (p *plan) choosePorts() error {
 	}()
 	for node, ports := range p.ports {
 		at := p.reach(node + 1)
-		if len(p.places) > 0 {
+		if p.apart() {
 			at = loopback // it has a namespace of its own, where every port is free
 		}
 		for _, name := range slices.Sorted(maps.Keys(ports)) {

@@ -66,12 +66,12 @@ func (v *server) whyShort() string {
 }
 
 // Processes returns the names and nodes of the processes that a recipe starts, in the order
-// in which they start.
-func Processes(r *Recipe, nodes int) []Process {
+// in which they start. apart: each node has an address of its own.
+func Processes(r *Recipe, nodes int, apart bool) []Process {
 	var all []Process
 	for i := range r.Processes {
 		part := &r.Processes[i]
-		for _, node := range part.where(nodes) {
+		for _, node := range part.where(nodes, apart) {
 			all = append(all, Process{Name: unitName(part, node), Node: node})
 		}
 	}

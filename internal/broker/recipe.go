@@ -29,7 +29,6 @@ type Recipe struct {
 	Install   *Install           `yaml:"install"` // nil: only as a container
 	Settings  map[string]Setting `yaml:"settings"`
 	Processes []Part             `yaml:"processes"`
-	Together  bool               `yaml:"together" json:",omitempty"` // nodes find each other only where all have one address
 	Connect   Connect            `yaml:"connect"`
 	Ready     Ready              `yaml:"ready"`
 	Stop      Stop               `yaml:"stop"`

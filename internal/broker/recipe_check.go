@@ -29,9 +29,10 @@ var (
 
 // The nodes that a part runs on.
 const (
-	onAll    = "all"
-	onFirst  = "first"
-	onOthers = "others"
+	onAll     = "all"
+	onFirst   = "first"
+	onOthers  = "others"
+	onAddress = "address"
 )
 
 // checking holds what is wrong with one recipe.
@@ -290,7 +291,7 @@ func (c *checking) parts() {
 			c.fault(fmt.Sprintf("%q is there twice (names that differ)", p.Name), at("name")...)
 		}
 		names[p.Name] = true
-		c.oneOf(p.On, []string{onAll, onFirst, onOthers}, at("on")...)
+		c.oneOf(p.On, []string{onAll, onFirst, onOthers, onAddress}, at("on")...)
 		for name, n := range p.Ports {
 			if !portName.MatchString(name) || n < 1 || n > 65535 {
 				c.fault(fmt.Sprintf("%s: %d does not fit (a name of small letters, digits and _, with the vendor's own port)", name, n), at("ports", name)...)
@@ -346,11 +347,15 @@ func (c *checking) layouts() {
 	r := c.recipe
 	seen := map[string]bool{}
 	for _, n := range r.Nodes {
-		for _, docker := range []bool{false, true} {
-			if !docker && r.Install == nil {
+		at := make([]Place, n)
+		for i := range at {
+			at[i].Address = fmt.Sprintf("10.77.2.%d", 4*i+2)
+		}
+		for _, p := range []plan{{}, {places: at}, {container: true}} {
+			if !p.container && r.Install == nil {
 				continue
 			}
-			p := plan{recipe: r, nodes: n, settings: r.defaults(), container: docker, root: "/root-folder", install: "/install-folder"}
+			p.recipe, p.nodes, p.settings, p.root, p.install = r, n, r.defaults(), "/root-folder", "/install-folder"
 			p.numbered()
 			if _, err := p.layout(); err != nil {
 				fault := (*templateError)(nil)

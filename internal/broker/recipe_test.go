@@ -196,7 +196,7 @@ func TestFaultsOfARecipe(t *testing.T) {
 		{"a setting that does not take its default", change(`default: "no"`, "default: maybe"), `settings.sync.default: "maybe" is not known (no, yes)`},
 		{"a setting without help", change("help: Sync.", "help: ''"), "settings.sync.help: is missing (a sentence)"},
 		{"two processes of one name", change("name: side", "name: server"), `processes[1].name: "server" is there twice (names that differ)`},
-		{"no place for a process", change("on: first", "on: last"), `processes[1].on: "last" is not known (all, first, others)`},
+		{"no place for a process", change("on: first", "on: last"), `processes[1].on: "last" is not known (all, first, others, address)`},
 		{"a port of no number", change("client: 4000", "client: 70000"), "client: 70000 does not fit (a name of small letters, digits and _, with the vendor's own port)"},
 		{"two ports of one name", change("name: side, on: first", "name: side, on: first, ports: {client: 1}"), `processes[1].ports.client: "client" is another process's on the same node (names that differ)`},
 		{"a file outside", change("good.conf: |", "../good.conf: |"), `"../good.conf" does not fit (a clean path in the process's folder`},

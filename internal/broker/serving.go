@@ -49,15 +49,6 @@ func (r *Recipe) Apart() bool {
 	return slices.ContainsFunc(r.Needs, func(n Need) bool { return n.Program == "nsenter" })
 }
 
-// Separable refuses, with driver.ErrUnsupported, recipes with nodes that find each other only
-// where all have one address.
-func (r *Recipe) Separable(nodes int) error {
-	if r.Together && nodes > 1 {
-		return fmt.Errorf("%w: the nodes of %s find each other only at one address (1 node)", driver.ErrUnsupported, r.Name)
-	}
-	return nil
-}
-
 // Check refuses, with driver.ErrUnsupported, what the recipe does not have: a
 // number of nodes, an address to listen at, a setting, a value of one.
 func (s *Serving) Check() error {
@@ -76,11 +67,6 @@ func (s *Serving) Check() error {
 	if s.Bind != "" {
 		if err := CheckBind(s.Bind); err != nil {
 			return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
-		}
-	}
-	if len(s.Places) > 0 {
-		if err := r.Separable(max(s.Nodes, 1)); err != nil {
-			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {

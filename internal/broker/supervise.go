@@ -198,7 +198,7 @@ var taken = regexp.MustCompile(`(?i)address (is )?already in use|address in use|
 // somebody is there now, or its last words say so.
 func (s *supervisor) portTaken() bool {
 	for node, ports := range s.plan.ports {
-		if len(s.plan.places) > 0 {
+		if s.plan.apart() {
 			break // no other process is in the namespace of a node
 		}
 		for _, number := range ports {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fault"
@@ -175,7 +174,7 @@ func (d *decoder) combineFaults(s *Scenario) {
 	}
 	window := max(0, s.Length()-s.WarmUp)
 	var servers []fault.Server
-	for _, p := range broker.Processes(s.System.Recipe, s.System.Nodes) {
+	for _, p := range broker.Processes(s.System.Recipe, s.System.Nodes, s.Cuts()) {
 		servers = append(servers, fault.Server{Name: p.Name, Node: p.Node})
 	}
 	for i, f := range s.Faults {
@@ -213,12 +212,9 @@ func (d *decoder) combineFaults(s *Scenario) {
 // combineCut refuses a cut that cannot be.
 func (d *decoder) combineCut(s *Scenario, f fault.Fault, at Position, path string) {
 	other, _ := strconv.Atoi(f.From)
-	err := s.System.Recipe.Separable(s.System.Nodes)
 	switch {
 	case s.System.Recipe.Apart():
 		d.fault(at, path, "the servers of recipe %s live in a network of their own already (leave it out)", s.System.Recipe.Name)
-	case err != nil:
-		d.fault(at, path, "%s", strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": "))
 	case other > s.System.Nodes:
 		d.fault(at, path, "there is no node %d to cut it from (a node from 1 to %d)", other, s.System.Nodes)
 	case (f.From == fault.Nodes || other > 0) && s.System.Nodes == 1:
