@@ -22,6 +22,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/proctree"
 )
@@ -57,6 +58,8 @@ func Main(drivers ...driver.Definition) {
 				break
 			}
 			err = broker.SystemMain(context.Background(), rest, registry, os.Stdout, os.Stderr)
+		case "clock":
+			err = clockstep.Main(os.Stdin, os.Stdout)
 		default:
 			err = fmt.Errorf("no such process: %q", os.Args[2])
 		}

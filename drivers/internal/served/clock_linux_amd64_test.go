@@ -1,0 +1,48 @@
+package served
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/drivers/jetstream"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/clockstep"
+)
+
+// TestTheClockOfAServerSteps asks a server what time it is.
+func TestTheClockOfAServerSteps(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clockstep.Check(self); err != nil {
+		t.Skip(err)
+	}
+	s := Up(t, jetstream.Definition(), 1)
+	url := s.Options["monitor"][0] + "/varz"
+	for _, by := range []time.Duration{-time.Hour, 36 * time.Hour, 0} {
+		do := broker.OrderClock
+		if by == 0 {
+			do = broker.OrderCorrect
+		}
+		if _, err := s.running.Order(t.Context(), do, by, "server-1"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct{ Now time.Time }
+		err = json.NewDecoder(answer.Body).Decode(&said)
+		_ = answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Until(said.Now); (got - by).Abs() > time.Minute {
+			t.Errorf("stepped by %v, the server says %v, which is %v from here", by, said.Now, got)
+		}
+	}
+}
