@@ -7,7 +7,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
-	"github.com/weirmq/weir/internal/stamp"
 )
 
 // What the system moves to the dead letters is received there, and counted in a ledger of
@@ -98,22 +97,9 @@ func (m *morgue) Settled(_ []driver.Delivery, err error) {
 
 // Deliver implements driver.Sink.
 func (m *morgue) Deliver(ds []driver.Delivery) error {
-	at := m.run.now()
-	var st stamp.Stamp
-	for i := range ds {
-		d := &ds[i]
-		d.Token = lateToken
-		status := stamp.Read(d.Payload, m.run.cfg.Run, &st)
-		if status == stamp.Foreign || int(st.Stream) >= m.run.plan.Streams() {
-			m.reader.Foreign()
-			continue
-		}
-		m.reader.Delivered(&ledger.Event{
-			Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, At: at,
-			Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted,
-			Misrouted: uint32(d.Source) >= uint32(len(m.names)) || int(d.Source) != m.run.plan.DestinationOf(st.Stream),
-		})
-	}
+	m.run.enter(m.reader, ds, m.run.now(), false, func(source int32, stream uint32) bool {
+		return uint32(source) < uint32(len(m.names)) && int(source) == m.run.plan.DestinationOf(stream)
+	})
 	return nil
 }
 

@@ -45,21 +45,29 @@ func (k *receiver) takeLate(ds []driver.Delivery, at int64) error {
 	if k.late == nil {
 		return errEnded
 	}
+	k.run.enter(k.late, ds, at, true, k.isPlace)
+	return nil
+}
+
+// enter puts deliveries into a ledger beside that of the run: none of them is in a
+// distribution. flagged says whether it counts what the system delivered again, and
+// isPlace whether a stream belongs to a source.
+func (r *run) enter(reader *ledger.Reader, ds []driver.Delivery, at int64, flagged bool, isPlace func(source int32, stream uint32) bool) {
 	var st stamp.Stamp
 	for i := range ds {
 		d := &ds[i]
 		d.Token = lateToken
-		status := stamp.Read(d.Payload, k.run.cfg.Run, &st)
-		if status == stamp.Foreign || int(st.Stream) >= k.run.plan.Streams() {
-			k.late.Foreign()
+		status := stamp.Read(d.Payload, r.cfg.Run, &st)
+		if status == stamp.Foreign || int(st.Stream) >= r.plan.Streams() {
+			reader.Foreign()
 			continue
 		}
-		k.late.Delivered(&ledger.Event{
+		reader.Delivered(&ledger.Event{
 			Stream: st.Stream, Partition: d.Partition, Seq: st.Seq, Due: st.Due, Start: st.Start, At: at,
-			Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: d.Redelivered, Misrouted: !k.isPlace(d.Source, st.Stream),
+			Bytes: uint32(len(d.Payload)), Corrupted: status == stamp.Corrupted, Redelivered: flagged && d.Redelivered,
+			Misrouted: !isPlace(d.Source, st.Stream),
 		})
 	}
-	return nil
 }
 
 // listen takes what still comes for as long as the scenario says, or until the user
