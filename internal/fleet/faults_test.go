@@ -70,17 +70,9 @@ func TestTheAgentWithTheServersDoesTheirFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			drivers, s := servedDrivers(t), &shop{}
-			w := open(t, drivers, Options{})
-			w.agent(t, "a")
-			w.agent(t, "b", s.troubled, func(a *agent.Agent) { a.OwnTime = x.another })
-			w.await(t, 2)
-			run := runOf(t, drivers, "r", strings.Replace(servedRun, "measure: 500ms", "measure: 1s", 1)+"faults: ["+x.fault+"]\n")
-			up, err := w.Bring(t.Context(), "b", run, quiet)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run.Address, run.StartOn, run.Troubled = up.Address, "b", true
+			text := strings.Replace(servedRun, "measure: 500ms", "measure: 1s", 1) + "faults: [" + x.fault + "]\n"
+			w, run := hosted(t, text, (&shop{}).troubled, func(a *agent.Agent) { a.OwnTime = x.another })
+			run.Troubled = true
 			if !x.part {
 				run.Agents = []string{"a"}
 			}
@@ -119,18 +111,9 @@ func TestTheAgentWithTheServersDoesTheirFaults(t *testing.T) {
 // TestAFaultThatIsNotUndoneEndsWithTheRun: nothing goes on when the run is over.
 func TestAFaultThatIsNotUndoneEndsWithTheRun(t *testing.T) {
 	t.Parallel()
-	drivers := servedDrivers(t)
 	s := &shop{}
-	w := open(t, drivers, Options{})
-	w.agent(t, "a")
-	w.agent(t, "b", s.troubled)
-	w.await(t, 2)
-	run := runOf(t, drivers, "r", servedRun+"faults: [kill 1 at 100ms for 1h]\n")
-	up, err := w.Bring(t.Context(), "b", run, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run.Address, run.StartOn, run.Troubled = up.Address, "b", true
+	w, run := hosted(t, servedRun+"faults: [kill 1 at 100ms for 1h]\n", s.troubled)
+	run.Troubled = true
 	done := w.do(t, run)
 	if len(done.Faults) != 1 || done.Faults[0].UndoneNS != nil || done.Untold != nil {
 		t.Errorf("%+v (%v)", done.Faults, done.Untold)

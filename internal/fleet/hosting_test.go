@@ -130,6 +130,24 @@ func (s *shop) over(t *testing.T, started int) {
 
 func quiet(string) {}
 
+// hosted returns a fleet of agents a and b, and the run of a scenario for which b has
+// started the system.
+func hosted(t *testing.T, text string, b ...func(*agent.Agent)) (*world, *Run) {
+	t.Helper()
+	drivers := servedDrivers(t)
+	w := open(t, drivers, Options{})
+	w.agent(t, "a")
+	w.agent(t, "b", b...)
+	w.await(t, 2)
+	run := runOf(t, drivers, "r", text)
+	up, err := w.Bring(t.Context(), "b", run, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Address, run.StartOn = up.Address, "b"
+	return w, run
+}
+
 func TestAnAgentStartsASystemAndEndsIt(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
@@ -274,18 +292,8 @@ func TestAStartThatIsGivenUp(t *testing.T) {
 // TestAServerThatDiesIsTheAgentsEvent: what becomes of a server is told in the run.
 func TestAServerThatDiesIsTheAgentsEvent(t *testing.T) {
 	t.Parallel()
-	drivers := servedDrivers(t)
 	s := &shop{}
-	w := open(t, drivers, Options{})
-	w.agent(t, "a")
-	w.agent(t, "b", s.may)
-	w.await(t, 2)
-	run := runOf(t, drivers, "r", strings.Replace(servedRun, "measure: 500ms", "measure: 3s", 1))
-	up, err := w.Bring(t.Context(), "b", run, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run.Address, run.StartOn = up.Address, "b"
+	w, run := hosted(t, strings.Replace(servedRun, "measure: 500ms", "measure: 3s", 1), s.may)
 	s.mu.Lock()
 	happened := s.happened
 	s.mu.Unlock()
