@@ -76,11 +76,26 @@ func (f *figures) store(name string) error {
 	for _, r := range f.Rows {
 		stored.put(r)
 	}
+	slices.SortStableFunc(stored.Rows, func(a, b row) int { return place(a.Name) - place(b.Name) })
 	b, err := json.MarshalIndent(stored, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(name, append(b, '\n'), 0o644)
+}
+
+// place is where a flow stands among all, -1 for one that is not known.
+func place(name string) int {
+	at := 0
+	for _, s := range systems {
+		for _, f := range s.flows {
+			if f.name == name {
+				return at
+			}
+			at++
+		}
+	}
+	return -1
 }
 
 // page lays the rows out: the ratios, then what each side counts.

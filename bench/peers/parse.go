@@ -18,9 +18,14 @@ var (
 	perfTestSent  = regexp.MustCompile(`(?m)time ([0-9.]+) s.*?, sent: ([0-9]+) msg/s.*?, received: ([0-9]+) msg/s`)
 	redisOfAll    = regexp.MustCompile(`([0-9.]+) requests per second`)
 	artemisLine   = regexp.MustCompile(`--- warmup (true|false)\s+--- sent: +([0-9]+) msg/sec(?s:.*?)--- received: +([0-9]+) msg/sec`)
+	kafkaConsumed = regexp.MustCompile(`(?m)^[0-9-]+ [0-9:]+, \d+, .*, ([0-9.]+)$`)
+	pulsarSent    = regexp.MustCompile(`Throughput produced: +\d+ msg --- +([0-9.]+) msg/s .*--- failure +([0-9.]+) msg/s`)
+	pulsarGot     = regexp.MustCompile(`Aggregated throughput stats --- \d+ records received --- ([0-9.]+) msg/s .*--- ack failed (\d+) msg`)
 	rocketSummary = regexp.MustCompile(`\[Complete\] .*Send TPS: ([0-9]+) .*Send Failed: ([0-9]+) \| Response Failed: ([0-9]+)`)
 	bashTime      = regexp.MustCompile(`(?m)^seconds:([0-9.]+)$`)
 	perfTestStart = 3.0 // s in which both sides of PerfTest still warm up
+	kafkaStart    = 5   // lines of ConsumerPerformance, four in a second
+	pulsarStart   = 1   // lines of pulsar-perf, one in 10 s
 )
 
 // parseNATS reads the messages a second of `nats bench`, of one client or the aggregate of
@@ -41,6 +46,44 @@ func parseProducerPerformance(out string) (float64, error) {
 		return 0, fmt.Errorf("ProducerPerformance: %w", errNoFigure)
 	}
 	return rate(all[len(all)-1][1])
+}
+
+// parseConsumerPerformance reads the mean over its lines, four in a second, of the messages
+// received. The first are left out: the Java of the tool still compiles itself.
+func parseConsumerPerformance(out string) (float64, error) {
+	all := kafkaConsumed.FindAllStringSubmatch(out, -1)
+	if len(all) <= kafkaStart {
+		return 0, fmt.Errorf("ConsumerPerformance: %w", errNoFigure)
+	}
+	return mean(all[kafkaStart:], 1)
+}
+
+// parsePulsarProduce reads the mean over the lines of pulsar-perf without the first. It
+// refuses a run with failures.
+func parsePulsarProduce(out string) (float64, error) {
+	all := pulsarSent.FindAllStringSubmatch(out, -1)
+	if len(all) <= pulsarStart {
+		return 0, fmt.Errorf("pulsar-perf produce: %w", errNoFigure)
+	}
+	for _, m := range all {
+		if v, err := strconv.ParseFloat(m[2], 64); err != nil || v != 0 {
+			return 0, fmt.Errorf("pulsar-perf produce: %s sends a second failed: %w", m[2], errNoFigure)
+		}
+	}
+	return mean(all[pulsarStart:], 1)
+}
+
+// parsePulsarConsume reads the rate of the whole run of pulsar-perf. It refuses one in
+// which acknowledgements failed.
+func parsePulsarConsume(out string) (float64, error) {
+	m := pulsarGot.FindStringSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("pulsar-perf consume: %w", errNoFigure)
+	}
+	if m[2] != "0" {
+		return 0, fmt.Errorf("pulsar-perf consume: %s acknowledgements failed: %w", m[2], errNoFigure)
+	}
+	return rate(m[1])
 }
 
 // parsePerfTest reads the mean over its lines, one a second, of the messages received.

@@ -14,7 +14,8 @@ import (
 	"github.com/weirmq/weir/internal/layout"
 )
 
-// TestRatesAreReadFromWhatTheToolsPrint: the files hold what the real tools printed.
+// TestRatesAreReadFromWhatTheToolsPrint: the files hold what the real tools printed, that
+// of pulsar-perf without its settings.
 func TestRatesAreReadFromWhatTheToolsPrint(t *testing.T) {
 	for _, c := range []struct {
 		file  string
@@ -24,7 +25,11 @@ func TestRatesAreReadFromWhatTheToolsPrint(t *testing.T) {
 		{"nats-pub.txt", parseNATS, 2286419},
 		{"nats-sub.txt", parseNATS, 551818},
 		{"nats-js.txt", parseNATS, 42749},
+		{"nats-consume.txt", parseNATS, 106957},
 		{"kafka-produce.txt", parseProducerPerformance, 8909.797213},
+		{"kafka-consume.txt", parseConsumerPerformance, (132660 + 150449.1018 + 174163.3466 + 139593.2540) / 4},
+		{"pulsar-produce.txt", parsePulsarProduce, 160296.2},
+		{"pulsar-consume.txt", parsePulsarConsume, 108918.930},
 		{"perftest.txt", parsePerfTest, (2323 + 2387 + 5029 + 4450) / 4.0},
 		{"redis-benchmark.txt", parseRedisBenchmark, 55959.71},
 		{"artemis-perf.txt", parseArtemisPerf, (439 + 520 + 1515 + 4605 + 1234 + 3869 + 5783 + 6932) / 8.0},
@@ -55,6 +60,8 @@ func TestARateOfNothingIsRefused(t *testing.T) {
 		{parseRocketBenchmark, "[Complete] Send Total: 64 | Send TPS: 4711 | Max RT(ms): 1 | Average RT(ms):   0.100 | Send Failed: 1 | Response Failed: 0"},
 		{parseRocketBenchmark, "[Complete] Send Total: 64 | Send TPS: 4711 | Max RT(ms): 1 | Average RT(ms):   0.100 | Send Failed: 0 | Response Failed: 2"},
 		{parseMosquittoPub, "seconds:0.000"},
+		{parsePulsarProduce, "Throughput produced: 9 msg --- 0.9 msg/s --- 1.0 Mbit/s --- failure 0.0 msg/s --- \nThroughput produced: 19 msg --- 1.0 msg/s --- 1.0 Mbit/s --- failure 0.1 msg/s --- "},
+		{parsePulsarConsume, "Aggregated throughput stats --- 9 records received --- 4.5 msg/s --- 1.0 Mbit/s --- AckRate: 4.5 msg/s --- ack failed 1 msg"},
 	} {
 		if v, err := c.parse(c.out); !errors.Is(err, errNoFigure) {
 			t.Errorf("%q: %v, %v", c.out, v, err)
@@ -92,6 +99,28 @@ func TestRowsOfOtherFlowsStay(t *testing.T) {
 	}
 }
 
+// TestStoredRowsStandInTheOrderOfTheTable: those of one system together.
+func TestStoredRowsStandInTheOrderOfTheTable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.json")
+	for _, name := range []string{"kafka-produce", "mqtt-publish", "kafka-consume", "nats-publish"} {
+		f := figures{Schema: schema, Rows: []row{{Name: name}}}
+		if err := f.store(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range f.Rows {
+		got = append(got, r.Name)
+	}
+	if want := []string{"nats-publish", "kafka-produce", "kafka-consume", "mqtt-publish"}; !slices.Equal(got, want) {
+		t.Errorf("%q; want %q", got, want)
+	}
+}
+
 // TestStoredRowsOfOtherFlowsStay: also those that came while this run measured.
 func TestStoredRowsOfOtherFlowsStay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.json")
@@ -124,7 +153,7 @@ func TestSystemsAndFlowsAreChosenByName(t *testing.T) {
 	if all := flows(); len(all) < 9 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != len(all) {
 		t.Errorf("all flows are %q", all)
 	}
-	want := []string{"nats-receive", "jetstream-publish"}
+	want := []string{"nats-receive", "jetstream-publish", "jetstream-consume"}
 	if got := flows("jetstream", "nats-receive"); !slices.Equal(got, want) {
 		t.Errorf("%q; want %q", got, want)
 	}
@@ -204,14 +233,18 @@ messages includes its own start of the flow. weir leaves out a second of warm-up
 The rows of Artemis, RocketMQ and MQTT were taken while other programs kept the two cores busy, with some 20 processes
 that waited. Their intervals are wide.
 
+Rows of a backlog compare only how fast it is drained. weir fills it, then starts its consumer (mode backlog), and counts
+from the first delivery to the last. The tool drains as many messages of the same size. Both sides find them in memory:
+the page cache holds what was written some seconds before.
+
 weir does more for each message than the tools do. It reads the clock when a message starts and when it completes. It
 stamps the message, and enters it in histograms and in the books on loss, duplication and order. The tools count, and
 most send the same bytes each time.
 
-The tools of Kafka, RabbitMQ, Artemis and RocketMQ are Java, which compiles itself while it runs. On two shared
+The tools of Kafka, RabbitMQ, Artemis, Pulsar and RocketMQ are Java, which compiles itself while it runs. On two shared
 cores that can take longer than a turn, and it helps weir in these rows.
 
-Pulsar's pulsar-perf, Kafka's consumer test and JetStream's are not here yet. Mosquitto has no load tool: its row has
+Mosquitto has no load tool: its row has
 mosquitto_pub, a client that sends each line that it reads. The OpenMessaging Benchmark is not here: its makers release
 no artifacts, and it builds from its repository only.
 

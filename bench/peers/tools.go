@@ -49,6 +49,7 @@ type bench struct {
 	version string               // of the server
 	running *broker.Running
 	dir     string // for what tools leave, until the system is measured
+	turn    int    // of the flow that is measured, from 1
 }
 
 // Limits of steps that are not measured.

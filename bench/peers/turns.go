@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -41,7 +42,13 @@ func (b *bench) measure(ctx context.Context, s *system, turns int) (rows []row, 
 			Name: f.name, System: s.title, Server: b.version, Tool: f.tool, What: f.what, Size: f.size, InFlight: f.inFlight,
 			WeirCounts: f.weirIs, PeerCounts: f.peerIs, Different: f.different,
 		}
+		for _, args := range f.filling(b) {
+			if _, err := b.output(ctx, args); err != nil {
+				return rows, fmt.Errorf("%s, before its turns: %w", f.name, err)
+			}
+		}
 		for turn := range turns {
+			b.turn = turn + 1
 			// ABBA: what drifts meets both sides alike.
 			order := []func(context.Context, *system, *flow, *row) error{b.weirTurn, b.peerTurn}
 			if turn%2 == 1 {
@@ -60,6 +67,22 @@ func (b *bench) measure(ctx context.Context, s *system, turns int) (rows []row, 
 	return rows, nil
 }
 
+// filling is what runs before the first turn.
+func (f *flow) filling(b *bench) [][]string {
+	if f.fill == nil {
+		return nil
+	}
+	return f.fill(b)
+}
+
+// amount returns the arguments of weir that say how much a turn measures.
+func (f *flow) amount() []string {
+	if f.backlog > 0 {
+		return []string{"--mode", result.ModeBacklog, "--warmup", "0s", "--messages", strconv.Itoa(f.backlog)}
+	}
+	return []string{"--warmup", "1s", "--measure", "3s"}
+}
+
 // weirTurn runs weir in a process of its own, as users do.
 func (b *bench) weirTurn(ctx context.Context, s *system, f *flow, r *row) error {
 	dir, err := os.MkdirTemp("", "weir-peers-")
@@ -69,7 +92,7 @@ func (b *bench) weirTurn(ctx context.Context, s *system, f *flow, r *row) error 
 	defer func() { _ = os.RemoveAll(dir) }()
 	args := []string{
 		b.self, "run", "--driver", s.driver, "--option", "address=" + b.address, "--size", fmt.Sprintf("%dB", f.size),
-		"--rate", "max", "--warmup", "1s", "--measure", "3s", "--json", "--quiet", "--out", filepath.Join(dir, "run"),
+		"--rate", "max", "--json", "--quiet", "--out", filepath.Join(dir, "run"),
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.running.Options)) {
 		for _, value := range b.running.Options[name] {
@@ -79,7 +102,7 @@ func (b *bench) weirTurn(ctx context.Context, s *system, f *flow, r *row) error 
 			args = append(args, "--option", name+"="+value)
 		}
 	}
-	args = append(args, f.weir...)
+	args = append(append(args, f.amount()...), f.weir...)
 	// Exit codes tell of verdicts and losses, too: a run with a result counts.
 	stdout, failed := b.output(ctx, args)
 	x := &result.Result{}

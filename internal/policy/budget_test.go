@@ -14,8 +14,8 @@ import (
 // directly below for itself. To go over is a decision: raise the number in the same
 // commit, and say in its message why.
 var budgets = map[string]int{
-	".":                      40,  // package weir
-	"bench/peers":            940, // nine flows beside eight tools
+	".":                      40,   // package weir
+	"bench/peers":            1110, // thirteen flows beside nine tools
 	"cmd":                    20,
 	"docs":                   20, // what the program embeds
 	"docs/examples":          280,
