@@ -230,9 +230,6 @@ Limits: one host of two shared cores, over loopback. So only ratios stand here, 
 both sides of a pair. weir and the tool also share the two cores with the server. A tool that counts a fixed number of
 messages includes its own start of the flow. weir leaves out a second of warm-up.
 
-The rows of Artemis, RocketMQ and MQTT were taken while other programs kept the two cores busy, with some 20 processes
-that waited. Their intervals are wide.
-
 Rows of a backlog compare only how fast it is drained. weir fills it, then starts its consumer (mode backlog), and counts
 from the first delivery to the last. The tool drains as many messages of the same size. Both sides find them in memory:
 the page cache holds what was written some seconds before.
