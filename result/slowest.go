@@ -34,7 +34,7 @@ type SlowCluster struct {
 // A ServerLog is what the logs of servers said in a time. Of a cluster it is from one second
 // before it, or from the end of the one before, until 0.1 s after its end.
 type ServerLog struct {
-	Lines       []LogLine `json:"lines"`                   // in the order of time; the first five of each server, and 15 at most
+	Lines       []LogLine `json:"lines"`                   // in the order of time; of each server the first five that differ by more than numbers, and 15 at most
 	More        uint64    `json:"more,omitempty"`          // lines that they said then, too
 	MoreAtLeast bool      `json:"more_at_least,omitempty"` // the logs are so long that not all of them was read
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"math"
+	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
@@ -29,6 +30,7 @@ type GC struct {
 type GCEvents struct {
 	reader gcReader
 	last   gcTotals
+	stats  debug.GCStats
 }
 
 // NewGCEvents returns a GCEvents that counts from now.
@@ -45,6 +47,29 @@ func (g *GCEvents) Next() GC {
 	gc := now.since(g.last)
 	g.last = now
 	return gc
+}
+
+// A Cycle is a collection of garbage that ended.
+type Cycle struct {
+	Ago     time.Duration // since its end
+	Stopped time.Duration // how long it stopped the world, both times together
+}
+
+// Cycles returns the last n cycles, the earliest first; nil where the runtime does not keep
+// so many. It stops nothing, and waits for the lock of the heap. Where the wall clock was
+// stepped since, Ago is off by as much.
+func (g *GCEvents) Cycles(n uint64) []Cycle {
+	debug.ReadGCStats(&g.stats)
+	now := time.Now()
+	if n > uint64(len(g.stats.PauseEnd)) {
+		return nil
+	}
+	all := make([]Cycle, n)
+	for i := range all {
+		k := len(all) - 1 - i // they stand latest first
+		all[i] = Cycle{max(0, now.Sub(g.stats.PauseEnd[k])), g.stats.Pause[k]}
+	}
+	return all
 }
 
 // gcTotals is what the collector did since the process began.

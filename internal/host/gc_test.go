@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -27,6 +28,27 @@ func TestGCEventsCountWhatHappenedSinceTheLastCall(t *testing.T) {
 	// The collector may run by itself, though not as often in no time.
 	if next := g.Next(); next.Cycles >= got.Cycles {
 		t.Errorf("%d cycles since then, though %d had been told already", next.Cycles, got.Cycles)
+	}
+}
+
+func TestGCEventsTellWhenCyclesEnded(t *testing.T) {
+	g := NewGCEvents()
+	began := time.Now()
+	runtime.GC()
+	first := time.Since(began)
+	time.Sleep(20 * time.Millisecond)
+	runtime.GC()
+	n := g.Next().Cycles
+	ends := g.Cycles(n)
+	all := time.Since(began)
+	if uint64(len(ends)) != n || n < 2 {
+		t.Fatalf("%d ends of %d cycles", len(ends), n)
+	}
+	if ends[0].Ago < 20*time.Millisecond || ends[0].Ago > all || ends[n-1].Ago > all-first-20*time.Millisecond || ends[n-1].Stopped <= 0 {
+		t.Errorf("%+v, of collections that began %v ago and 20 ms after the end of that", ends, all)
+	}
+	if g.Cycles(1<<20) != nil {
+		t.Error("ends of more cycles than there were")
 	}
 }
 

@@ -51,10 +51,11 @@ type HostSample struct {
 // A ProcessSample is of a process with all that stem from it. Without Processes no
 // figure is there.
 type ProcessSample struct {
-	Name      string `json:"name"`           // ProcessWeir; server-2; "pid 123 (redis-server)": one that weir was told to watch; other: what stems from none of them
-	Node      int    `json:"node,omitempty"` // of the system, 1 and up
-	Processes int    `json:"processes"`      // at the later reading
-	Pids      []int  `json:"-"`              // these, its own first
+	Name      string `json:"name"`              // ProcessWeir; server-2; "pid 123 (redis-server)": one that weir was told to watch; other: what stems from none of them
+	Node      int    `json:"node,omitempty"`    // of the system, 1 and up
+	Processes int    `json:"processes"`         // at the later reading
+	Pids      []int  `json:"-"`                 // these, its own first
+	Stopped   int    `json:"stopped,omitempty"` // processes that a signal (SIGSTOP) had stopped, the most of both readings
 
 	UserS               *float64 `json:"user_s,omitempty"`
 	SystemS             *float64 `json:"system_s,omitempty"`

@@ -118,7 +118,7 @@ type serverUse struct {
 	rss                    counter
 	disk                   *uint64
 	pids                   []int
-	processes              int
+	processes, stopped     int
 }
 
 // A ServerUsage is what one server used between two readings. A nil field, absent
@@ -316,7 +316,7 @@ func (m *ServerMeter) read(scan bool) *Sample {
 
 // take takes what the processes of a server sum up to.
 func (b *member) take(sum *treeSum, own int) serverUse {
-	u := serverUse{processes: len(sum.pids), rss: sum.rss()}
+	u := serverUse{processes: len(sum.pids), stopped: sum.stopped, rss: sum.rss()}
 	for k := range b.accounts {
 		if len(sum.pids) > 0 || b.accounts[cpuUser].open { // a first sum over no process would count the first one's past
 			b.accounts[k].take(sum.count(k))

@@ -64,11 +64,15 @@ type treeSum struct {
 	sums                 [kinds]uint64
 	anonymous, shared    uint64 // bytes; shared is the most of one process
 	ioUntold, memoryTold bool
+	stopped              int // processes
 }
 
 // add adds a process that is there, or was a moment ago.
 func (t *treeSum) add(root fs.FS, s proctree.Stat) {
 	t.pids = append(t.pids, s.Pid)
+	if s.Stopped() {
+		t.stopped++
+	}
 	t.sums[cpuUser] += s.User
 	t.sums[cpuSystem] += s.System
 	t.sums[majorFaults] += s.MajorFaults
@@ -136,7 +140,7 @@ func (m *ServerMeter) sample(a, b *serverReading) Sample {
 		if s.Name == OtherServers && u.processes+before.processes == 0 {
 			continue
 		}
-		p := ProcessSample{Name: s.Name, Node: s.Node, Processes: u.processes, Pids: u.pids, DiskBytes: u.disk}
+		p := ProcessSample{Name: s.Name, Node: s.Node, Processes: u.processes, Stopped: max(u.stopped, before.stopped), Pids: u.pids, DiskBytes: u.disk}
 		if u.processes > 0 {
 			ticks := func(kind int) *float64 { return scaled(u.counts[kind].grown(before.counts[kind]), ticksPerSecond) }
 			count := func(kind int) *uint64 { return u.counts[kind].grown(before.counts[kind]) }

@@ -26,6 +26,9 @@ type Stat struct {
 // Dead reports whether the process has ended, and only its entry is left.
 func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
 
+// Stopped reports whether a signal has stopped the process.
+func (s Stat) Stopped() bool { return s.State == 'T' }
+
 // Host is the file system of this host.
 func Host() fs.FS { return os.DirFS("/") }
 

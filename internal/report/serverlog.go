@@ -11,7 +11,7 @@ import (
 
 // Bounds of what is told of the logs of servers.
 const (
-	mostLogLines  = 4   // beside the figures
+	mostLogLines  = 6   // beside the figures
 	mostFaultLogs = 5   // faults, likewise
 	longLogLine   = 160 // characters, likewise
 	mostLogRows   = 300 // in a browser

@@ -49,11 +49,13 @@ func TestAReportSaysWhatServersSaid(t *testing.T) {
             the servers' own logs from 1 s before 5.0 s:
             server-2, 4.5 s: [1] 2026/11/26 08:12:03.4 [INF] one
             server-2, 4.5 s: two
+            server-2, 4.5 s: three
+            server-2, 4.5 s: four
             server-1, 5.1 s: JetStream cluster new stream leader for '$G >
             orders' x x x x x x x x x x x x x x x x x x x x x x x x x x x x x x
             x x x x x x x x x x x x x x x x x x x x x x...
             server-3, 6.0 s: �[31m<script>alert(1)
-            and 43 further lines
+            and 41 further lines
 `
 	if d := cmp.Diff(want, say((*single).slowest, 80)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

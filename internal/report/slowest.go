@@ -91,12 +91,16 @@ func besideSays(what string) string {
 	switch what {
 	case slow.Hiccup:
 		return "a hiccup of the host"
+	case slow.Collected:
+		return "a collection of weir's own garbage"
 	case "fault":
 		return "a fault"
 	case "server":
 		return "the end or the start of a server"
 	case slow.Gone:
 		return "a second without one of the servers"
+	case slow.Halted:
+		return "a second in which a signal had stopped a server"
 	case slow.Stolen:
 		return "a second in which the hypervisor took processor time"
 	case slow.Waiting:

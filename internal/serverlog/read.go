@@ -7,12 +7,13 @@ import (
 	"io"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // Bounds of what is told of a window.
 const (
 	Most      = 15       // lines
-	MostEach  = 5        // lines of one process, the first ones
+	MostEach  = 5        // lines of one process, the first of those that differ by more than numbers
 	mostRead  = 64 << 20 // bytes that are read of all logs, for all windows
 	longLine  = 16 << 10 // bytes that are kept of a line until it is cleaned
 	backwards = 4 << 10  // so far before a window the beginning of a line is looked for
@@ -51,7 +52,7 @@ func (f *Follower) Read(windows []Window, secrets []string) []Excerpt {
 		var x Excerpt
 		said := make([][]Line, len(f.logs))
 		for k, l := range f.logs {
-			p := &reading{window: w, left: &left, clean: clean, log: &l.Log}
+			p := &reading{window: w, left: &left, clean: clean, log: &l.Log, alike: map[string]bool{}}
 			for _, g := range l.files {
 				p.read(g)
 			}
@@ -91,6 +92,7 @@ type reading struct {
 	log    *Log
 
 	lines []Line
+	alike map[string]bool // the texts of lines, without numbers
 	more  uint64
 	cut   bool
 }
@@ -136,9 +138,25 @@ func (p *reading) add(text []byte, at int64) {
 		}
 		return
 	}
-	if s := p.clean(text); s != "" {
+	s := p.clean(text)
+	switch key := numberless(s); {
+	case s == "":
+	case p.alike[key]: // it says little more, and hides the others
+		p.more++
+	default:
+		p.alike[key] = true
 		p.lines = append(p.lines, Line{At: at, Process: p.log.Process, Node: p.log.Node, Text: s})
 	}
+}
+
+// numberless is a text without its numbers, such as times and connections.
+func numberless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // lineAt is where the line begins that the place is in.

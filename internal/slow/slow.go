@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirmq/weir/internal/host"
@@ -15,6 +16,7 @@ import (
 // Bounds of what is looked at and told.
 const (
 	mostSpells   = 100_000                // of one cause
+	collecting   = 20 * time.Millisecond  // so long before its end a collection of garbage may slow a message down
 	around       = 100 * time.Millisecond // an event without a length counts so long before and after
 	twice        = 2                      // so many times as often as by chance
 	steals       = 0.01                   // share of all cores' time
@@ -24,6 +26,9 @@ const (
 	offBeat      = 0.1                    // of the period
 	hiccups      = 3                      // a hiccup takes at least such a part of the median of the slowest
 )
+
+// Collected is a collection of weir's own garbage: an event of the engine.
+const Collected = "gc"
 
 // Hiccup is a time in which a thread that only sleeps was not woken.
 const Hiccup = "hiccup"
@@ -38,6 +43,7 @@ const (
 	Stolen  = "processor stolen"
 	Waiting = "waiting for disks"
 	Gone    = "a server was gone"
+	Halted  = "a server was stopped"
 )
 
 // A spell is a time in which something happened.
@@ -52,8 +58,8 @@ type Course struct {
 // A second is what counts of a host's second or so.
 type second struct {
 	spell
-	figures                [figures]float64 // not a number where it is not known
-	stolen, waiting, hasNo bool
+	figures                        [figures]float64 // not a number where it is not known
+	stolen, waiting, hasNo, halted bool
 }
 
 // The figures of a second, and what it is called where one is unlike the others'.
@@ -71,12 +77,17 @@ func (c *Course) Add(what string, from, to int64) {
 	}
 }
 
-// Event notes an event. What begins a phase is none, and neither is a collection of
-// garbage: weir tells of those once a second, without their instants. Faults and errors
-// are told otherwise.
+// Event notes an event. What begins a phase is none. Faults and errors are told otherwise.
 func (c *Course) Event(e result.Event) {
 	switch e.Kind {
-	case "phase", "gc", "decided", "injected", "guarantee", "fault", "error", Hiccup:
+	case Collected:
+		from := e.TNS - int64(collecting)
+		if !strings.Contains(" "+e.Text, " 1 cycles,") { // of one second, so many that they were not told one by one
+			from = e.TNS - int64(time.Second)
+		}
+		c.Add(Collected, from, e.TNS)
+		return
+	case "phase", "decided", "injected", "guarantee", "fault", "error", Hiccup:
 		return
 	}
 	c.Add(e.Kind, e.TNS-int64(around), e.TNS+max(e.DurationNS, int64(around)))
@@ -119,6 +130,7 @@ func (c *Course) Second(x *host.Sample) {
 	s.stolen = h.StealS != nil && *h.StealS > steals*cores
 	s.waiting = h.IOWaitS != nil && *h.IOWaitS > waits*cores
 	s.hasNo = slices.ContainsFunc(x.Processes, func(p host.ProcessSample) bool { return p.Processes == 0 })
+	s.halted = slices.ContainsFunc(x.Processes, func(p host.ProcessSample) bool { return p.Stopped > 0 })
 	c.seconds[x.Agent] = append(all, s)
 }
 
@@ -276,7 +288,7 @@ func judged(seconds []second) map[string][]spell {
 	}
 	for i := range seconds {
 		x := &seconds[i]
-		for what, is := range map[string]bool{Stolen: x.stolen, Waiting: x.waiting, Gone: x.hasNo} {
+		for what, is := range map[string]bool{Stolen: x.stolen, Waiting: x.waiting, Gone: x.hasNo, Halted: x.halted} {
 			if is {
 				all[what] = append(all[what], x.spell)
 			}

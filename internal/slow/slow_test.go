@@ -59,6 +59,20 @@ func TestWhatIsThereAllTheTimeTellsNothing(t *testing.T) {
 	}
 }
 
+func TestCollectionsHaveInstants(t *testing.T) {
+	var c Course
+	c.Event(result.Event{Kind: "gc", TNS: 1000 * ms, Text: "producers: 1 cycles, longest stop 80µs"})
+	c.Event(result.Event{Kind: "gc", TNS: 5000 * ms, Text: "21 cycles, longest stop 80µs"})
+	s := c.Explain("e2e", took([2]int64{985, 60}, [2]int64{4100, 56}, [2]int64{970, 9}, [2]int64{1001, 5}), 0, 10_000*ms)
+	var got [][]string
+	for _, m := range s.Messages {
+		got = append(got, m.Beside)
+	}
+	if d := cmp.Diff([][]string{{Collected}, {Collected}, nil, nil}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 func TestAPeriodNeedsABeat(t *testing.T) {
 	for name, tt := range map[string]struct {
 		at   []int64
@@ -98,6 +112,8 @@ func TestSecondsAreJudgedByTheOthers(t *testing.T) {
 		case 7:
 			x.Processes[1] = host.ProcessSample{Name: "s"}
 			x.Host.DiskFlushes = new(uint64(15)) // not more than three times as many
+		case 9:
+			x.Processes[1].Stopped = 1
 		}
 		c.Second(&x)
 	}
@@ -106,7 +122,7 @@ func TestSecondsAreJudgedByTheOthers(t *testing.T) {
 	for _, m := range s.Messages {
 		got = append(got, m.Beside)
 	}
-	want := [][]string{{Flushes, Stolen}, {Busy, Waiting}, {Gone}, nil}
+	want := [][]string{{Flushes, Stolen}, {Busy, Waiting}, {Gone}, {Halted}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
