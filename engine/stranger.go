@@ -33,7 +33,8 @@ func (r *run) identify(ctx context.Context, err error) error {
 	if !lost || ctx.Err() != nil || r.virtual() {
 		return err
 	}
-	at := addressOf(driver.Options(r.cfg.Options))
+	options := driver.Options(r.cfg.Options)
+	at := addressOf(options)
 	if at == "" {
 		return err
 	}
@@ -46,16 +47,54 @@ func (r *run) identify(ctx context.Context, err error) error {
 		is = at + " accepts connections, but weir does not know the protocol that it speaks"
 	case protocol != spoken.TLS:
 		is = fmt.Sprintf("the server at %s speaks %s, without TLS", at, protocol)
+	case refused(err) && driver.HasOption(r.cfg.Options, "tls.cert"):
+		is = fmt.Sprintf("the server at %s demands a client's certificate of an authority that it knows: set tls.cert and tls.key", at)
 	case strings.Contains(err.Error(), "x509: ") && driver.HasOption(r.cfg.Options, "tls.ca"):
 		is = fmt.Sprintf("set tls.ca to the file of the authority of %s, or tls.insecure=yes", at)
 	case strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: "):
 		return err // the client speaks TLS too, and says what is wrong with it
+	case encrypts(options):
+		is = fmt.Sprintf("a server answers at %s, over TLS", at)
 	case driver.HasOption(r.cfg.Options, "tls.ca"):
 		is = fmt.Sprintf("the server at %s expects TLS: set tls.ca to its authority's file, or tls.insecure=yes", at)
 	default:
 		is = fmt.Sprintf("the server at %s expects TLS", at)
 	}
 	return &StrangerError{Err: err, Is: is}
+}
+
+// refused reports whether the server has said by an alert of TLS that it does not take the
+// client's certificate, or that it has got none.
+func refused(err error) bool {
+	_, alert, _ := strings.Cut(err.Error(), "remote error: tls: ")
+	for _, says := range []string{"bad certificate", "certificate required", "unknown certificate", "unsupported certificate", "expired certificate"} {
+		if strings.HasPrefix(alert, says) {
+			return true
+		}
+	}
+	return false
+}
+
+// encrypts reports whether the driver is told to speak TLS: by an address, or by an option.
+func encrypts(options []driver.Option) bool {
+	for _, o := range options {
+		switch o.Name {
+		case "address":
+			switch scheme, _, _ := strings.Cut(o.Default, "://"); scheme {
+			case "tls", "wss", "https", "amqps", "mqtts", "rediss", "pulsar+ssl", "rabbitmq-stream+tls":
+				return true
+			}
+		case "tls.ca", "tls.cert":
+			if o.Default != "" {
+				return true
+			}
+		case "tls.on", "tls.insecure":
+			if o.Default == "true" || o.Default == "yes" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // addressOf returns host:port of the first address in a driver's option address; "" where
