@@ -22,7 +22,7 @@ import (
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
-	served.Main(Definition())
+	served.Main(Definition(), hosted())
 	goleak.VerifyTestMain(shared.Around(m))
 }
 

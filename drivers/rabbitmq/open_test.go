@@ -1,66 +1,19 @@
 package rabbitmq
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
-	"encoding/pem"
 	"errors"
 	"io"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 const secret = "hunter2-geheim"
-
-// encrypted is a proxy that speaks TLS before an address, with a certificate in
-// the file ca.
-func encrypted(t *testing.T, address string) (listens, ca string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, &c, &c, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: k}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serve(t, l, func(a net.Conn) {
-		b, err := net.Dial("tcp", address)
-		if err != nil {
-			return
-		}
-		go func() {
-			_, _ = io.Copy(b, a)
-			_ = b.Close()
-		}()
-		_, _ = io.Copy(a, b)
-		_ = b.Close()
-	}), ca
-}
 
 // serve serves connections until the test ends.
 func serve(t *testing.T, l net.Listener, with func(net.Conn)) string {
@@ -137,7 +90,9 @@ func says(t *testing.T, properties map[string]string) string {
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	s := shared.Up(t, 1)
 	address, manage := s.Address[0], strings.TrimPrefix(s.Options["management"][0], "http://")
-	tlsAddress, ca := encrypted(t, address)
+	ca, key := trial.Certificate(t)
+	other, _ := trial.Certificate(t)
+	tlsAddress := trial.Encrypted(t, address, ca, key)
 	put(t, s, "users/ann", map[string]any{"password": secret, "tags": ""})
 	put(t, s, "vhosts/other", map[string]any{})
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -181,16 +136,6 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 
-	t.Run("with TLS a message passes", func(t *testing.T) {
-		l := newLog()
-		c := open(t, driver.Run{}, options(s, "address", "amqps://"+tlsAddress, "tls.ca", ca))
-		declared(t, c, 1)
-		consume(t, c, driver.ConsumerSpec{}, l)
-		if err := publish(t, producerOf(t, c, l, "d"), l, "d", "hello"); err != nil {
-			t.Error(err)
-		}
-		l.until(t, "the message", func() bool { return len(l.got) == 1 })
-	})
 	t.Run("in another vhost, by a user of few rights", func(t *testing.T) {
 		put(t, s, "permissions/other/ann", map[string]any{"configure": "^$", "write": ".*", "read": ".*"})
 		o := options(s, "vhost", "other", "user", "ann", "password", secret, "management", "")
@@ -209,6 +154,14 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			t.Error(err)
 		}
 		l.until(t, "the message", func() bool { return len(l.got) == 1 })
+	})
+	t.Run("with TLS, in another vhost, as hosted services have it", func(t *testing.T) {
+		o := map[string][]string{"address": {"amqps://" + tlsAddress}, "tls.ca": {ca}, "user": {"ann"}, "password": {secret}, "vhost": {"other"}}
+		trial.Hosted(t, Definition(), o,
+			trial.Mistake{Name: "a wrong password", Set: []string{"password", "wr0ng"}, Is: driver.ErrAuth, Says: "user ann"},
+			trial.Mistake{Name: "another authority", Set: []string{"tls.ca", other}, Is: driver.ErrUnreachable, Says: "certificate"},
+			trial.Mistake{Name: "no TLS", Set: []string{"address", "amqp://" + tlsAddress, "tls.ca", ""}, Is: driver.ErrUnreachable},
+		)
 	})
 }
 

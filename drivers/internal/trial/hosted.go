@@ -1,0 +1,124 @@
+package trial
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Encrypted is a proxy that speaks TLS before an address, with the certificate of the files
+// cert and key, until the test ends. It returns where it listens.
+func Encrypted(t testing.TB, address, cert, key string) string {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			a, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { join(a, address) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+// join copies both ways between a connection and one to address, until either ends.
+func join(a net.Conn, address string) {
+	b, err := net.Dial("tcp", address)
+	if err != nil {
+		_ = a.Close()
+		return
+	}
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		_, _ = io.Copy(b, a)
+		_ = b.Close()
+	}()
+	_, _ = io.Copy(a, b)
+	_ = a.Close()
+	_ = b.Close()
+	<-back
+}
+
+// A Mistake is what a user of a hosted service may get wrong.
+type Mistake struct {
+	Name string
+	Set  []string // options, name and value in turns
+	Is   error
+	Says string
+}
+
+// Hosted uses a service by options: 20 messages are confirmed and delivered, and each
+// mistake is the error that it says, which does not tell the password.
+func Hosted(t *testing.T, def driver.Definition, options map[string][]string, mistakes ...Mistake) {
+	t.Helper()
+	const n = 20
+	c := Declared(t, def, options)
+	p, f := Producer(t, c, "d")
+	var got counter
+	got.ready = make(chan struct{})
+	_, end := Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, &got)
+	select {
+	case <-got.ready:
+	case <-time.After(Patience):
+		t.Fatal("the consumer is not ready")
+	}
+	if confirmed := f.Confirmed(t, p, n); confirmed != n {
+		t.Errorf("%d of %d messages confirmed", confirmed, n)
+	}
+	if !Eventually(func() bool { return got.n.Load() >= n }) || got.n.Load() != n {
+		t.Errorf("%d of %d messages delivered", got.n.Load(), n)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	for _, m := range mistakes {
+		c, err := Open(t, def, driver.Run{}, options, m.Set...)
+		if err == nil {
+			_ = c.Close(context.Background())
+		}
+		if !errors.Is(err, m.Is) || err != nil && !strings.Contains(err.Error(), m.Says) || err != nil && strings.Contains(err.Error(), "wr0ng") {
+			t.Errorf("%s: %v; want %v, %q, and no password", m.Name, err, m.Is, m.Says)
+		}
+	}
+}
+
+// A counter counts what is delivered.
+type counter struct {
+	ready chan struct{}
+	n     atomic.Int64
+}
+
+func (c *counter) Ready() { close(c.ready) }
+
+func (c *counter) Deliver(ds []driver.Delivery) error {
+	c.n.Add(int64(len(ds)))
+	return nil
+}
+
+func (c *counter) Settled([]driver.Delivery, error) {}
+
+func (c *counter) Fault(error) {}
