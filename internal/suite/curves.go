@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/internal/report"
@@ -37,8 +38,20 @@ func distribution(l *result.Latency, name string) *result.Dist {
 	return nil
 }
 
-// drawnAt are the percentiles of a curve, beside those that every result has.
-var drawnAt = [...]float64{5, 10, 20, 25, 30, 40, 45, 49, 51, 52, 53, 55, 60, 65, 70, 80, 85, 99.5}
+// drawnAt returns the percentiles of a curve, beside those that every result has: evenly
+// below each further nine, more finely than a picture can show.
+func drawnAt() (all []float64) {
+	for i := 1; i < 100; i++ {
+		all = append(all, float64(i))
+	}
+	for i := 991; i < 1000; i++ {
+		all = append(all, float64(i)/10)
+	}
+	for i := 9991; i < 10_000; i++ {
+		all = append(all, float64(i)/100)
+	}
+	return all
+}
 
 // Bounds of what is drawn.
 const (
@@ -132,6 +145,7 @@ func (row *Row) drawings(l *result.Latency) []Drawing {
 
 // curves puts the curves of each line on the page.
 func (r *Report) curves(p *layout.Page) {
+	usual := judge.Percentiles() // these have dots
 	for i, l := range r.Rows {
 		if len(l.Curves) == 0 {
 			continue
@@ -151,9 +165,12 @@ func (r *Report) curves(p *layout.Page) {
 					at = -math.Log10(1 - x.P/100)
 				}
 				form := plot.Full
-				if x.AtLeast {
+				switch {
+				case x.P > 0 && !slices.Contains(usual, x.P):
+					form = plot.Undotted
+				case x.AtLeast:
 					form = plot.Upward
-				} else if !x.Supported {
+				case !x.Supported:
 					form = plot.Hollow
 				}
 				text := fmt.Sprintf("%s, %s: %s", d.As, percent(x.P), report.Time(x.NS))

@@ -40,7 +40,7 @@ func (i *Item) Percentiles() []float64 {
 		}
 	}
 	if len(i.Row.Curves) > 0 {
-		all = append(all, drawnAt[:]...)
+		all = append(all, drawnAt()...)
 	}
 	if len(all) < len(usual) {
 		return nil
