@@ -47,6 +47,7 @@ case_ nanomsg 'nanomsg' --driver nanomsg --rate 1000/s
 real nats 'NATS (core)' nats
 real redis-pubsub 'Redis Pub/Sub' redis-pubsub
 real iris 'Iris' iris
+real iris-tunnel 'Iris, tunnel' iris --option pattern=tunnel
 real mqtt 'MQTT, QoS 1, mosquitto' mqtt
 real jetstream 'NATS JetStream' jetstream
 real jetstream-3 'NATS JetStream, R3' jetstream --nodes 3 --replication 3 --guarantee replicated
