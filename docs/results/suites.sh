@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the suites with the weir in PATH, one system after another, and stores the table of each in suites/: an hour and
-# a half on a quiet host. Arguments choose: SUITE, or SUITE/SYSTEM. SCALE=1 runs them at the articles' full length.
+# a half on a quiet host. Arguments choose: SUITE, or SUITE/SYSTEM. SCALE=1 runs them at the articles' full length, and
+# ROWS=a,b runs only these rows.
 # Then: go test ./internal/cli -run Articles -update
 set -uo pipefail
 cd "$(dirname "$0")"
@@ -19,7 +20,7 @@ suite() {
 	mkdir -p "suites/$name"
 	for system; do
 		chosen "$name" "$system" || continue
-		weir suite run "$name" --drivers "$system" --scale "$scale" --quiet --out "$folders/$name-$system" >"$folders/said" 2>&1
+		weir suite run "$name" --drivers "$system" --scale "$scale" ${ROWS:+--rows "$ROWS"} --quiet --out "$folders/$name-$system" >"$folders/said" 2>&1
 		code=$?
 		if [[ -e $folders/$name-$system/suite.json ]]; then
 			jq -c . "$folders/$name-$system/suite.json" >"suites/$name/$system.json"
