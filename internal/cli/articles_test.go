@@ -210,7 +210,7 @@ func picture(t *testing.T, figure string) (title, svg string) {
 	chart := style[strings.Index(style, ".chart {"):strings.Index(style, ".column {")]
 	var legend strings.Builder
 	y := -22
-	for i, k := range regexp.MustCompile(`<span class="key (s\d)[^"]*"></span>([^<]*)`).FindAllStringSubmatch(figure, -1) {
+	for i, k := range regexp.MustCompile(`<span class="key ([^"]*)"></span>([^<]*)`).FindAllStringSubmatch(figure, -1) {
 		if i%3 == 0 {
 			y += 18
 		}
