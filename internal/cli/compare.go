@@ -34,7 +34,7 @@ func (compareCommand) Help() string {
 	return "Shows how the runs of the other sides differ from those of the base, and with what certainty. One run is one observation: four a side are the fewest, and " +
 		"six can show a difference in any percentile. weir run --repeat 6 makes a series. A side is a folder, such as results/base; several, as in " +
 		"r/1,r/2,r/3,r/4; or 'r/base-*'. INVALID and interrupted runs are left out. " +
-		"The exit code is 0 whatever it finds. With --fail-on regression it is 4 when a figure is worse, and 2 when there are too few runs to show one."
+		"The exit code is 2 when the sides cannot be compared, else 0. With --fail-on regression it is 4 when a figure is worse, and 2 when there are too few runs to show one."
 }
 
 // The defaults of a comparison.

@@ -268,7 +268,12 @@ func (c *Course) tell(curves []curve, text func(float64) string) []plot.Column {
 }
 
 // seconded is an instant of the run.
-func seconded(s float64) string { return commas(fmt.Sprintf("%.1f", s)) + " s" }
+func seconded(s float64) string {
+	if math.Abs(s) < 0.05 {
+		s = 0 // and not -0.0
+	}
+	return commas(fmt.Sprintf("%.1f", s)) + " s"
+}
 
 // describe says in words what a chart shows.
 func (c *Course) describe(curves []curve, text func(float64) string) string {

@@ -62,3 +62,11 @@ func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
 		t.Error("of a result without them it says something")
 	}
 }
+
+func TestAnInstantJustBeforeTheWindowHasNoSign(t *testing.T) {
+	for s, want := range map[float64]string{-0.01: "0.0 s", 0: "0.0 s", 0.04: "0.0 s", -0.06: "-0.1 s", 1234.56: "1,234.6 s"} {
+		if got := seconded(s); got != want {
+			t.Errorf("%g s: %s; want %s", s, got, want)
+		}
+	}
+}
