@@ -19,7 +19,10 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := clockstep.Check(self); err != nil {
-		t.Skip(err)
+		if os.Getuid() == 0 {
+			t.Fatal(err)
+		}
+		t.Skipf("only root may write into another process: %v", err)
 	}
 	s := Up(t, jetstream.Definition(), 1)
 	url := s.Options["monitor"][0] + "/varz"
