@@ -1,7 +1,7 @@
 #!/bin/sh
 # A fleet on one host: two agents, and a run that they do. On hosts of their own the
 # agents join with the URL that weir fleet token prints. A scenario with a password
-# needs agents that allow it: weir agent --allow-env BROKER_PASSWORD.
+# needs agents that allow it: weir agent --join URL --allow-env BROKER_PASSWORD.
 join=weir://127.0.0.1:17622
 weir agent --join $join --name a --label side=send &
 a=$!

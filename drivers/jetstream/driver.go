@@ -134,8 +134,8 @@ type Config struct {
 
 // Server is the settings of an embedded server.
 type Server struct {
-	SyncAlways   bool          `option:"sync-always" firm:"yes" help:"Embedded server: sync files before each confirmation."`
-	SyncInterval time.Duration `option:"sync-interval" min:"0s" help:"Embedded server: how often files are synced otherwise; 0: its default, 2m."`
+	SyncAlways   bool          `option:"sync-always" firm:"yes" help:"The server that weir starts syncs files before each confirmation."`
+	SyncInterval time.Duration `option:"sync-interval" min:"0s" help:"How often the server that weir starts syncs files otherwise; 0: its default, 2m."`
 }
 
 func newConfig() *Config {

@@ -56,6 +56,62 @@ func TestTheCommandsInDocumentsRun(t *testing.T) {
 	}
 }
 
+// TestNoDocumentTakesTheFolderOfAnother: a reader goes from README.md to the tour, and from
+// there to the page of a task. Each --out and -o on the way is new: what exists already
+// ends a command.
+func TestNoDocumentTakesTheFolderOfAnother(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tour, err := os.ReadFile(filepath.Join(root, "docs", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := []string{"README.md", "docs/README.md"}
+	for _, m := range regexp.MustCompile(`\]\((\w+\.md)\)`).FindAllStringSubmatch(string(tour), -1) {
+		if doc := "docs/" + m[1]; !slices.Contains(docs, doc) {
+			docs = append(docs, doc)
+		}
+	}
+	out, first := regexp.MustCompile(` (?:--out|-o)[ =](\S+)`), map[string]string{}
+	for _, doc := range docs {
+		text, err := os.ReadFile(filepath.Join(root, doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range commandsOf(t, doc, string(text)) {
+			command, _, _ := strings.Cut(line, " # ")
+			for _, m := range out.FindAllStringSubmatch(command, -1) {
+				if before, taken := first[m[1]]; taken {
+					t.Errorf("%s: %q writes %s, which a command of %s has made already", doc, command, m[1], before)
+				}
+				first[m[1]] = doc
+			}
+		}
+	}
+	if len(first) < 20 {
+		t.Errorf("found %d outputs in %v: the documents have lost theirs, or this test its eyes", len(first), docs)
+	}
+}
+
+// TestTheGateStandsInTheTextAsItIs: docs/gate.md shows the file that it runs.
+func TestTheGateStandsInTheTextAsItIs(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/gate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := os.ReadFile("../../docs/examples/gate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := strings.Index(string(gate), "weir: 1\n"); i < 0 || !strings.Contains(string(page), "```yaml\n"+string(gate)[i:]+"```\n") {
+		t.Errorf("docs/gate.md does not show docs/examples/gate.yaml:\n%s", gate)
+	}
+}
+
 // documents are the Markdown files that a reader of the repository comes upon.
 func documents(t *testing.T, root string) []string {
 	t.Helper()
@@ -144,7 +200,7 @@ func try(t *testing.T, dir, command string) (code int, out []byte) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir(), broker.VariableCache+"="+filepath.Join(dir, "cache"), "WEIR_FLEET_DIR="+filepath.Join(dir, "state"))
-	if !strings.Contains(command, "suite.yaml") {
+	if !strings.Contains(command, "several.yaml") {
 		cmd.Env = append(cmd.Env, "WEIR_WARMUP=100ms")
 		if !strings.Contains(command, "--measure") && !strings.Contains(command, "--messages") {
 			cmd.Env = append(cmd.Env, "WEIR_MEASURE=300ms")
@@ -185,7 +241,8 @@ func testable(line, root string) string {
 	// What starts real servers installs them first; that has tests of its own, too.
 	// A child needs its system, and a server of the reader's is not here.
 	elsewhere := strings.Contains(line, "--option command=") || strings.Contains(line, "--address 127.0.0.1:")
-	if strings.HasPrefix(line, "weir run") && (strings.Contains(line, "--start process") || elsewhere) {
+	real := strings.Contains(line, "--start process") || strings.Contains(line, "equal-durability.yaml")
+	if strings.HasPrefix(line, "weir run") && (real || elsewhere) {
 		return line + " --explain"
 	}
 	if regexp.MustCompile(`^weir broker (up|install) `).MatchString(line) {

@@ -45,9 +45,9 @@ var table = []struct {
 	{Interrupted, "interrupted by SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGABRT; the figures until then are written"},
 	{Failed, "weir failed: the books do not balance, or a file could not be written"},
 	{Unreachable, "the system could not be reached or started, or was gone before the run ended"},
-	{Lost, "messages were lost or corrupted, or duplicated or reordered beyond what the driver declares"},
+	{Lost, "messages were lost or corrupted, or came twice or out of order where the system must not do that"},
 	{Refused, "the system failed messages, or never confirmed them, beyond limits.failed"},
-	{Invalid, "the run is INVALID, or with --require valid SUSPECT; or a truth test failed"},
+	{Invalid, "the run is INVALID: do not use its figures; with --require valid also SUSPECT. A search ended without an interval. A truth test failed"},
 	{Missed, "an objective (slo) failed, or with --strict is undecided; a regression was found"},
 	{OK, "done"},
 }

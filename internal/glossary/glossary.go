@@ -44,27 +44,35 @@ func Words() []Word {
 // percentile is one as figures name it.
 var percentile = regexp.MustCompile(`^[pP]\d+(\.\d+)?$`)
 
-// Find returns the word of that name, in any case. Its error names the word that may
-// be meant.
+// Find returns the word of that name, in any case, or of that plural. Its error names the
+// word that may be meant.
 func Find(name string) (Word, error) {
 	if percentile.MatchString(name) {
 		name = "percentile"
 	}
-	var names []string
-	for _, w := range Words() {
-		if strings.EqualFold(w.Name, name) {
-			return w, nil
+	words := Words()
+	for _, name := range []string{name, strings.TrimSuffix(name, "s")} {
+		for _, w := range words {
+			if strings.EqualFold(w.Name, name) {
+				return w, nil
+			}
 		}
+	}
+	var names []string
+	for _, w := range words {
 		names = append(names, strings.ToLower(w.Name))
 	}
 	if near := driver.Nearest(strings.ToLower(name), names); near != "" {
 		return Word{}, fmt.Errorf("the glossary does not have %q, did you mean %q?", name, near)
 	}
-	return Word{}, fmt.Errorf("the glossary does not have %q (%s)", name, strings.Join(names, ", "))
+	return Word{}, fmt.Errorf("the glossary does not have %q", name)
 }
 
 // plain are words of the glossary that every reader of a finding knows.
-var plain = []string{"failed", "late", "lost", "unknown", "fleet", "agent", "driver", "interval", "percentile", "start", "ready", "received", "written", "copies"}
+var plain = []string{
+	"failed", "late", "lost", "unknown", "fleet", "agent", "driver", "interval", "percentile", "start", "ready", "received", "written", "copies",
+	"send", "e2e", "rtt", "window", "process", "embedded", "probe",
+}
 
 // Used returns the names, in lower case and in the order of the glossary, of the words
 // that a text uses. Words that everybody knows are left out.

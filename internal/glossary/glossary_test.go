@@ -34,11 +34,19 @@ func TestTheWordsOfAFindingAreFound(t *testing.T) {
 	}
 }
 
-func TestAPercentileIsFoundByItsShortName(t *testing.T) {
+func TestAWordIsFoundByItsShortNameAndItsPlural(t *testing.T) {
 	for _, name := range []string{"p99", "P50", "p99.9", "percentile"} {
 		if w, err := Find(name); err != nil || w.Name != "Percentile" {
 			t.Errorf("Find(%q) = %+v, %v", name, w, err)
 		}
+	}
+	for name, want := range map[string]string{"hiccups": "Hiccup", "Spells": "Spell", "steal": "Steal", "gc": "gc", "e2e": "e2e", "the books": "The books"} {
+		if w, err := Find(name); err != nil || w.Name != want {
+			t.Errorf("Find(%q) = %+v, %v; want %s", name, w, err, want)
+		}
+	}
+	if _, err := Find("quorums of geese"); err == nil || strings.Contains(err.Error(), "lateness") {
+		t.Errorf("of a word that it lacks: %v; want no list of all others", err)
 	}
 	if w, err := Find("pending"); err != nil || w.Name != "Pending" {
 		t.Errorf("Find(pending) = %+v, %v", w, err)

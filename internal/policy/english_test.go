@@ -82,6 +82,23 @@ func TestDocumentsArePlain(t *testing.T) {
 	}
 }
 
+// tourMost is how many words of prose the tour may have: what a reader reads in six minutes
+// or so, beside the four that its commands take.
+const tourMost = 1300
+
+// TestTheTourTakesTenMinutes counts the words of docs/README.md outside of code blocks.
+func TestTheTourTakesTenMinutes(t *testing.T) {
+	words := 0
+	for i, part := range strings.Split(read(t, "../../docs/README.md"), "```") {
+		if i%2 == 0 {
+			words += len(strings.Fields(part))
+		}
+	}
+	if words > tourMost {
+		t.Errorf("docs/README.md has %d words of prose, at most %d: give a task a page of its own", words, tourMost)
+	}
+}
+
 // TestMessagesArePlain: no text in the code that a user may read has a banned form.
 func TestMessagesArePlain(t *testing.T) {
 	for _, f := range load(t) {
