@@ -27,12 +27,12 @@ type agentCommand struct {
 	Join  *string  `placeholder:"URL" help:"Where the fleet meets, as weir fleet token prints it, or weir://127.0.0.1:7622 for a fleet of the same user on this host; WEIR_JOIN keeps it out of the list of processes. Required."`
 	Name  *string  `placeholder:"NAME" help:"Name of this agent: a-z, 0-9 and -. No other agent of the fleet may have it (the host's name)."`
 	Label []string `sep:"none" placeholder:"KEY=VALUE" help:"A label that placement can select this agent by; may be repeated (none)."`
-	Allow []string `placeholder:"LIST" help:"What the agent may do on its host beside running drivers: broker, to start real servers there (weir run --start-on); faults, to do there what the faults of a scenario say; may be repeated (nothing)."`
+	Allow []string `placeholder:"LIST" help:"What the agent may do on its host, apart from running drivers: broker, to start real servers there (weir run --start-on); faults, to do there what the faults of a scenario say; may be repeated (nothing)."`
 	Env   []string `name:"allow-env" placeholder:"NAMES" help:"Variables of this agent's environment that scenarios may refer to as ${env:NAME}; may be repeated (none)."`
 	Files []string `name:"allow-file" placeholder:"PATHS" help:"Files of this host that scenarios may refer to as {file: PATH}, or name in an option such as tls.ca; may be repeated (none)."`
 	Run   []string `name:"allow-command" sep:"none" placeholder:"WORDS" help:"A command that the driver exec may run here, with all its arguments: its words, with commas between them; may be repeated (none)."`
 	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
-	FIFO  bool     `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). weir does not where they would keep a core busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
+	FIFO  bool     `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). Not where they would keep a core busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
 	Own   bool     `kong:"-"` // of a run of this user's own process: its scenario may refer to whatever it names
 	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms,wall=25ms. For tests of the correction."`

@@ -20,7 +20,7 @@ import (
 // compareCommand is `weir compare`.
 type compareCommand struct {
 	Sides          []string `arg:"" name:"side" help:"Two or more sides; the first is the base. With --by, one is enough. A side is the folder of a series, folders of runs with commas between them, or a pattern in quotes."`
-	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: exit with 0."`
+	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: exit with 0, or with 2 when the sides cannot be compared."`
 	Alpha          *string  `placeholder:"ALPHA" help:"Accepted chance of a wrong claim, for each group of figures. Default: 0.05."`
 	Band           *string  `placeholder:"PERCENT" help:"A change that is certainly smaller counts as no change; 0 for no such band. Default: 5%."`
 	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The base is the value that comes first in the scenario file."`

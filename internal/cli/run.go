@@ -40,7 +40,7 @@ type runCommand struct {
 	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
 	OTLP        *string      `name:"otlp" placeholder:"URL" help:"Push the run to an OpenTelemetry collector once a second, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: off)."`
-	FIFO        bool         `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). weir does not where they would keep a core busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
+	FIFO        bool         `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). Not where they would keep a core busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
 	parties    `embed:""`
 	untilFlags `embed:""`
@@ -64,8 +64,8 @@ type runCommand struct {
 func (*runCommand) Help() string {
 	var b strings.Builder
 	b.WriteString("Every key of a scenario is a flag: --rate is load.rate, and --load.rate is the same. " +
-		"A flag wins over the environment (WEIR_RATE, WEIR_LOAD_RATE; for other flags WEIR_OUT, WEIR_JSON, WEIR_QUIET, WEIR_NO_COLOR, WEIR_STRICT, WEIR_REQUIRE), " +
-		"which wins over the file, which wins over the default.\n\n" +
+		"So is a variable of the environment: WEIR_RATE or WEIR_LOAD_RATE. Other flags have WEIR_OUT, WEIR_JSON, WEIR_QUIET, WEIR_NO_COLOR, WEIR_STRICT and WEIR_REQUIRE. " +
+		"A flag wins over the environment, the environment over the file, and the file over the default.\n\n" +
 		"The result folder holds all figures. Its report.html shows them with charts in a browser, without a network. " +
 		"scenarios, matrix and repeat make several runs, each in a folder of its own below the result folder. " +
 		"After the first Ctrl-C weir waits for messages in flight and writes the result. A second Ctrl-C stops it now.\n\n" +

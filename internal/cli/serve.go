@@ -34,7 +34,7 @@ type serveCommand struct {
 	Listen    *string  `placeholder:"[HOST]:PORT" help:"Where to listen. Without a host only this one can read it. Port 0 takes a free one. Default: 127.0.0.1:8080."`
 	Name      []string `placeholder:"NAME" help:"Another name by which browsers call this server, such as that of a proxy; may be repeated. Addresses, localhost and the name of the host always work."`
 	Publish   *string  `placeholder:"DIR" help:"Write the same as static pages for any web host into this folder, which must not exist, and end."`
-	Start     bool     `help:"Let pages start runs, with a token that weir prints. A scenario can run any program: who has the token acts as you. Elsewhere than on loopback this needs TLS."`
+	Start     bool     `help:"Let pages start runs, with a token that weir prints. A scenario can run any program: who has the token acts as you. On other addresses than loopback this needs TLS."`
 	TokenFile *string  `placeholder:"FILE" help:"Ask for the token in this file, of 20 characters or more. With --start, default: a new one at each start."`
 	TLSCert   *string  `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate."`
 	TLSKey    *string  `name:"tls-key" placeholder:"FILE" help:"Key of the certificate."`
@@ -44,7 +44,7 @@ type serveCommand struct {
 // Help is what kong adds to the verb's help.
 func (serveCommand) Help() string {
 	return "Lists the runs of a folder in a browser, with search, filters, comparisons, overlays and histories, and follows runs that go on. It only reads, unless --start says otherwise. " +
-		"The list comes from an index in SQLite that weir makes from the folders, again wherever it is missing or out of date. " +
+		"The list comes from an index in SQLite. weir makes it from the folders, and makes it again where it is missing or out of date. " +
 		"With --publish it writes the same as static pages. " +
 		"Ctrl-C ends it. Do not measure on the same host while somebody reads: that takes processor time."
 }

@@ -66,14 +66,14 @@ type suiteRun struct {
 	JSON    bool    `name:"json" help:"Print suite.json on stdout, and everything else on stderr (default: off)."`
 	Quiet   bool    `help:"Nothing on stderr but errors: no live view (default: off)."`
 	NoColor bool    `help:"No colour, and plain lines instead of a live view (default: off)."`
-	Require *string `placeholder:"VERDICT" help:"The least verdict of each run with which weir exits with 0, valid or suspect, as of weir run (default: suspect)."`
+	Require *string `placeholder:"VERDICT" help:"The least verdict of each run with which weir exits with 0, valid or suspect, as for weir run (default: suspect)."`
 }
 
 // Help is shown below the verb's flags' heading.
 func (*suiteRun) Help() string {
 	return suiteHelp + " Each run has a result folder of its own in that of the suite, and suite.json has the table. " +
 		"After Ctrl-C, --resume goes on. Before the first run weir checks that it can start or reach every system.\n\n" +
-		"Exit codes are those of weir run, of all runs together."
+		"Exit codes are those of weir run. The worst of all runs counts."
 }
 
 // files of a suite's folder, beside those of its runs.

@@ -86,7 +86,7 @@ type commands struct {
 	Convert    convertCommand    `cmd:"" help:"Turn a workload of the OpenMessaging Benchmark into a scenario."`
 	Report     reportCommand     `cmd:"" help:"Show results: one as weir run showed it, several in a table."`
 	Serve      serveCommand      `cmd:"" help:"Show the runs of a folder in a browser: list, search, compare, overlay, history."`
-	Network    networkCommand    `cmd:"" help:"List the network profiles with their sources, and say whether this host lends a network."`
+	Network    networkCommand    `cmd:"" help:"List the network profiles with their sources, and say whether weir can make a network on this host."`
 	Doctor     doctorCommand     `cmd:"" help:"Look for what on this host would spoil a measurement, and say what to do."`
 	Glossary   glossaryCommand   `cmd:"" help:"Explain the words that weir uses."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes weir's command line in a shell."`

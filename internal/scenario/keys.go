@@ -99,16 +99,16 @@ var keys = table([]Key{
 		value: kind[Scenario]{text: func(s *Scenario) string { return s.System.Definition.Name }},
 	},
 	{
-		Path: "system.start", Short: "start", Help: "how weir starts the system (none, embedded, process)", Default: "embedded where the driver has it and no address is given, else none", ofDriver: true,
+		Path: "system.start", Short: "start", Help: "how weir starts the system: embedded is a server that is part of weir, process is a real one that weir installs (none, embedded, process)", Default: "embedded where the driver has it and no address is given, else none", ofDriver: true,
 		value: kind[Scenario]{words: start.words, schema: start.schema, text: func(s *Scenario) string { return s.System.Start.String() }},
 	},
 	{
-		Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes start: process starts (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first recipe for that many nodes",
+		Path: "system.recipe", Short: "recipe", Help: "which of the driver's recipes to use with start: process (a name that weir broker status lists)", Default: "none where no servers are started, else the driver's first recipe for that many nodes",
 		needs: func(s *Scenario) bool { return s.System.Start == StartProcess },
 		value: kind[Scenario]{schema: texts(namePattern), text: func(s *Scenario) string { return s.System.Recipe.Name }},
 	},
 	{
-		Path: "system.version", Short: "server-version", Help: "version of the servers that start: process starts (one that weir drivers NAME lists)", Default: "none where no servers are started, else the recipe's own",
+		Path: "system.version", Short: "server-version", Help: "version of the servers, with start: process (one that weir drivers NAME lists)", Default: "none where no servers are started, else the recipe's own",
 		needs: func(s *Scenario) bool { return s.System.Start == StartProcess && s.System.Recipe.Other() },
 		value: kind[Scenario]{schema: texts(versionPattern), text: func(s *Scenario) string { return quote(s.System.Recipe.Version) }},
 	},
