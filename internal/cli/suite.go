@@ -194,6 +194,9 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 		return explain(e, all)
 	}
 	if code := e.enter(ctx, all, nil, gathering{}); code != OK {
+		if code == Usage {
+			e.say("weir: --rows runs other rows without it (weir suite show %s lists them)", report.Quoted(c.Name))
+		}
 		return code
 	}
 	if code := e.interruptible(ctx, func() Code { return x.obtainable(ctx) }); code != OK {
