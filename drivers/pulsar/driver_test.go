@@ -24,19 +24,27 @@ func TestMain(m *testing.M) {
 
 // The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
-	conform := func(t *testing.T, order driver.Ordering, competing bool, expect int, options map[string][]string) {
-		s := servers.Up(t, 1)
+	conform := func(t *testing.T, s *served.System, cut func() error, order driver.Ordering, competing bool, expect int, options map[string][]string) {
 		maps.Copy(s.Options, options)
 		// The client leaves a goroutine of a producer for as long as this.
 		s.Options["send-timeout"], s.Options["nack-delay"] = []string{"2s"}, []string{"100ms"}
 		def := Definition()
 		def.Capabilities.Ordering, def.Capabilities.Competing = order, competing
 		drivertest.Run(t, def, drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: expect,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: cut, Stall: s.Stall, Expect: expect,
 		})
 	}
-	t.Run(shared, func(t *testing.T) { conform(t, driver.Unordered, true, 32, nil) })
+	t.Run(shared, func(t *testing.T) {
+		s := servers.Up(t, 1)
+		conform(t, s, s.Restart, driver.Unordered, true, 32, nil)
+	})
 	t.Run(exclusive, func(t *testing.T) {
-		conform(t, driver.PerPartition, false, 32, map[string][]string{"subscription-type": {exclusive}, "batching": {"no"}})
+		s := servers.Up(t, 1)
+		conform(t, s, s.Restart, driver.PerPartition, false, 32, map[string][]string{"subscription-type": {exclusive}, "batching": {"no"}})
+	})
+	t.Run("a cluster of two brokers and three bookies", func(t *testing.T) {
+		s := served.Up(t, Definition(), 3, served.With{Recipe: "pulsar-cluster"})
+		// Clients connect to brokers alone. All six servers would take a minute.
+		conform(t, s, func() error { return s.RestartOnly("broker-2", "broker-3") }, driver.Unordered, true, 32, nil)
 	})
 }

@@ -66,31 +66,37 @@ func (p *partitions) Deliver(ds []driver.Delivery) error {
 	return p.taken.Deliver(ds)
 }
 
-// TestACluster is held against one cluster, of three masters with a replica each.
-// The conformance suite and TestACluster have six nodes of Redis. The others form clusters, too.
+// TestEachNumberOfNodesFormsACluster starts the clusters that the conformance suite does not have.
 func TestEachNumberOfNodesFormsACluster(t *testing.T) {
-	for _, recipe := range []string{"redis-cluster", "valkey-cluster"} {
-		for _, nodes := range []int{3, 9} {
-			t.Run(fmt.Sprintf("%s of %d", recipe, nodes), func(t *testing.T) {
-				s := served.Up(t, Definition(), nodes, served.With{Recipe: recipe})
-				c := clustered(t, s, driver.Run{ID: "shape"}, nil)
-				declareParts(t, c)
-				f, err := c.Facts(within(t))
-				if err != nil {
-					t.Fatal(err)
-				}
-				masters := map[string]bool{}
-				for _, l := range f.Leaders {
-					masters[l] = true
-				}
-				if f.Nodes != nodes || len(masters) != 3 {
-					t.Errorf("%d nodes, and %d masters lead partitions; want %d and 3", f.Nodes, len(masters), nodes)
-				}
-			})
-		}
+	for _, shape := range []struct {
+		recipe string
+		nodes  int
+	}{{"redis-cluster", 3}, {"valkey-cluster", 3}, {"valkey-cluster", 9}} {
+		t.Run(fmt.Sprintf("%s of %d", shape.recipe, shape.nodes), func(t *testing.T) {
+			formsACluster(t, served.Up(t, Definition(), shape.nodes, served.With{Recipe: shape.recipe}), shape.nodes)
+		})
 	}
 }
 
+// formsACluster fails where the servers are not so many, or other than three masters lead partitions.
+func formsACluster(t *testing.T, s *served.System, nodes int) {
+	t.Helper()
+	c := clustered(t, s, driver.Run{ID: "shape"}, nil)
+	declareParts(t, c)
+	f, err := c.Facts(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	masters := map[string]bool{}
+	for _, l := range f.Leaders {
+		masters[l] = true
+	}
+	if f.Nodes != nodes || len(masters) != 3 {
+		t.Errorf("%d nodes, and %d masters lead partitions; want %d and 3", f.Nodes, len(masters), nodes)
+	}
+}
+
+// TestACluster is held against one cluster, of three masters with a replica each.
 func TestACluster(t *testing.T) {
 	s := served.Up(t, Definition(), 6, served.With{Recipe: "redis-cluster", Settings: map[string]string{"node-timeout": "1000"}})
 

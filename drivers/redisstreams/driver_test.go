@@ -51,9 +51,17 @@ func TestConformance(t *testing.T) {
 			with:    served.With{Recipe: "redis-cluster"},
 			options: map[string][]string{"wait-replicas": {"1"}},
 		},
+		{
+			name: "cluster of three masters with two replicas each, replicated", nodes: 9,
+			with:    served.With{Recipe: "redis-cluster"},
+			options: map[string][]string{"wait-replicas": {"2"}},
+		},
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			s := served.Up(t, Definition(), run.nodes, run.with)
+			if run.nodes > 3 {
+				t.Run("is formed", func(t *testing.T) { formsACluster(t, s, run.nodes) })
+			}
 			// What is settled at once must not be claimed meanwhile, on a crowded host.
 			options := map[string][]string{"claim-after": {"5s"}}
 			maps.Copy(options, s.Options)

@@ -27,11 +27,22 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("github.com/patrickmn/go-cache.(*janitor).Run")) // of a variable of the client's
 }
 
+// The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
-	s := servers.Up(t, 1)
-	drivertest.Run(t, Definition(), drivertest.Harness{
-		Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Goroutines: stays,
-		Offset: func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
-		Expect: 31,
+	conform := func(t *testing.T, s *served.System, nodes int, cut func() error) {
+		drivertest.Run(t, Definition(), drivertest.Harness{
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: cut, Stall: s.Stall, Yields: drivertest.Prefetch, Goroutines: stays,
+			Offset: func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
+			Nodes:  nodes, Expect: 31,
+		})
+	}
+	t.Run("a master", func(t *testing.T) {
+		s := servers.Up(t, 1)
+		conform(t, s, 1, s.Restart)
+	})
+	t.Run("a master and its slave, replicated", func(t *testing.T) {
+		s := served.Up(t, Definition(), 2, served.With{Settings: map[string]string{"replication": "sync"}})
+		// No message passes through the name server, which goes on.
+		conform(t, s, 2, func() error { return s.RestartOnly("broker-1", "broker-2") })
 	})
 }

@@ -193,15 +193,15 @@ func unprefixed(text, name string) string {
 // ErrNoRestart: the system cannot be restarted, because it is embedded.
 var ErrNoRestart = errors.New("an embedded system is not restarted")
 
-// Restart ends the servers and starts them again with the same folders, ports and
-// settings; it returns when they answer. Pids and Processes are new then. Nothing
+// Restart ends the servers of these names ("server-2"), or all without a name, and starts
+// them again with the same folders, ports and settings; it returns when the system answers. Pids and Processes are new then. Nothing
 // else of the Running may be called meanwhile. A system that does not come back
 // is gone, and ErrStart.
-func (r *Running) Restart(ctx context.Context) error {
+func (r *Running) Restart(ctx context.Context, servers ...string) error {
 	if r.Processes == nil {
 		return ErrNoRestart
 	}
-	if err := r.give(orderAgain, 0); err != nil {
+	if err := r.give(orderAgain, 0, servers...); err != nil {
 		return fmt.Errorf("%w: restarting: %w", ErrStart, err)
 	}
 	select {

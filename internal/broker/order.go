@@ -34,7 +34,7 @@ const (
 	OrderClock    Order = "clock"    // their wall clocks step, by a time
 	OrderCorrect  Order = "correct"  // of those that were stepped: back to the host's clock
 
-	orderAgain Order = "again" // restarts all, and waits until the system answers; see Restart
+	orderAgain Order = "again" // restarts those, or all, and waits until the system answers; see Restart
 )
 
 const (
@@ -147,7 +147,7 @@ func takeOrders(dir string) (<-chan order, func(), error) {
 // obey carries out an order and answers it. It fails where the system is gone then.
 func (s *supervisor) obey(ctx context.Context, o order, stdout io.Writer) error {
 	if o.Do == orderAgain { // what it announces is the answer
-		return s.restart(ctx, stdout)
+		return s.restart(ctx, o.Servers, stdout)
 	}
 	d := orderDone{ID: o.ID, MonotonicNS: hostNow()}
 	var err error

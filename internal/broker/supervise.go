@@ -219,8 +219,20 @@ func (s *supervisor) portTaken() bool {
 	return false
 }
 
-// restart ends the servers and starts them again, and tells of each.
-func (s *supervisor) restart(ctx context.Context, stdout io.Writer) error {
+// restart ends the servers of these names, or all without a name, and starts them again. It
+// tells of each, and returns when the system answers.
+func (s *supervisor) restart(ctx context.Context, names []string, stdout io.Writer) error {
+	if len(names) > 0 {
+		if err := s.end(ctx, names, stdout); err != nil {
+			return err
+		}
+		if err := s.revive(ctx, names, stdout); err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(ctx, s.plan.recipe.within())
+		defer cancel()
+		return s.answers(ctx, limited, stdout)
+	}
 	before := s.servers
 	s.stop(ctx)
 	for _, v := range before {
@@ -319,6 +331,11 @@ func (s *supervisor) start(ctx context.Context, first bool, stdout io.Writer) er
 			}
 		}
 	}
+	return s.answers(ctx, limited, stdout)
+}
+
+// answers waits until the system answers, for as long as limited, and says so.
+func (s *supervisor) answers(ctx, limited context.Context, stdout io.Writer) error {
 	q := &question{
 		def: s.def, address: s.layout.address, options: s.layout.options[s.def.Name],
 		nodes: s.plan.nodes, declare: s.plan.recipe.Ready.Declare,
@@ -338,8 +355,11 @@ func (s *supervisor) start(ctx context.Context, first bool, stdout io.Writer) er
 // announce says that the system answers.
 func (s *supervisor) announce(stdout io.Writer, options map[string][]string) error {
 	a := announcement{Address: s.layout.address, Options: options, Version: s.installed.Version, Disks: s.diskPids()}
-	for _, v := range s.servers {
-		a.Processes = append(a.Processes, Process{v.unit.name, v.unit.node, descendants(v.cmd.Process.Pid), v.unit.logs})
+	for k := range s.layout.units { // one that was started again stays in its place
+		if i := slices.IndexFunc(s.servers, func(v *server) bool { return v.unit == &s.layout.units[k] }); i >= 0 {
+			v := s.servers[i]
+			a.Processes = append(a.Processes, Process{v.unit.name, v.unit.node, descendants(v.cmd.Process.Pid), v.unit.logs})
+		}
 	}
 	b, err := json.Marshal(a)
 	if err != nil {

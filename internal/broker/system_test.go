@@ -299,6 +299,18 @@ func TestServersComeBackWhereTheyWere(t *testing.T) {
 	}
 }
 
+// TestOneServerIsRestarted leaves the others as they are, each in its place.
+func TestOneServerIsRestarted(t *testing.T) {
+	r := up(t, serving(t, "fake", 2))
+	pids := slices.Clone(r.Pids)
+	if err := r.Restart(t.Context(), "server-1"); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Pids) != 2 || r.Pids[0] == pids[0] || r.Pids[1] != pids[1] {
+		t.Errorf("server-1 was to be restarted: processes %v were %v", r.Pids, pids)
+	}
+}
+
 func TestAServerThatWasKilledIsStartedAgain(t *testing.T) {
 	r := up(t, serving(t, "fake", 1))
 	for range 2 {
