@@ -1,14 +1,18 @@
 package amqp1
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // shared is the server of tests that leave it as it was.
@@ -34,10 +38,62 @@ func TestConformance(t *testing.T) {
 	})
 	for _, kind := range []string{quorum, classic} {
 		t.Run("RabbitMQ 4, "+kind, func(t *testing.T) {
-			conformRabbitMQ(t, served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"}), 1, kind)
+			s := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"})
+			conformRabbitMQ(t, s, 1, kind)
+			t.Run("what is settled at the end stays settled", func(t *testing.T) { endsSettled(t, s) })
 		})
 	}
 }
+
+// endsSettled has a consumer end as soon as it has settled more messages than a quorum queue
+// takes at once: the server keeps settlements beyond 32 back until it has done some.
+func endsSettled(t *testing.T, s *served.System) {
+	t.Helper()
+	c := trial.Declared(t, Definition(), s.Options)
+	p, f := trial.Producer(t, c, "d")
+	const n = 500
+	for range 5 {
+		if got := f.Confirmed(t, p, n); got != n {
+			t.Fatalf("%d of %d confirmed", got, n)
+		}
+		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: n, Settle: driver.SettleEach})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := errors.Join(x.Run(ctx, &enough{left: n, end: cancel}), x.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		again := &enough{left: 1, end: func() {}}
+		_, end := trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach}, again)
+		if !trial.Eventually(func() bool { return trial.Backlog(t, c) == 0 }) {
+			t.Error("messages are left")
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if again.left != 1 {
+			t.Fatalf("%d of %d messages that were settled came again", 1-again.left, n)
+		}
+	}
+}
+
+// An enough is a sink that ends its consumer when the last message it waits for comes.
+type enough struct {
+	left int
+	end  func()
+}
+
+func (e *enough) Ready() {}
+func (e *enough) Deliver(ds []driver.Delivery) error {
+	if e.left -= len(ds); e.left == 0 {
+		e.end()
+	}
+	return nil
+}
+func (e *enough) Settled([]driver.Delivery, error) {}
+func (e *enough) Fault(error)                      {}
 
 // conformRabbitMQ runs the suite on RabbitMQ 4, with queues of one kind.
 func conformRabbitMQ(t *testing.T, s *served.System, nodes int, kind string) {

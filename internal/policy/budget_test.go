@@ -81,7 +81,7 @@ var budgets = map[string]int{
 	"result":                 3180,
 	"schedule":               1760,
 
-	"drivers/internal/amqp1conn": 1200, // with link pairs and addresses, for RabbitMQ 4
+	"drivers/internal/amqp1conn": 1220, // with link pairs and addresses, for RabbitMQ 4
 }
 
 // budget returns what counts a folder's lines, and how many there may be; "" where no

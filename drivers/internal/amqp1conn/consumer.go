@@ -2,9 +2,11 @@ package amqp1conn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -108,16 +110,24 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	k := retry.Connection[inlet]{
 		Connect: x.connect,
 		Hold: func(ctx context.Context, in *inlet) error {
-			defer in.end()     // the server gives what was not settled to others
 			if broken != nil { // the connection was lost between the opening and Run
+				in.end()
 				sink.Fault(broken)
 				return broken
 			}
 			why := blocking.Together(ctx, sink, len(in.receivers), func(ctx context.Context, i int, sink driver.Sink) error {
 				return x.receive(ctx, in.receivers[i], x.conn.holding(x.queues[i]), int32(i), sink)
 			})
-			if why != nil && ctx.Err() == nil {
-				sink.Fault(why)
+			switch {
+			case ctx.Err() == nil:
+				if why != nil {
+					sink.Fault(why)
+				}
+				in.end()
+			default:
+				if unsure := in.finish(); unsure != nil && x.settle != driver.SettleAuto {
+					sink.Fault(fmt.Errorf("last settlements: %w", words.Lost(unsure)))
+				}
 			}
 			return why
 		},
@@ -134,6 +144,21 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		return fmt.Errorf("subscription lost: %w", err)
 	}
 	return nil
+}
+
+// finish ends the links, waits for the server's answers, and ends the connection. What was
+// not settled the server gives to others. An answer says that the settlements before it are
+// done. A quorum queue of RabbitMQ keeps some of them back, and forgets those with a
+// connection that ends without it (github.com/rabbitmq/rabbitmq-server/issues/10327).
+func (in *inlet) finish() error {
+	late := time.AfterFunc(endLimit, in.kill)
+	var errs []error
+	for _, r := range in.receivers {
+		errs = append(errs, r.Close(context.Background())) // ended by the socket
+	}
+	late.Stop()
+	in.end()
+	return errors.Join(errs...)
 }
 
 // receive delivers what a link brings, until ctx ends or the link does. It counts itself

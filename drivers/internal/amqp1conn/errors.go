@@ -39,7 +39,9 @@ var words = failure.Map{Is: func(err error) error {
 	}
 	switch {
 	// The client has no values for these.
-	case strings.HasPrefix(err.Error(), "SASL PLAIN auth failed"), strings.HasPrefix(err.Error(), "no supported auth mechanism"):
+	case strings.HasPrefix(err.Error(), "SASL PLAIN auth failed"):
+		return &refusal{err}
+	case strings.HasPrefix(err.Error(), "no supported auth mechanism"):
 		return driver.ErrAuth
 	case errors.As(err, new(*client.ConnError)), errors.As(err, new(*client.SessionError)), errors.As(err, new(*client.LinkError)):
 		return driver.ErrDisconnected
@@ -60,6 +62,17 @@ func (a *answer) Error() string {
 
 // Unwrap returns both.
 func (a *answer) Unwrap() []error { return []error{a.is, a.err} }
+
+// A refusal is the client's error for a password that a server does not take. It ends in
+// what the server adds, which is often nothing.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%v: %s", driver.ErrAuth, strings.TrimRight(r.err.Error(), ": "))
+}
+
+// Unwrap returns the contract's error and the client's.
+func (r *refusal) Unwrap() []error { return []error{driver.ErrAuth, r.err} }
 
 // outcome returns what the server's answer to a message means.
 func outcome(state client.DeliveryState) error {
