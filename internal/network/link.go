@@ -37,6 +37,9 @@ type Node struct {
 // MostNodes is how many a Spec may have.
 const MostNodes = 64
 
+// allNetworks has the addresses of clients and nodes.
+const allNetworks = "10.77.0.0/16"
+
 // nodeNetwork has the addresses of all nodes: four for each.
 const nodeNetwork = "10.77.2.0/24"
 

@@ -76,7 +76,13 @@ func (l *joint) wire(s *space, n Node) error {
 		if err := netlink.LinkSetMTU(d, mtu); err != nil {
 			return err
 		}
-		return netlink.RouteAdd(&netlink.Route{LinkIndex: d.Attrs().Index, Gw: net.ParseIP(gateway)})
+		// Not a default route: a server that looks up a name would wait for an answer that
+		// never comes, 5 s each time. Without a route the look-up fails at once.
+		_, all, err := net.ParseCIDR(allNetworks)
+		if err != nil {
+			return err
+		}
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: d.Attrs().Index, Dst: all, Gw: net.ParseIP(gateway)})
 	})
 }
 

@@ -1,8 +1,10 @@
 package network
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -92,6 +94,15 @@ func TestNodesReachEachOtherUntilTheyAreSevered(t *testing.T) {
 			if got := matrix(); got != x.want {
 				t.Errorf("severed %s: %s; want %s", x.name, got, x.want)
 			}
+		}
+		// A look-up of a name fails at once: nothing waits for what cannot answer.
+		if err := within(nodes[0].Space, func() error {
+			if _, err := net.Dial("udp4", "192.0.2.1:53"); !errors.Is(err, syscall.ENETUNREACH) {
+				t.Errorf("a node sends to a server outside: %v", err)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
 		}
 		if err := l.Sever([]Pair{{"x", ClientAddress}}); err == nil {
 			t.Error("what is not an address was severed")
