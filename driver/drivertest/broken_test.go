@@ -95,6 +95,14 @@ func TestSoundDriversPassTheSuite(t *testing.T) {
 	}
 }
 
+// TestSmallPiecesAreNotCopies has a driver allocate more than the payloads, each piece smaller
+// than any of them, as one does that asks again and again.
+func TestSmallPiecesAreNotCopies(t *testing.T) {
+	if _, text := failures(try(t, "allocates in small pieces", nil, nil)); text != "" {
+		t.Error(text)
+	}
+}
+
 // broken is one fault a line: each fails the check that it is named under, and no
 // other.
 var broken = []struct {

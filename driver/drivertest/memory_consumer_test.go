@@ -14,6 +14,7 @@ import (
 
 // memConsumer takes up to memFetch messages at a time.
 type memConsumer struct {
+	scrap  []byte // what it allocated last for nothing
 	c      *memConn
 	m      *memory
 	spec   driver.ConsumerSpec
@@ -123,6 +124,11 @@ func (r *memConsumer) Run(ctx context.Context, sink driver.Sink) error {
 			continue
 		}
 		ds, buf := r.m.yield(batch, r.source)
+		if r.m.fault == "allocates in small pieces" {
+			for range 20_000 {
+				r.scrap = make([]byte, 64)
+			}
+		}
 		if r.m.fault == "copies before it delivers" {
 			for i := range ds {
 				ds[i].Payload = bytes.Clone(ds[i].Payload)
