@@ -81,8 +81,8 @@ func TestAnAccountDemandsABoundOfStreams(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if f, err := conn.Facts(t.Context()); err != nil || f.Settings["max_bytes"] != "1MiB" || f.Settings["discard"] != "discardold" {
-				t.Errorf("facts %+v, %v; want max_bytes 1MiB, discard discardold", f.Settings, err)
+			if f, err := conn.Facts(t.Context()); err != nil || f.Settings["max_bytes"] != "1MiB" || f.Settings["discard"] != "old" {
+				t.Errorf("facts %+v, %v; want max_bytes 1MiB, discard old", f.Settings, err)
 			}
 		})
 	}

@@ -23,6 +23,7 @@ const (
 	endLimit   = 5 * time.Second
 	readyLimit = 10 * time.Second
 	pullPause  = 10 * time.Millisecond // before a pull request that no server took is sent again
+	pullLost   = 100                   // looks that find no pull request: it is lost
 )
 
 // A consumer pulls from the subscription's durables, on a connection of its own.
@@ -68,7 +69,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		if err == nil {
 			d, err = c.durable(ctx, js, w, cfg, spec.Durable)
 		}
-		x.durables = append(x.durables, &held{d, w})
+		x.durables = append(x.durables, &held{Consumer: d, wanted: w})
 	}
 	if err != nil {
 		_ = x.Close(ctx)
@@ -202,7 +203,8 @@ func (r *running) giveBack(ctx context.Context) {
 
 // pulling returns when a pull request of this consumer is with each durable. In a
 // cluster the first may find that the server at hand does not know the durable
-// yet; it is sent again (consume, fetch).
+// yet; it is sent again (consume, fetch). So is one that is lost without a word: it came to
+// the durable's leader before that was ready to take it.
 func (r *running) pulling(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -211,10 +213,13 @@ func (r *running) pulling(ctx context.Context) error {
 		return err
 	}
 	for _, d := range r.x.durables {
-		for {
+		for look := 1; ; look++ {
 			info, err := d.Info(ctx)
 			if err == nil && (info.NumWaiting > 0 || info.Delivered.Consumer > 0) {
 				break
+			}
+			if look%pullLost == 0 {
+				d.pullAgain()
 			}
 			if !retry.Pause(ctx, pullPause) {
 				return errors.Join(fmt.Errorf("%s takes no pull request: %w", d.CachedInfo().Name, driver.ErrTimeout), err)
@@ -230,16 +235,14 @@ func (r *running) pulling(ctx context.Context) error {
 // heartbeats, half a minute, before the next; here it begins anew at once.
 func (r *running) consume(d *held) error {
 	again := make(chan struct{}, 1)
+	d.again = again
 	messages, bytes, wait := r.x.request(d)
 	start := func() (jetstream.ConsumeContext, error) {
 		return d.Consume(func(m jetstream.Msg) { r.deliver(d, m) },
 			jetstream.PullMaxMessagesWithBytesLimit(messages, bytes), jetstream.PullExpiry(wait),
 			jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 				if !r.trouble(err) && noResponders(err) {
-					select {
-					case again <- struct{}{}:
-					default:
-					}
+					d.pullAgain()
 				}
 			}))
 	}

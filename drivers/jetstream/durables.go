@@ -93,6 +93,15 @@ func (w *wanted) source(subject string) int32 {
 type held struct {
 	jetstream.Consumer
 	wanted
+	again chan<- struct{} // has the client begin anew; nil: it does so by itself (fetch)
+}
+
+// pullAgain has the client send a new pull request.
+func (d *held) pullAgain() {
+	select {
+	case d.again <- struct{}{}:
+	default:
+	}
 }
 
 // begin sets where a durable begins.

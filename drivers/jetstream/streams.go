@@ -231,7 +231,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		if is.MaxBytes > 0 {
 			set.Add("max_bytes", driver.FormatSize(is.MaxBytes))
 		}
-		set.Add("discard", strings.ToLower(is.Discard.String()))
+		set.Add("discard", strings.ToLower(strings.TrimPrefix(is.Discard.String(), "Discard")))
 		if async {
 			set.Add("persist_mode", "async")
 		}
