@@ -41,6 +41,12 @@ func TestTheGatesOfBuildServers(t *testing.T) {
 				if err := os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte(file), 0o644); err != nil {
 					t.Fatal(err)
 				}
+				for _, name := range []string{"weir-result/report.html", "weir.md"} { // of a job before
+					path := filepath.Join(dir, name)
+					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("old"), 0o644)); err != nil {
+						t.Fatal(err)
+					}
+				}
 				code, said := 0, ""
 				for _, step := range server.steps(t) {
 					cmd := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", step)
@@ -60,8 +66,8 @@ func TestTheGatesOfBuildServers(t *testing.T) {
 					t.Errorf("exit code %d; want %d\n%s", code, run.code, said)
 				}
 				for _, name := range server.wrote {
-					if _, err := os.Stat(filepath.Join(dir, name)); run.wrote && err != nil {
-						t.Errorf("%v\n%s", err, said)
+					if b, err := os.ReadFile(filepath.Join(dir, name)); run.wrote && err != nil || string(b) == "old" {
+						t.Errorf("%s: %v, %d bytes\n%s", name, err, len(b), said)
 					}
 				}
 				if md, err := os.ReadFile(filepath.Join(dir, "weir.md")); run.wrote && (err != nil || !strings.Contains(string(md), run.slo[:4])) {
