@@ -44,6 +44,10 @@ type Harness struct {
 	// BacklogIsAsked needs a waiver.
 	Stall func() (resume func(), err error)
 
+	// DeadTwice is why the system may move a message to the dead letters more than
+	// once; "": it does not.
+	DeadTwice string
+
 	// Offset returns the offset, as ConsumerSpec.From takes it, of the n-th
 	// message (from 0) that was sent to a destination of one partition of a run.
 	// It is needed where positions by offset are declared.

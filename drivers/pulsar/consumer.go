@@ -38,10 +38,11 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	}
 	x := &consumer{client: api, parts: make([]part, len(spec.Destinations))}
 	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
+	again := func() { c.run.Tell("reconnect", name) }
 	options := client.ConsumerOptions{
 		SubscriptionName: c.subscription(spec), Type: types[c.cfg.Type], NackRedeliveryDelay: c.cfg.NackDelay,
 		AckGroupingOptions: &client.AckGroupingOptions{MaxSize: 1000, MaxTime: c.cfg.AckDelay},
-		BackOffPolicyFunc:  pauses(c.cfg.ReconnectWait, x.lost, func() { c.run.Tell("reconnect", name) }),
+		BackOffPolicyFunc:  pauses(c.cfg.ReconnectWait, x.lost, again),
 	}
 	if c.cfg.AckDelay == 0 {
 		options.AckGroupingOptions.MaxSize = 1
@@ -55,7 +56,12 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 			options := options
 			options.Topic, options.ReceiverQueueSize = t.name, share(spec.Prefetch, len(spec.Destinations)*max(1, t.partitions))
 			x.parts[i].source = int32(i)
-			x.parts[i].Consumer, err = api.Subscribe(options)
+			if options.DLQ, err = c.deadLetters(ctx, d); options.DLQ != nil {
+				options.BackOffPolicyFunc = pausesLate(c.cfg.ReconnectWait, x.lost, again)
+			}
+			if err == nil {
+				x.parts[i].Consumer, err = api.Subscribe(options)
+			}
 		}
 		if err != nil {
 			api.Close()
@@ -66,6 +72,28 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		}
 	}
 	return x, nil
+}
+
+// deadLetters is what the client does with messages of a destination that were refused as often as
+// they may be; nil: nothing. It publishes them to the topic of the dead letters, and acknowledges
+// them then.
+func (c *conn) deadLetters(ctx context.Context, destination string) (*client.DLQPolicy, error) {
+	c.mu.Lock()
+	refusals := c.limits[destination]
+	c.mu.Unlock()
+	if refusals == 0 {
+		return nil, nil
+	}
+	t, err := c.topic(ctx, driver.DeadLetters(destination))
+	if err != nil {
+		return nil, fmt.Errorf("the dead letters: %w", err)
+	}
+	sends := client.ProducerOptions{DisableBatching: true, SendTimeout: c.cfg.SendTimeout, CompressionType: compressions[c.cfg.Compression]}
+	if c.cfg.SendTimeout == 0 {
+		sends.SendTimeout = -1
+	}
+	// What comes with a redelivery count of that or more is not delivered.
+	return &client.DLQPolicy{MaxDeliveries: uint32(refusals), DeadLetterTopic: t.name, ProducerOptions: sends}, nil
 }
 
 // share divides a prefetch between so many queues.

@@ -72,6 +72,7 @@ func Definition() driver.Definition {
 			Subscriptions: true,
 			Competing:     true,
 			Nack:          true,
+			DeadLetters:   true, // Narrow says when
 			Retains:       true, // a subscription keeps its place in the topic
 			Resumes:       true,
 			Replays:       []driver.Start{driver.AtEarliest, driver.AtLatest},
@@ -187,8 +188,10 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Narrow implements driver.Narrowed.
+// Narrow implements driver.Narrowed. Brokers count how often they delivered a message of a shared
+// or key_shared subscription, and an entry of several messages as one.
 func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
+	to.DeadLetters = to.DeadLetters && !c.Batching && (c.Type == shared || c.Type == keyShared)
 	switch c.Type {
 	case exclusive:
 		to.Competing, to.Ordering = false, driver.PerPartition
@@ -209,6 +212,7 @@ type conn struct {
 
 	mu     sync.Mutex
 	topics map[string]topic          // that were declared or opened, by destination
+	limits map[string]int            // of refusals, by destination; absent: any number
 	left   map[topic]map[string]bool // subscriptions that Close deletes
 }
 
@@ -217,7 +221,7 @@ type conn struct {
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	x := &conn{cfg: *c, run: run, topics: map[string]topic{}, left: map[topic]map[string]bool{}}
+	x := &conn{cfg: *c, run: run, topics: map[string]topic{}, limits: map[string]int{}, left: map[topic]map[string]bool{}}
 	var err error
 	if x.link, err = newLink(&x.cfg); err != nil {
 		return nil, err
@@ -288,8 +292,20 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 			return err
 		}
 		c.know(d.Name, t)
+		c.limit(d.Name, d.Refusals)
 		return nil
 	})
+}
+
+// limit notes how often consumers may refuse a message of a destination; 0: any number.
+func (c *conn) limit(destination string, refusals int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if refusals > 0 {
+		c.limits[destination] = refusals
+	} else {
+		delete(c.limits, destination)
+	}
 }
 
 // Delete deletes the topics with their subscriptions.

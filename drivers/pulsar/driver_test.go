@@ -30,6 +30,7 @@ func TestConformance(t *testing.T) {
 		s.Options["send-timeout"], s.Options["nack-delay"] = []string{"2s"}, []string{"100ms"}
 		def := Definition()
 		def.Capabilities.Ordering, def.Capabilities.Competing = order, competing
+		def.Capabilities.DeadLetters = competing && options != nil
 		drivertest.Run(t, def, drivertest.Harness{
 			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: cut, Stall: s.Stall, Expect: expect,
 		})
@@ -37,6 +38,10 @@ func TestConformance(t *testing.T) {
 	t.Run(shared, func(t *testing.T) {
 		s := servers.Up(t, 1)
 		conform(t, s, s.Restart, driver.Unordered, true, 32, nil)
+	})
+	t.Run("shared without batching", func(t *testing.T) {
+		s := servers.Up(t, 1)
+		conform(t, s, s.Restart, driver.Unordered, true, 33, map[string][]string{"batching": {"no"}})
 	})
 	t.Run(exclusive, func(t *testing.T) {
 		s := servers.Up(t, 1)

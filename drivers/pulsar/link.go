@@ -159,6 +159,30 @@ func pauses(wait time.Duration, lost, again func()) func() backoff.Policy {
 	}
 }
 
+// pausesLate is pauses for a consumer with dead letters. The client also asks for a policy when it
+// opens their producer, and uses it only where that fails. So lost is called with the first use.
+func pausesLate(wait time.Duration, lost, again func()) func() backoff.Policy {
+	return func() backoff.Policy { return &latePause{pause{wait, again}, sync.OnceFunc(lost)} }
+}
+
+// A latePause tells with its first use that a connection was lost.
+type latePause struct {
+	pause
+	lost func()
+}
+
+// Next implements backoff.Policy.
+func (p *latePause) Next() time.Duration {
+	p.lost()
+	return p.pause.Next()
+}
+
+// Reset implements backoff.Policy.
+func (p *latePause) Reset() {
+	p.lost()
+	p.pause.Reset()
+}
+
 // A pause is always as long.
 type pause struct {
 	wait  time.Duration

@@ -26,6 +26,7 @@ import (
 	"context"
 	_ "embed" // of the page and the recipe
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -80,6 +81,7 @@ func Definition() driver.Definition {
 			Batch:           true,
 			Competing:       true,
 			Nack:            true,
+			DeadLetters:     true,
 			SettleConfirmed: true,
 			Retains:         true, // a queue keeps its messages
 			Settle:          []driver.Settle{driver.SettleBatch, driver.SettleEach},
@@ -275,9 +277,31 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 		}
 		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 		defer cancel()
+		if d.Refusals > 0 {
+			if in.Attributes[string(types.QueueAttributeNameRedrivePolicy)], err = c.redrive(ctx, d); err != nil {
+				return err
+			}
+		}
 		_, err = c.link.CreateQueue(ctx, in)
 		return words.Cause(err)
 	})
+}
+
+// redrive is the policy by which the service moves messages of a destination to the queue of its
+// dead letters. A message that was received so often is moved when it would be received again.
+func (c *conn) redrive(ctx context.Context, d driver.Destination) (string, error) {
+	q, err := c.queue(ctx, driver.DeadLetters(d.Name))
+	if err != nil {
+		return "", fmt.Errorf("the dead letters: %w", err)
+	}
+	told, err := c.attributes(ctx, q.url, types.QueueAttributeNameQueueArn)
+	if err != nil {
+		return "", fmt.Errorf("the dead letters: %w", err)
+	}
+	policy, err := json.Marshal(map[string]string{
+		"deadLetterTargetArn": told[string(types.QueueAttributeNameQueueArn)], "maxReceiveCount": strconv.Itoa(d.Refusals),
+	})
+	return string(policy), err
 }
 
 // Delete deletes the queues.
