@@ -72,7 +72,7 @@ type Config struct {
 	Refuse        float64         // share of deliveries that consumers return unsettled, 0 to 1, in whole client calls; mode Stream
 	DeadLetter    int             // refusals of a message after which the system moves it to the dead letters; 0: it does not; with Refuse, one subscription and destinations of the run's own, and this process does the whole run
 	Churn         time.Duration   // how often a consumer closes and another opens in its place, in the measured window; 0: never; mode Stream, and this process does the whole run
-	Pause         Pause           // of all consumers; mode Stream with a schedule; Waiting only where this process does the whole run
+	Pause         Pause           // of all consumers; mode Stream with a schedule
 
 	// InFlight is per producer, at least the largest batch. A closed loop with batches
 	// that has just that room begins a batch when all of the one before it completed.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
@@ -61,6 +62,10 @@ type Orders struct {
 	Why   string // where that is because the run failed elsewhere; "" otherwise
 	Over  bool   // the drain has ended
 	Leave bool   // consumers do not listen on after the drain
+
+	// Resume is when paused consumers of a run of several parts go on, ns since the epoch; 0: it
+	// is not fixed, or the Pause has a length.
+	Resume int64
 }
 
 // A Status is how a part stands at an instant.
@@ -148,6 +153,7 @@ type Conductor struct {
 	changed int64   // and when it changed
 	calm    []int64 // of each subscription: when its unbroken series of the answer "nothing" began; -1: there is none
 	asked   []int64 // and when it was asked last
+	resume  int64   // see Orders; 0: not yet
 	outcome Outcome
 }
 
@@ -198,14 +204,21 @@ func Behind(parts []Status) uint64 {
 	return most
 }
 
+// resumeLead is how long before it all parts hear of the instant at which paused consumers go on.
+const resumeLead = 300 * time.Millisecond
+
 // Look takes how all parts stand at the instant now, and returns what they shall
 // do. complete reports whether nothing is missing, of all that was confirmed; it
 // is asked only when nothing is open any more. holds asks the system about a
 // subscription, as Progress.Holds does.
 func (c *Conductor) Look(now int64, parts []Status, complete func() bool, holds func(sub int) (nothing, answered bool)) Orders {
-	c.outcome.Backlog = max(c.outcome.Backlog, Behind(parts))
+	behind := Behind(parts)
+	c.outcome.Backlog = max(c.outcome.Backlog, behind)
 	draining, idle := len(parts) > 0, true
-	var o Orders
+	if p := c.shape.cfg.Pause; c.resume == 0 && p.Waiting > 0 && now >= c.shape.from+int64(p.At) && behind >= p.Waiting {
+		c.resume = now + int64(resumeLead)
+	}
+	o := Orders{Resume: c.resume}
 	for i := range parts {
 		p := &parts[i]
 		draining = draining && p.Draining

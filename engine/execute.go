@@ -227,11 +227,12 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 	var st Status
 	for {
 		r.status(&st, false)
-		if o := r.crew.Orders(&st); o.Stop {
+		o := r.crew.Orders(&st)
+		if o.Stop {
 			r.obey(o)
 		}
 		now := r.now()
-		r.pausing.look(now)
+		r.pausing.look(now, o.Resume)
 		if !measuring && now >= r.from {
 			measuring = true
 			r.event("phase", "measure")

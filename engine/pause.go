@@ -83,13 +83,13 @@ func (p *pausing) pass() bool {
 	}
 }
 
-// look does what is to be done at an instant of the plan. p may be nil.
-func (p *pausing) look(now int64) {
+// look does what is to be done at an instant of the plan. resume is that of Orders. p may be nil.
+func (p *pausing) look(now, resume int64) {
 	if p == nil || p.state.CaughtUp > 0 {
 		return
 	}
 	if p.apart {
-		p.lookApart(now)
+		p.lookApart(now, resume)
 		return
 	}
 	s, waiting := &p.state, p.run.ledger.Backlog()
@@ -116,17 +116,21 @@ func (p *pausing) look(now int64) {
 }
 
 // lookApart does what is to be done at an instant of the plan, where other parts do the same.
-// All resume at the same planned instant, so that they have the same messages as old ones.
-func (p *pausing) lookApart(now int64) {
+// All resume at the same instant, planned or agreed, so that they have the same messages as old
+// ones.
+func (p *pausing) lookApart(now, resume int64) {
 	s := &p.state
 	s.Course.note(now, p.run)
 	begins := p.run.from + int64(p.plan.At)
+	if p.plan.For > 0 {
+		resume = begins + int64(p.plan.For)
+	}
 	switch {
 	case now < begins:
 	case s.Began == 0:
 		p.close(now)
-	case s.Resumed == 0 && now >= begins+int64(p.plan.For):
-		p.open(begins + int64(p.plan.For))
+	case s.Resumed == 0 && resume > 0 && now >= resume:
+		p.open(resume)
 		p.event("the consumers go on")
 	}
 }

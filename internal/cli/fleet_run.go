@@ -157,7 +157,7 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 			return fmt.Errorf("%s: load.in_flight_until: received needs producers and consumers in one process, and agents have them (confirmed)", s.Name)
 		}
 		if key := s.Consume.Alone(); p.Fleet != nil && key != "" {
-			return fmt.Errorf("%s: %s: needs one process, which sees at once how many wait: what agents tell is 0.1 s old (for instead of until)", s.Name, key)
+			return fmt.Errorf("%s: %s: needs producers and consumers in one process, and agents have them (leave it out)", s.Name, key)
 		}
 		lists := len(pl.Producers) > 0 || len(pl.Consumers) > 0
 		switch {

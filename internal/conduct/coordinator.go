@@ -424,6 +424,7 @@ func (c *Coordinator) look(now int64) engine.Orders {
 		c.stopped.Stop, c.stopped.Why = true, o.Why
 	}
 	c.stopped.Over = c.stopped.Over || o.Over
+	c.stopped.Resume = o.Resume
 	return c.stopped
 }
 

@@ -225,6 +225,38 @@ func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *l
 	return p
 }
 
+// TestAPauseEndsForAllAtOneInstant: it is fixed when so many wait at all members together, not
+// before the pause begins, and it stays.
+func TestAPauseEndsForAllAtOneInstant(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2, func(cfg *engine.Config) { cfg.Pause = engine.Pause{At: 100 * time.Millisecond, Waiting: 50} })
+		k.begin()
+		at := func(ms int64, confirmed, distinct uint64) int64 {
+			time.Sleep(time.Duration(ms*1e6 - k.Now()))
+			k.stands(0, engine.Status{At: k.Now(), Confirmed: confirmed, Subs: []engine.Reception{{}}})
+			k.stands(1, engine.Status{At: k.Now(), Subs: []engine.Reception{{Distinct: distinct}}})
+			k.look(k.Now())
+			return k.Decided().Resume / 1e6
+		}
+		for _, x := range []struct {
+			ms                  int64
+			confirmed, distinct uint64
+			want                int64
+		}{
+			{90, 90, 10, 0}, // before the pause
+			{110, 110, 90, 0},
+			{150, 150, 101, 0},
+			{151, 151, 101, 451},
+			{200, 500, 101, 451},
+			{600, 600, 600, 451},
+		} {
+			if got := at(x.ms, x.confirmed, x.distinct); got != x.want {
+				t.Errorf("after %d ms the end is at %d ms; want %d", x.ms, got, x.want)
+			}
+		}
+	})
+}
+
 func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := councilOf(t, 2)

@@ -24,6 +24,28 @@ func TestAgentsPauseTogether(t *testing.T) {
 	t.Error("the host had no time for the agents in five runs")
 }
 
+// TestAgentsPauseUntilSoManyWait: the coordinator sees how many wait at all agents, and fixes the
+// instant at which their consumers go on.
+func TestAgentsPauseUntilSoManyWait(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := fleetOf(t, 3, drivers)
+	r := runOf(t, drivers, "run", "topology: {producers: 2, consumers: 3}\nload: {rate: 1000/s}\nwarmup: 200ms\nmeasure: 3s\nconsume: {pause: at 300ms until 200}"+common)
+	raw := w.do(t, r).Raw
+	exact(t, raw, 3200)
+	p := raw.Paused
+	if p == nil {
+		t.Fatal("the run does not tell of the pause")
+	}
+	// 200 wait after 0.2 s. That is known 0.1 s later, and all agents hear of the end 0.3 s before it.
+	if p.Resumed < int64(1000*time.Millisecond) || p.Resumed >= int64(3*time.Second) {
+		t.Errorf("paused from %v to %v; want an end after 1 s, and long before that of the run", time.Duration(p.Began), time.Duration(p.Resumed))
+	}
+	if p.Waiting < 200 || p.Old.Total() == 0 || p.Live.Total() == 0 {
+		t.Errorf("%d waited, %d old messages and %d live ones; want 200 or more", p.Waiting, p.Old.Total(), p.Live.Total())
+	}
+}
+
 // pausesTogether reports whether the agents had time to pause.
 func pausesTogether(t *testing.T) bool {
 	t.Helper()

@@ -62,7 +62,7 @@ func (d *drive) order() {
 // orders are what was decided until now, as they travel.
 func (d *drive) orders() protocol.Orders {
 	x := d.c.Decided()
-	o := protocol.Orders{Released: x.Released, Lay: x.Lay, Stop: x.Stop, Why: x.Why, Over: x.Over, Leave: x.Leave}
+	o := protocol.Orders{Released: x.Released, Lay: x.Lay, Stop: x.Stop, Why: x.Why, Over: x.Over, Leave: x.Leave, Resume: x.Resume}
 	for i, ns := range x.EpochsNS {
 		if o.Epoch == nil {
 			o.Epoch = map[string]int64{}

@@ -91,8 +91,6 @@ func (d *decoder) combinePause(s *Scenario) {
 		d.fault(d.later(path, "load.rate"), path, "needs a rate: with rate: max no message is due at a time (such as load.rate: 1000/s)")
 	case s.Load.Received:
 		d.fault(d.later(path, "load.in_flight_until"), path, "has nothing wait with load.in_flight_until: received, as nothing is sent (confirmed)")
-	case s.Placement.Kind == deal.Split && p.Waiting > 0:
-		d.fault(d.later(path, "placement"), path, "until so many wait needs one process, which sees at once how many do, and placement is split (for instead of until)")
 	case window > 0 && p.At+p.For >= window:
 		d.fault(at, path, "ends after the measured window of %v, and then nothing is caught up while load goes on (less)", window)
 	}

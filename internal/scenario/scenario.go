@@ -132,10 +132,7 @@ type Consume struct {
 
 // Alone returns the key that needs one process for all of a run; "" where none does.
 func (c Consume) Alone() string {
-	switch {
-	case c.Pause.Waiting > 0:
-		return "consume.pause: until"
-	case c.DeadLetter > 0:
+	if c.DeadLetter > 0 {
 		return "consume.dead_letter"
 	}
 	return ""

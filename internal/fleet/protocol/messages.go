@@ -141,6 +141,7 @@ type Orders struct {
 	Why      string           `json:"why,omitempty"`
 	Over     bool             `json:"over,omitempty"`
 	Leave    bool             `json:"leave,omitempty"`   // no agent listens on after the drain
+	Resume   int64            `json:"resume,omitempty"`  // when paused consumers go on, ns since the epoch; 0: that is not fixed
 	Cut      bool             `json:"cut,omitempty"`     // end at once
 	Abort    string           `json:"abort,omitempty"`   // the run does not take place, because
 	Remover  string           `json:"remover,omitempty"` // the agent that removes the destinations, where the one that made them is gone
