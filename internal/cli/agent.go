@@ -211,6 +211,7 @@ func (c *agentCommand) permit(e *env, a *agent.Agent) error {
 		_ = l.Close()
 	}
 	if slices.Contains(a.Allow, agent.AllowFaults) {
+		a.Self = e.Self
 		a.Able = func(ctx context.Context, verbs []string) error { return runs.Able(ctx, e.Self, verbs) }
 	}
 	if slices.Contains(a.Allow, agent.AllowBroker) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/clockstep"
 )
 
 // troubled starts an agent on the host of its name that may start servers there and break
@@ -182,12 +183,64 @@ func TestHostsRefuseFaults(t *testing.T) {
 	c.agent("a", "--allow", "faults")
 	c.agent("b")
 	for want, fault := range map[string]string{
-		"agent bk: not allowed: faults on this host need weir agent --allow faults": "kill 1 at 1s",
-		"agent b: not allowed: faults on this host need weir agent --allow faults":  "disconnect clients at 1s",
+		"agent bk: not allowed: faults on this host need weir agent --allow faults":                "kill 1 at 1s",
+		"agent b: not allowed: faults on this host need weir agent --allow faults":                 "disconnect clients at 1s",
+		"not allowed: the fault clock agents on c by 1s: the agents that send or receive are a, b": "clock agents on c by 1s at 1s",
 	} {
 		run := c.troubledRun("--measure", "3s", "--fault", fault)
 		if code := run.end(t); code != int(Usage) || !strings.Contains(run.stderr.String(), want) || strings.Contains(run.stderr.String(), "started jetstream") {
 			t.Errorf("%s: exit code %d; want %d and %q\n%s", fault, code, Usage, want, &run.stderr)
+		}
+	}
+}
+
+// TestHostsFiguresStandWhereAClockSteps: the wall clocks of both agents step by an hour while the
+// run is measured. No figure and no difference of clocks has anything of it, and with the end of
+// the run it is gone.
+func TestHostsFiguresStandWhereAClockSteps(t *testing.T) {
+	slow(t)
+	c := muster(t, "a", "b")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clockstep.Check(self); err != nil {
+		t.Skipf("this host does not let weir step a clock: %v", err)
+	}
+	c.agent("a", "--allow", "faults")
+	c.agent("b", "--allow", "faults", "--wrong-clock", "constant=25ms,drift=100ppm")
+	for i, x := range []struct {
+		fault  string
+		agents []string
+		undone bool
+	}{
+		{"clock agents by -1h at 500ms for 1s", []string{"a", "b"}, true},
+		{"clock agents on b by 1h at 500ms", []string{"b"}, false},
+		{"clock agents on b by -1h at 500ms for 500ms", []string{"b"}, true}, // which says by itself that the clock was right before
+	} {
+		run := c.run(2, "--measure", "3s", "--placement", "{producers: [a], consumers: [b]}", "--fault", x.fault)
+		r := c.ended(run, OK, Invalid)
+		c.whole(r, 1750)
+		if len(r.Faults) != 1 {
+			t.Fatalf("%s: faults %+v", x.fault, r.Faults)
+		}
+		f := r.Faults[0]
+		if f.Do != "clock" || f.To != "agents" || f.Error != "" || !slices.Equal(f.Agents, x.agents) || !slices.Equal(f.Processes, x.agents) || (f.UndoneNS != nil) != x.undone || f.Effect == nil {
+			t.Errorf("%s: %+v", x.fault, f)
+		}
+		for _, a := range r.Agents {
+			if len(a.Clock.Steps) > 0 || a.Clock.BoundNS == nil {
+				t.Errorf("%s: the clock of %s is %+v; want no step", x.fault, a.Name, a.Clock)
+			}
+		}
+		if e2e := r.Latency.E2E.Response; e2e == nil || e2e.MaxNS == nil || *e2e.MaxNS > int64(time.Minute) || r.Clock.WorstNegativeNS > int64(time.Second) {
+			t.Errorf("%s: e2e %+v, clock %+v; want nothing of an hour", x.fault, e2e, r.Clock)
+		}
+		if want := "clock of agent " + strings.Join(x.agents, ", "); !strings.Contains(run.stdout.String(), want) {
+			t.Errorf("%s: %q is not in\n%s", x.fault, want, &run.stdout)
+		}
+		if err := os.Rename(filepath.Join(c.dir, "r"), filepath.Join(c.dir, "r"+itoa(i))); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

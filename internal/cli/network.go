@@ -18,6 +18,9 @@ import (
 // runs. It returns OK where the process goes on as it is.
 func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte, by gathering) Code {
 	wanted, err := runs.CheckNetwork(all)
+	if err == nil && by.Fleet == nil {
+		err = agentless(all)
+	}
 	if err == nil {
 		err = runs.CheckFaults(ctx, e.Self, all, by.spared)
 	}
@@ -55,6 +58,18 @@ func (p *gathering) spared(s *scenario.Scenario) []fault.Fault {
 		return nil
 	}
 	return servers
+}
+
+// agentless refuses faults of agents where there are none.
+func agentless(all []*scenario.Scenario) error {
+	for _, s := range all {
+		for _, f := range s.Faults {
+			if f.OfAgents() {
+				return fmt.Errorf("%s: the fault %s: needs a run by a fleet (--fleet N)", s.Name, f)
+			}
+		}
+	}
+	return nil
 }
 
 // refuseFleet refuses a network where agents do the run.

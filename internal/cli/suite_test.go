@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/suite"
 )
 
@@ -56,5 +57,24 @@ func TestASuiteThatIsInterruptedGoesOn(t *testing.T) {
 	code, stdout, stderr = do(t, World{Dir: dir}, "suite", "run", "--resume", "o", "--json")
 	if code != int(OK) && code != int(Invalid) || strings.Contains(stderr.String(), "of 3: short-chan") || strings.Count(stdout.String(), `"verdict"`) != 3 {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
+	}
+}
+
+// TestASuiteWithAFaultThatTheHostCannotDoIsRefused: before anything starts, with the row, and
+// with how to leave it out.
+func TestASuiteWithAFaultThatTheHostCannotDoIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	code, stdout, stderr := do(t, World{Dir: dir, Self: filepath.Join(dir, "no-such-program"), Drivers: all.Definitions()}, "suite", "run", "commit-log", "--rows", "clock")
+	if code != int(Usage) || stdout.String() != "" {
+		t.Errorf("exit code %d\n%s", code, stdout)
+	}
+	for _, want := range []string{"clock-nats-streaming-fsync: clock: this host does not let weir step the clock of a process", "--rows runs other rows without it"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q is not in\n%s", want, stderr)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

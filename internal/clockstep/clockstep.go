@@ -125,6 +125,14 @@ func (s *Stepper) Set(pid int, by time.Duration) error {
 	return nil
 }
 
+// Pid is the number of its process; 0: it has none at this time.
+func (s *Stepper) Pid() int {
+	if s.clock == nil {
+		return 0
+	}
+	return s.clock.cmd.Process.Pid
+}
+
 // Close ends the process. Clocks keep their steps.
 func (s *Stepper) Close() {
 	if s.clock != nil {

@@ -40,6 +40,8 @@ type System struct {
 	Tell func(at int64, text string)
 	// Keep takes what is known of the n-th fault, from 0, before Tell has its step; nil: not wanted.
 	Keep func(n int, f result.Fault)
+	// Agent is the name of this process, to whom Order does faults of Agents; "": it is not one.
+	Agent string
 	// Others reports whether Sever reaches some of the clients only: finding no connection is not an error then.
 	Others bool
 }
@@ -332,8 +334,8 @@ func undo(ctx context.Context, s System, f *begun, n int) {
 	s.tell(n, f, at, text+strings.Join(f.Processes, ", "))
 }
 
-// choose returns the processes of a target. All are those that run, and neither leads nor
-// follows what is down.
+// choose returns the processes of a target, which are the agent itself where it is Agents. All
+// are those that run, and neither leads nor follows what is down.
 func choose(ctx context.Context, s System, target string, down map[string]Verb) ([]string, error) {
 	up := slices.DeleteFunc(slices.Clone(s.Servers), func(x Server) bool {
 		if target == All {
@@ -343,6 +345,10 @@ func choose(ctx context.Context, s System, target string, down map[string]Verb) 
 		return down[stands.Name] != ""
 	})
 	switch {
+	case target == Agents && s.Agent == "":
+		return nil, errors.New("it needs agents")
+	case target == Agents:
+		return []string{s.Agent}, nil
 	case !seeks(target) && target != All:
 		return fixed(target, s.Servers)
 	case len(up) == 0:

@@ -29,7 +29,7 @@ const (
 	Disconnect Verb = "disconnect" // connections of clients break; with a length new ones do, too
 	Cut        Verb = "cut"        // nothing passes between a node and others, and no process is told
 	Fill       Verb = "fill"       // the disk that a server has for its data has no room left
-	Clock      Verb = "clock"      // the wall clock that a server sees steps, and that of the host does not
+	Clock      Verb = "clock"      // the wall clock that a server or an agent sees steps, and that of the host does not
 	Slow       Verb = "slow"       // flushes and reads of the disk that a server has for its data take longer
 )
 
@@ -51,6 +51,9 @@ const (
 	Nodes   = "nodes"
 )
 
+// Agents, to which a Clock may be: those of a fleet that send or receive.
+const Agents = "agents"
+
 // groups are those with connections that a Disconnect breaks.
 func groups() []string {
 	return []string{string(sever.Clients), string(sever.Producers), string(sever.Consumers)}
@@ -61,6 +64,7 @@ type Fault struct {
 	Do    Verb
 	To    string        // All, Leader, Follower, the number of a node, or the name of a process; of a Disconnect a sever.Group
 	From  string        // of a Disconnect: to which servers, as To has them; of a Cut from whom, All, Clients, Nodes or the number of a node; "": All
+	On    string        // of a Clock to Agents: the name of the only one; "": each
 	By    time.Duration // of a Slow: how much longer an operation takes; of a Clock: how far it steps, below 0 back
 	At    time.Duration // since the beginning of the measured window
 	For   time.Duration // until it is undone; 0: it is not, or there is nothing to undo
@@ -73,14 +77,20 @@ func (f Fault) String() string {
 	if f.From != "" {
 		text += " from " + f.From
 	}
+	if f.On != "" {
+		text += " on " + f.On
+	}
 	if f.By != 0 {
 		text += " by " + f.By.String()
 	}
 	return text
 }
 
+// OfAgents reports whether it is done to processes of agents, not to servers.
+func (f Fault) OfAgents() bool { return f.Do == Clock && f.To == Agents }
+
 // Target is the servers that it is done to: All, Leader, Follower, the number of a node, or
-// the name of a process.
+// the name of a process; Agents where it is done to none.
 func (f Fault) Target() string {
 	if f.Do == Disconnect {
 		return cmp.Or(f.From, All)
@@ -238,7 +248,7 @@ func (f Fault) Seeks() bool { return seeks(f.Target()) }
 func seeks(target string) bool { return target == Leader || target == Follower }
 
 // Form is how a fault is written, for messages.
-const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s", "cut leader from nodes at 5s for 5s", "fill 1 at 5s for 5s", "slow leader by 20ms at 5s for 5s" or "clock 1 by -5s at 5s for 5s"`
+const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s", "cut leader from nodes at 5s for 5s", "fill 1 at 5s for 5s", "slow leader by 20ms at 5s for 5s", "clock 1 by -5s at 5s for 5s" or "clock agents by -5s at 5s for 5s"`
 
 // Text writes a fault as Parse reads it.
 func (f Fault) Text() string {
@@ -335,12 +345,17 @@ func (f *Fault) When(name string) *time.Duration {
 }
 
 // Words are the names of what else a fault may say beside its Times, each with its verbs.
-func Words() map[string][]Verb { return map[string][]Verb{"from": {Disconnect, Cut}} }
+func Words() map[string][]Verb {
+	return map[string][]Verb{"from": {Disconnect, Cut}, "on": {Clock}}
+}
 
 // Word returns the value of one of Words, nil of another name.
 func (f *Fault) Word(name string) *string {
-	if name == "from" {
+	switch name {
+	case "from":
 		return &f.From
+	case "on":
+		return &f.On
 	}
 	return nil
 }
@@ -358,6 +373,8 @@ func (f Fault) Check() error {
 		return fmt.Errorf("slow needs how much longer a flush or a read takes (by 20ms, and up to %v)", slowdisk.Most)
 	case f.Do == Clock && (f.By == 0 || f.By.Abs() > clockstep.Most):
 		return fmt.Errorf("clock needs how far the clock steps (by -5s is back, and up to %v)", clockstep.Most)
+	case f.On != "" && !f.OfAgents():
+		return errors.New("on names an agent, beside clock agents (leave it out)")
 	case f.Do == Restart && f.For > 0:
 		return errors.New("a restart has no length (leave out for)")
 	case f.Do == Disconnect && !slices.Contains(groups(), f.To):

@@ -51,6 +51,11 @@ func TestAFaultIsReadAndWritten(t *testing.T) {
 		"clock leader by -5s at 5s for 2s":                  "clock leader by -5s at 5s for 2s",
 		"clock 1 by 7d at 5s":                               "clock 1 by 168h0m0s at 5s",
 		"clock 1 at 5s":                                     "clock needs how far the clock steps (by -5s is back, and up to 8784h0m0s)",
+		"clock agents by -1h at 5s for 1s":                  "clock agents by -1h0m0s at 5s for 1s",
+		"clock agents by 5s on b-2 at 5s":                   "clock agents on b-2 by 5s at 5s",
+		"clock 1 on b by 5s at 5s":                          "on names an agent, beside clock agents (leave it out)",
+		"kill agents on b at 5s":                            "on names an agent, beside clock agents (leave it out)",
+		"clock agents at 5s":                                "clock needs how far the clock steps (by -5s is back, and up to 8784h0m0s)",
 		"clock 1 by -400d at 5s":                            "clock needs how far the clock steps (by -5s is back, and up to 8784h0m0s)",
 	} {
 		f, err := Parse(text)
@@ -252,6 +257,38 @@ func TestASlowDiskSaysByHowMuchAndWhatDidIt(t *testing.T) {
 	_, done := conducted(t, 10*time.Second, fine, "slow 1 by 20ms at 1s for 2s")
 	if len(done) != 1 || done[0].ByNS != 20e6 || done[0].Means != "FUSE" {
 		t.Errorf("%+v", done)
+	}
+}
+
+// TestAnAgentStepsItsOwnClock: the fault names the agent, and a process that is not one cannot.
+func TestAnAgentStepsItsOwnClock(t *testing.T) {
+	for agent, want := range map[string]string{"b": "3s clock b by -1h0m0s, 5s correct b", "": ""} {
+		synctest.Test(t, func(t *testing.T) {
+			f, err := Parse("clock agents by -1h at 1s for 2s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			epoch := time.Now()
+			var ordered []string
+			now := func() int64 { return int64(time.Since(epoch)) }
+			done := Conduct(t.Context(), System{
+				Agent: agent, Now: now, Tell: func(int64, string) {}, Servers: three(),
+				Order: func(_ context.Context, do string, by time.Duration, processes ...string) (int64, error) {
+					text := fmt.Sprintf("%v %s %s", time.Duration(now()), do, strings.Join(processes, " "))
+					if by != 0 {
+						text += " by " + by.String()
+					}
+					ordered = append(ordered, text)
+					return now(), nil
+				},
+			}, []Fault{f}, 2*time.Second, 10*time.Second)
+			if got := strings.Join(ordered, ", "); got != want {
+				t.Errorf("agent %q ordered %q; want %q", agent, got, want)
+			}
+			if len(done) != 1 || (done[0].Error == "") != (agent != "") || agent != "" && (done[0].Processes[0] != agent || done[0].UndoneNS == nil || done[0].ByNS != int64(-time.Hour)) {
+				t.Errorf("%+v", done)
+			}
+		})
 	}
 }
 

@@ -9,17 +9,27 @@ import (
 )
 
 // Apart parts the faults of a run by several processes: those that happen to servers, which
-// who started these does, and those of connections, which each process with clients does to
-// its own.
+// who started these does, and those of connections and of agents' clocks, which each process
+// with clients does to its own.
 func Apart(faults []Fault) (servers, clients []Fault) {
 	for _, f := range faults {
-		if f.Do == Disconnect {
+		if f.Do == Disconnect || f.OfAgents() {
 			clients = append(clients, f)
 		} else {
 			servers = append(servers, f)
 		}
 	}
 	return servers, clients
+}
+
+// Share returns the faults of connections and of agents' clocks that the agent of a name does.
+func Share(clients []Fault, agent string) (own []Fault) {
+	for _, f := range clients {
+		if f.On == "" || f.On == agent {
+			own = append(own, f)
+		}
+	}
+	return own
 }
 
 // Named returns the verbs of faults, each once, in their order.
@@ -32,9 +42,10 @@ func Named(faults []Fault) (verbs []string) {
 	return verbs
 }
 
-// Merge joins what several processes did of the same faults of connections, each to its own
-// clients: a fault began when the first of them did it, was undone when the last of them had,
-// and broke the connections that all of them broke. One without any connection is an error.
+// Merge joins what several processes did of the same faults, each to its own connections or its
+// own clock: a fault began when the first of them did it, was undone when the last of them had,
+// and broke the connections that all of them broke. A Disconnect without any connection is an
+// error.
 func Merge(shares ...[]result.Fault) (all []result.Fault) {
 	for _, share := range shares {
 		joined := map[int]bool{} // of all, with one of this share
@@ -51,7 +62,7 @@ func Merge(shares ...[]result.Fault) (all []result.Fault) {
 		}
 	}
 	for i := range all {
-		if f := &all[i]; f.Error == "" && f.Connections == 0 {
+		if f := &all[i]; f.Error == "" && Verb(f.Do) == Disconnect && f.Connections == 0 {
 			f.Error = noConnection(f.To)
 		}
 	}
@@ -61,7 +72,7 @@ func Merge(shares ...[]result.Fault) (all []result.Fault) {
 
 // alike reports whether two are shares of the same fault.
 func alike(a, b *result.Fault) bool {
-	return a.Do == b.Do && a.To == b.To && a.From == b.From && a.DueNS == b.DueNS
+	return a.Do == b.Do && a.To == b.To && a.From == b.From && a.ByNS == b.ByNS && a.DueNS == b.DueNS
 }
 
 // merge adds another process's share to a fault.

@@ -10,12 +10,19 @@ import (
 
 func TestFaultsAreDoneWhereTheyHappen(t *testing.T) {
 	kill, cut, fill, sever := Fault{Do: Kill, To: "1"}, Fault{Do: Cut, To: "1"}, Fault{Do: Fill, To: "1"}, Fault{Do: Disconnect, To: "clients"}
-	servers, clients := Apart([]Fault{kill, sever, cut, fill, kill})
+	steps, other := Fault{Do: Clock, To: Agents}, Fault{Do: Clock, To: Agents, On: "b"}
+	servers, clients := Apart([]Fault{kill, sever, cut, fill, steps, other, kill})
 	if diff := cmp.Diff([]Fault{kill, cut, fill, kill}, servers); diff != "" {
 		t.Errorf("of servers (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]Fault{sever}, clients); diff != "" {
+	if diff := cmp.Diff([]Fault{sever, steps, other}, clients); diff != "" {
 		t.Errorf("of clients (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Fault{sever, steps}, Share(clients, "a")); diff != "" {
+		t.Errorf("of agent a (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(clients, Share(clients, "b")); diff != "" {
+		t.Errorf("of agent b (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"kill", "cut", "fill"}, Named(servers)); diff != "" {
 		t.Errorf("verbs (-want +got):\n%s", diff)
@@ -41,7 +48,19 @@ func TestSharesOfAFaultAreOne(t *testing.T) {
 	none.Error = "no connection of clients carried messages there"
 	both := one([]string{"a", "b"}, 3, 5e9, nil, ns(2))
 	both.Error = "no node leads"
+	step := func(agent string, began int64) result.Fault {
+		return result.Fault{
+			Do: "clock", To: "agents", ByNS: -1e9, Processes: []string{agent}, DueNS: 5e9, BeganNS: began, UndoneNS: ns(6e9), Means: "vDSO",
+			Agents: []string{agent}, BoundNS: ns(1),
+		}
+	}
+	steps := step("a", 5e9)
+	steps.Processes, steps.Agents = []string{"a", "b"}, []string{"a", "b"}
 	for name, x := range map[string]struct{ shares, want [][]result.Fault }{
+		"clocks of agents": {
+			[][]result.Fault{{step("a", 5e9)}, {step("b", 5e9+9)}},
+			[][]result.Fault{{steps}},
+		},
 		"the first begins it and the last ends it": {
 			[][]result.Fault{{share("a", 2, 5e9+7, ns(6e9), ns(10))}, {share("b", 3, 5e9+2, ns(6e9+1), ns(40))}},
 			[][]result.Fault{{one([]string{"a", "b"}, 5, 5e9+2, ns(6e9+1), ns(40))}},

@@ -153,7 +153,7 @@ func (d *drive) faults() (all []result.Fault, untold error) {
 	}
 	all = fault.Merge(shares...)
 	for _, f := range all {
-		if f.Connections == 0 {
+		if fault.Verb(f.Do) == fault.Disconnect && f.Connections == 0 {
 			d.c.Tell(engine.Event{At: f.BeganNS, Kind: "injected", Text: fmt.Sprintf("%s %s failed: %s", f.Do, f.To, f.Error)})
 		}
 	}

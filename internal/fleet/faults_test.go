@@ -149,7 +149,7 @@ func TestFaultsNeedTheRightToThem(t *testing.T) {
 		{[]string{"a", "b"}, []string{"kill"}, "agent a: not allowed: faults on this host need weir agent --allow faults"},
 		{[]string{"b"}, []string{"kill", "fill"}, "agent b: not allowed: this host has no loop devices"},
 	} {
-		err := w.May(t.Context(), x.agents, nil, x.faults)
+		err := w.May(t.Context(), x.agents, nil, func(string) []string { return x.faults })
 		if got := fmt.Sprint(err); x.want == "" && err != nil || x.want != "" && (got != x.want || !errors.Is(err, protocol.ErrNotAllowed)) {
 			t.Errorf("%q of %q: %s; want %q", x.faults, x.agents, got, x.want)
 		}

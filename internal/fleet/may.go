@@ -14,17 +14,18 @@ import (
 )
 
 // May asks agents that joined whether what a scenario refers to is within their reach, and
-// whether they may and can do these faults, by their verbs. Where it is not so the error is
+// whether they may and can do the faults that are theirs, by their verbs. Where it is not so the error is
 // protocol.ErrNotAllowed and names all of it. An agent checks each job by itself too: this is
 // for knowing it before anything is touched.
-func (f *Fleet) May(ctx context.Context, agents []string, needs []scenario.Need, faults []string) error {
-	if len(needs)+len(faults) == 0 {
-		return nil
-	}
-	b := protocol.Encode(&protocol.Query{Needs: needs, Faults: faults})
+func (f *Fleet) May(ctx context.Context, agents []string, needs []scenario.Need, faults func(agent string) []string) error {
 	errs := make([]error, len(agents))
 	var all sync.WaitGroup
 	for i, name := range agents {
+		q := protocol.Query{Needs: needs, Faults: faults(name)}
+		if len(q.Needs)+len(q.Faults) == 0 {
+			continue
+		}
+		b := protocol.Encode(&q)
 		all.Go(func() {
 			if err := f.ask(ctx, name, b); err != nil {
 				errs[i] = fmt.Errorf("agent %s: %w", name, err)

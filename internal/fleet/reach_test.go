@@ -98,7 +98,7 @@ func TestAnAgentLooksUpWhatItAllowsAndNothingElse(t *testing.T) {
 		mu.Lock()
 		asked, got = nil, nil
 		mu.Unlock()
-		if err := w.May(t.Context(), []string{"a"}, tt.needs, nil); (err == nil) != (tt.refused == "") || err != nil && (!errors.Is(err, protocol.ErrNotAllowed) || !strings.Contains(err.Error(), "agent a: not allowed: "+tt.refused)) {
+		if err := w.May(t.Context(), []string{"a"}, tt.needs, func(string) []string { return nil }); (err == nil) != (tt.refused == "") || err != nil && (!errors.Is(err, protocol.ErrNotAllowed) || !strings.Contains(err.Error(), "agent a: not allowed: "+tt.refused)) {
 			t.Errorf("%s: asked, it says %v; want %q refused", tt.name, err, tt.refused)
 		}
 		_, err := w.Do(t.Context(), nil, run)

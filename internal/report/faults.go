@@ -108,6 +108,8 @@ func faulted(f *result.Fault) layout.Span {
 		text += f.To
 	case f.Do == "disconnect":
 		text += fmt.Sprintf("%s (%s)", f.To, Count(uint64(f.Connections)))
+	case f.To == "agents":
+		text += "of agent " + strings.Join(f.Processes, ", ")
 	case f.To == strings.Join(f.Processes, " "):
 		text += f.To
 	case len(f.Processes) > 3:
@@ -124,7 +126,7 @@ func faulted(f *result.Fault) layout.Span {
 	if f.ByNS != 0 && len(f.Processes) > 0 {
 		text += " by " + stepOf(f.ByNS)
 	}
-	if len(f.Agents) == 1 && f.Do != "disconnect" {
+	if len(f.Agents) == 1 && f.Do != "disconnect" && f.To != "agents" {
 		text += ", host of " + f.Agents[0]
 	}
 	return plain(text)

@@ -67,9 +67,19 @@ func (m *measurement) may(ctx context.Context) error {
 	if !m.remote() {
 		clients = nil // this process breaks the connections of its children
 	}
-	errs := []error{m.fleet.May(ctx, m.choose(), m.scenario.Needs(), fault.Named(clients))}
+	chosen := m.choose()
+	var errs []error
+	for _, f := range clients {
+		if f.On != "" && !slices.Contains(chosen, f.On) {
+			errs = append(errs, fmt.Errorf("%w: the fault %s: the agents that send or receive are %s", protocol.ErrNotAllowed, f, strings.Join(chosen, ", ")))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	errs = append(errs, m.fleet.May(ctx, chosen, m.scenario.Needs(), func(agent string) []string { return fault.Named(fault.Share(clients, agent)) }))
 	if m.startOn != "" {
-		errs = append(errs, m.fleet.May(ctx, []string{m.startOn}, nil, fault.Named(servers)))
+		errs = append(errs, m.fleet.May(ctx, []string{m.startOn}, nil, func(string) []string { return fault.Named(servers) }))
 	}
 	return errors.Join(errs...)
 }

@@ -157,14 +157,15 @@ func (d *decoder) combineFaults(s *Scenario) {
 		return
 	}
 	at := d.at(path)
+	alone := !slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return !f.OfAgents() })
 	switch {
-	case s.System.Start != StartProcess:
+	case s.System.Start != StartProcess && !alone:
 		d.fault(at, path, "needs servers that weir starts, each a process (system.start: process)")
 		return
 	case s.Mode == engine.Consume:
 		d.fault(at, path, "mode consume has no measured window with a known beginning (leave it out)")
 		return
-	case len(d.faults) > 0 || s.System.Recipe == nil:
+	case len(d.faults) > 0 || s.System.Recipe == nil && !alone:
 		return
 	}
 	// A driver may learn it from addresses that the recipe gives it later.
@@ -174,8 +175,10 @@ func (d *decoder) combineFaults(s *Scenario) {
 	}
 	window := max(0, s.Length()-s.WarmUp)
 	var servers []fault.Server
-	for _, p := range broker.Processes(s.System.Recipe, s.System.Nodes, s.Cuts()) {
-		servers = append(servers, fault.Server{Name: p.Name, Node: p.Node})
+	if !alone {
+		for _, p := range broker.Processes(s.System.Recipe, s.System.Nodes, s.Cuts()) {
+			servers = append(servers, fault.Server{Name: p.Name, Node: p.Node})
+		}
 	}
 	for i, f := range s.Faults {
 		one := path
@@ -190,6 +193,7 @@ func (d *decoder) combineFaults(s *Scenario) {
 			d.combineCut(s, f, at, one)
 		}
 		switch {
+		case f.OfAgents():
 		case f.Seeks():
 			switch {
 			case !leads:

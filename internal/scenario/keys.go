@@ -280,7 +280,7 @@ var keys = table([]Key{
 		value: placed(word([]string{"no", "yes"}, false, true), func(s *Scenario) *bool { return &s.Until }),
 	},
 	{
-		Path: "faults", Short: "fault", Help: "what weir does to servers that it started, and when after the warm-up (a list such as [\"kill leader at 10s for 5s\"]; " + strings.Join(fault.Verbs(), ", ") + "; all, leader, follower, a node or a process)", Default: "none", Repeats: true, sparse: true,
+		Path: "faults", Short: "fault", Help: "what weir does to servers that it started, and when after the warm-up (a list such as [\"kill leader at 10s for 5s\"]; " + strings.Join(fault.Verbs(), ", ") + "; all, leader, follower, a node, a process, or the clocks of agents)", Default: "none", Repeats: true, sparse: true,
 		value: faults,
 	},
 	{

@@ -54,6 +54,8 @@ type Agent struct {
 	// fails, with nothing left. The system is gone when this process is.
 	Start func(ctx context.Context, s *scenario.Scenario, doing func(line string), happened func(Happening)) (*System, error)
 
+	Self string // path of weir's own binary, which child processes are; "": the agent steps no clock
+
 	// Able refuses verbs of faults that this host does not let the agent do; nil: it lets it
 	// do all.
 	Able func(ctx context.Context, verbs []string) error

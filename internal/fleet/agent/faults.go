@@ -224,9 +224,11 @@ func (a *Agent) tellLeaders(r micro.Request) {
 	reply(r, &got)
 }
 
-// A breaking breaks connections of a task's clients as the faults of its run say.
+// A breaking breaks connections of a task's clients, and steps the clock that they and this
+// process see, as the faults of its run say.
 type breaking struct {
 	task   *task
+	clock  *stepping // nil: no fault steps it
 	faults []fault.Fault
 	from   time.Duration
 	window time.Duration
@@ -247,6 +249,9 @@ func (b *breaking) begin(epoch pace.Epoch) {
 	go func() {
 		defer close(b.over)
 		b.done = fault.Conduct(ctx, b.system(clock), b.faults, b.from, b.window)
+		if err := b.clock.end(); err != nil {
+			b.task.agent.Log.Warn("the clock of this process still has its step", "run", b.task.job.Run, "why", err)
+		}
 	}()
 }
 
@@ -267,7 +272,11 @@ func (b *breaking) finish() (done []result.Fault) {
 func (b *breaking) system(clock *pace.Clock) fault.System {
 	t := b.task
 	s := fault.System{
-		Others: true, Now: clock.Now,
+		Others: true, Now: clock.Now, Agent: t.agent.Name,
+		Order: func(_ context.Context, _ string, by time.Duration, _ ...string) (int64, error) {
+			at := clock.Now()
+			return at, b.clock.step(by)
+		},
 		Sever: func(group sever.Group, processes ...string) (int, error) {
 			var at []netip.AddrPort
 			for _, server := range t.job.Servers {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,7 +72,7 @@ type task struct {
 	owners    []int        // the agent of each producer
 	limits    ledger.Limits
 	facts     atomic.Pointer[func(context.Context) (driver.Facts, error)] // of the part that declares destinations; nil before it has
-	breaks    *breaking                                                   // connections, as the faults say; nil: none
+	breaks    *breaking                                                   // connections and the clock, as the faults say; nil: none
 }
 
 // newTask makes a task of a job: it reads the scenario, which must be one that
@@ -90,9 +91,9 @@ func newTask(a *Agent, j *protocol.Job) (*task, error) {
 		return nil, errors.New("the scenario starts the system, and agents start none on their hosts (let the coordinator start it, use --start-on AGENT, or set start: none and an address)")
 	}
 	_, broken := fault.Apart(s.Faults)
-	if len(j.Servers) == 0 {
-		broken = nil // another process breaks them
-	}
+	broken = slices.DeleteFunc(fault.Share(broken, a.Name), func(f fault.Fault) bool {
+		return len(j.Servers) == 0 && !f.OfAgents() // another process breaks connections
+	})
 	if err := a.permits(len(broken)); err != nil {
 		return nil, err
 	}
@@ -104,6 +105,9 @@ func newTask(a *Agent, j *protocol.Job) (*task, error) {
 	t.clock = a.Clock()
 	if len(broken) > 0 {
 		t.breaks = &breaking{task: t, faults: broken, from: s.WarmUp, window: max(0, s.Length()-s.WarmUp)}
+		if slices.ContainsFunc(broken, fault.Fault.OfAgents) {
+			t.breaks.clock = newStepping(a)
+		}
 	}
 	t.cfg = s.Config(j.Run, j.Number)
 	t.cfg.OnOpen = func(facts func(context.Context) (driver.Facts, error)) { t.facts.Store(&facts) }
@@ -341,7 +345,7 @@ func (t *task) Orders(s *engine.Status) engine.Orders {
 	t.status = *s
 	t.status.Subs = subs
 	t.stood = true
-	o := engine.Orders{Stop: t.orders.Stop || t.orders.Abort != "", Why: t.orders.Why, Over: t.orders.Over || t.orders.Abort != "", Leave: t.orders.Leave || t.orders.Abort != ""}
+	o := engine.Orders{Resume: t.orders.Resume, Stop: t.orders.Stop || t.orders.Abort != "", Why: t.orders.Why, Over: t.orders.Over || t.orders.Abort != "", Leave: t.orders.Leave || t.orders.Abort != ""}
 	if s.Draining {
 		if t.drainedAt.IsZero() {
 			t.drainedAt = time.Now()
