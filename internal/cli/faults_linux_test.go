@@ -64,16 +64,28 @@ func TestNothingOfAFaultIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	type killed struct {
+		name   string
+		fault  string
+		system []string
+		times  int
+	}
+	var cases []killed
 	for _, fault := range []string{
 		"kill 1 at 100ms for 9s", "stop 1 at 100ms for 9s", "restart 1 at 0s every 300ms", "disconnect clients at 100ms for 9s",
 		"cut 1 at 100ms for 9s", "fill 1 at 100ms for 9s", "slow 1 by 50ms at 100ms for 9s", "clock 1 by -5s at 100ms for 9s",
 	} {
-		t.Run(strings.Fields(fault)[0], func(t *testing.T) {
-			for range each {
+		cases = append(cases, killed{strings.Fields(fault)[0], fault, []string{"--driver", "jetstream"}, each})
+	}
+	// A server with a helper beside it. Three nodes take a minute, and were killed by hand.
+	cases = append(cases, killed{"cut of RabbitMQ", "cut 1 at 100ms for 9s", []string{"--driver", "rabbitmq"}, 1})
+	for _, x := range cases {
+		t.Run(x.name, func(t *testing.T) {
+			for range x.times {
 				before := traces(t, os.TempDir())
 				var all []int
 				f := &flight{
-					args: []string{"run", "--driver", "jetstream", "--start", "process", "--rate", "200/s", "--warmup", "100ms", "--measure", "10s", "--fault", fault, "--out", "r"},
+					args: append(append([]string{"run"}, x.system...), "--start", "process", "--rate", "200/s", "--warmup", "100ms", "--measure", "10s", "--fault", x.fault, "--out", "r"),
 					env:  map[string]string{"WEIR_CACHE": cache},
 					on:   "fault: ",
 				}

@@ -50,9 +50,6 @@ func (s *Scenario) Fills() bool { return s.does(fault.Fill) }
 // Slows reports whether a fault makes disks of servers slow.
 func (s *Scenario) Slows() bool { return s.does(fault.Slow) }
 
-// Steps reports whether a fault steps clocks of servers.
-func (s *Scenario) Steps() bool { return s.does(fault.Clock) }
-
 func (s *Scenario) does(verb fault.Verb) bool {
 	return slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return f.Do == verb })
 }
