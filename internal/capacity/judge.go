@@ -48,8 +48,8 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 			if why = s.Expr + ": " + string(x.was); s.NeedsS > 0 {
 				why += fmt.Sprintf(" (a window of %.0f s would probably decide it)", math.Ceil(s.NeedsS))
 			}
-			if disturbed := found(r, result.Suspect, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckHiccups); disturbed != "" {
-				why += "; the host was disturbed: " + disturbed
+			if disturbed := judge.Disturbed(&r.Verdict); len(disturbed) > 0 {
+				why += "; the host was disturbed: " + strings.Join(disturbed, ", ")
 			}
 			return x.j, why
 		}
@@ -57,11 +57,11 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 	return Passed, ""
 }
 
-// found lists the checks of a status, of those names or of all.
-func found(r *result.Result, status result.Status, among ...string) string {
+// found lists the checks of a status.
+func found(r *result.Result, status result.Status) string {
 	var names []string
 	for _, c := range r.Verdict.Checks {
-		if c.Status == status && (len(among) == 0 || slices.Contains(among, c.Name)) {
+		if c.Status == status {
 			names = append(names, c.Name)
 		}
 	}

@@ -38,8 +38,8 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 			want:    Limited, why: "INVALID for lateness",
 		},
 		"the backlog grows": {
-			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckSteady, result.Suspect, "the backlog of messages not yet delivered grew by 9, 1/s")}},
-			want:    Failed, why: "the backlog of messages not yet delivered grew by 9, 1/s",
+			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckSteady, result.Suspect, "the backlog grew by 9 messages (1/s)")}},
+			want:    Failed, why: "the backlog grew by 9 messages (1/s)",
 		},
 		"the system warms up, which is no failure": {
 			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckSteady, result.Suspect, "p50 went up")}},
@@ -48,7 +48,7 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 		"one objective failed and another is open": {verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{open, missed}}, want: Failed, why: "e2e.p99 <= 1ms: fail"},
 		"an objective failed on a host that had other work": {
 			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{missed}, Checks: []result.Check{check(judge.CheckCPU, result.Suspect, ""), check(judge.CheckGC, result.Suspect, "")}},
-			want:    Failed, why: "e2e.p99 <= 1ms: fail; the host was disturbed: cpu",
+			want:    Failed, why: "e2e.p99 <= 1ms: fail; the host was disturbed: cpu, gc",
 		},
 		"an objective is open": {
 			verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{met, open}},

@@ -124,6 +124,14 @@ const (
 	// What goes up in nine of ten pairs of seconds (Kendall's tau 0.8) has grown.
 	growthTau = 0.8
 
+	// What fell behind in a run of fewer seconds, where no test is to be had: it grew in
+	// each measured second, and in three in a row where the run has three; a tenth of
+	// all messages waits in the end, which turns a comparison of rates around; and that
+	// is more than a stall of half a second at the end leaves.
+	behindMost    = 0.10
+	behindSeconds = 3
+	stallS        = 0.5
+
 	// Agents that begin apart by more than that: as much as a generator may owe of a
 	// second's messages at any instant (secondRateShortfall), which is what one of
 	// them then owes the others; and in a short window no more than a hundredth of

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 
 	"github.com/weirmq/weir/internal/stats"
@@ -23,9 +24,10 @@ type series struct {
 // not belong to the warm-up, that no percentile goes up or down, and that the
 // backlog does not grow, but where it is filled on purpose. A figure of a run that
 // is not steady depends on when it was begun and how long it took. Of seconds
-// without a percentile it says nothing.
+// without a percentile it says nothing. Of a run with too few seconds for a test it
+// says only what fell behind throughout.
 func steady(s *subject) result.Check {
-	limit := fmt.Sprintf("a change of %s, unless it may be chance: p < %v", percent(driftMost), driftAlpha)
+	limit := fmt.Sprintf("a change of %s, a backlog that grows by %s of the rate, unless it may be chance: p < %v", percent(driftMost), percent(growthMost), driftAlpha)
 	var rows []result.Interval
 	for _, x := range s.Intervals {
 		if x.Phase == "measure" {
@@ -40,7 +42,12 @@ func steady(s *subject) result.Check {
 	case s.measuredNothing():
 		return notRun(CheckSteady, limit, "The run measured nothing.")
 	case len(rows) < fewestSeconds:
-		return notRun(CheckSteady, limit, fmt.Sprintf("This check needs %d measured seconds, and the run has %d.", fewestSeconds, len(rows)))
+		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, len(rows)))
+		if found, advice := s.behind(); found != "" {
+			c.Status, c.Value, c.Why = result.Suspect, found, advice
+			c.Limit = fmt.Sprintf("%s of all, and what %s or the messages in flight explain; other changes need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
+		}
+		return c
 	}
 	c := result.Check{Name: CheckSteady, Status: result.Valid, Limit: limit}
 	var found, advice []string
@@ -59,9 +66,9 @@ func steady(s *subject) result.Check {
 		}
 	}
 	if grown, perS, ok := growing(rows, s.perS); ok && !s.filling() {
-		found = append(found, fmt.Sprintf(grewBacklog+"%s, %s/s", count(uint64(grown)), count(uint64(perS))))
+		found = append(found, fmt.Sprintf(grewBacklog+"%s messages (%s/s)", count(uint64(grown)), count(uint64(perS))))
 		// What waits ever longer changes the latencies too: no warm-up helps.
-		advice, warm = []string{"The consumers do not keep up with the rate: the longer the run, the longer messages wait. " + s.catchUp()}, 0
+		advice, warm = []string{consumersBehind + s.catchUp()}, 0
 	}
 	if warm > 0 {
 		advice = append([]string{fmt.Sprintf("The system was still warming up for %.0f s (the present warm-up included). Use a warm-up of %.0f s (--warmup %[2]gs), which is half as long again.",
@@ -80,14 +87,20 @@ func steady(s *subject) result.Check {
 	return c
 }
 
-// grewBacklog begins what the check says of a backlog that grew.
-const grewBacklog = "the backlog of messages not yet delivered grew by "
+// grewBacklog begins what the check says of a backlog that grew, and consumersBehind why it did.
+const (
+	grewBacklog     = "the backlog grew by "
+	consumersBehind = "The consumers do not keep up with the rate: the longer the run, the longer messages wait. "
+)
 
 // Growing reports whether a check of the steady state (CheckSteady) found that the backlog
 // grew: the consumers do not keep up with the rate.
 func Growing(c result.Check) bool {
-	return c.Name == CheckSteady && strings.Contains(c.Value, grewBacklog)
+	return c.Name == CheckSteady && grew.MatchString(c.Value)
 }
+
+// grew finds that a backlog grew, also in verdicts of older versions.
+var grew = regexp.MustCompile(`the backlog (of messages not yet delivered )?grew by `)
 
 // catchUp is the advice where a backlog grows.
 func (s *subject) catchUp() string {

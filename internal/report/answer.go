@@ -61,7 +61,7 @@ func reasons(r *result.Result) string {
 			names = append(names, c.Name)
 		}
 	}
-	if n := len(names) - mostReasons; n > 0 {
+	if n := len(names) - mostReasons; n > 1 { // one more has room
 		names = append(names[:mostReasons], fmt.Sprintf("%d more", n))
 	}
 	return strings.Join(names, ", ")
@@ -223,6 +223,7 @@ func (t *single) next(scenario string) (command, why string) {
 		carried = min(carried, perS)
 	}
 	slower := func(perS float64) string { return again + " --rate " + flagRate(perS) }
+	warmUp, behind := t.unsteady()
 	switch {
 	case t.finds(judge.CheckBooks):
 		return "", ""
@@ -236,6 +237,10 @@ func (t *single) next(scenario string) (command, why string) {
 		return again + " --measure " + flagTime(math.Max(10, 2*r.Run.MeasureS)), "more samples"
 	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that the system takes"
+	case warmUp != "" && !fleet:
+		return again + " " + warmUp, "leaves the warm-up out"
+	case behind && carried > 0 && !fleet:
+		return slower(below * carried), "a rate that the consumers keep up with"
 	case t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckHiccups, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckGC, judge.CheckBlocked):
 		switch {
 		case len(hosts) > 1 && met != "":
@@ -249,14 +254,6 @@ func (t *single) next(scenario string) (command, why string) {
 	case t.finds(judge.CheckHeadroom, judge.CheckRecording) && !closed && r.Throughput.OfferedPerS > 0:
 		return slower(r.Throughput.OfferedPerS / 2), "leaves the generator headroom"
 	case t.finds(judge.CheckSteady):
-		for _, c := range r.Verdict.Checks {
-			if x := advisedWarmUp.FindString(c.Why); c.Name == judge.CheckSteady && x != "" {
-				return again + " " + x, "leaves the warm-up out"
-			}
-		}
-		if strings.Contains(t.valueOf(judge.CheckSteady), "backlog") && carried > 0 {
-			return slower(below * carried), "a rate that the consumers keep up with"
-		}
 		return again + " --measure " + flagTime(2*r.Run.MeasureS), "shows whether it settles"
 	case r.MessagesAll.Pending > 0:
 		return again + " --drain " + flagTime(math.Max(60, 2*float64(r.Host.DrainNeedsNS)/1e9)), "waits for what is pending"
@@ -277,6 +274,21 @@ func (t *single) next(scenario string) (command, why string) {
 	return again + " --repeat 6", "runs differ: six can be compared"
 }
 
+// unsteady is what the reason of a run that is not steady says to do: the warm-up that it
+// advises, "" without one, or whether the consumers fell behind. Of an INVALID run the
+// figures must not be used, so its reasons come first.
+func (t *single) unsteady() (warmUp string, behind bool) {
+	if t.r.Verdict.Status == result.Invalid {
+		return "", false
+	}
+	for _, c := range t.r.Verdict.Checks {
+		if c.Name == judge.CheckSteady && c.Status == result.Suspect {
+			return advisedWarmUp.FindString(c.Why), judge.Growing(c)
+		}
+	}
+	return "", false
+}
+
 // charts is the command that draws a run.
 func charts(scenario string) (command, why string) {
 	dir := filepath.Dir(scenario)
@@ -284,16 +296,6 @@ func charts(scenario string) (command, why string) {
 		return "", ""
 	}
 	return "weir report " + Quoted(dir) + " -o " + Quoted(dir+".html"), "with charts"
-}
-
-// valueOf is what a check found.
-func (t *single) valueOf(name string) string {
-	for _, c := range t.r.Verdict.Checks {
-		if c.Name == name {
-			return c.Value
-		}
-	}
-	return ""
 }
 
 // flagRate writes a rate as --rate takes it, to two digits.

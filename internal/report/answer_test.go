@@ -25,7 +25,7 @@ func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
 		"nothing":          {func(*result.Result) {}, "weir run 'a b/scenario.yaml' --repeat 6"},
 		"a busy host":      {suspect(judge.CheckCPU, "", ""), "weir doctor"},
 		"a warm-up":        {suspect(judge.CheckSteady, "", "Use a warm-up of 11 s (--warmup 11s)."), "weir run 'a b/scenario.yaml' --warmup 11s"},
-		"slow consumers":   {suspect(judge.CheckSteady, "the backlog grew", ""), "weir run 'a b/scenario.yaml' --rate 390/s"},
+		"slow consumers":   {suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", ""), "weir run 'a b/scenario.yaml' --rate 390/s"},
 		"something drifts": {suspect(judge.CheckSteady, "", ""), "weir run 'a b/scenario.yaml' --measure 20s"},
 		"books":            {suspect(judge.CheckBooks, "", ""), ""},
 		"loss":             {func(r *result.Result) { r.MessagesAll.Lost = 1 }, "less 'a b/events.jsonl'"},

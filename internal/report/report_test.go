@@ -153,7 +153,7 @@ func TestOnlyChecksThatCouldNotRunAreCalledNotChecked(t *testing.T) {
 	if err := Text(&b, Entry{Result: r}, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !strings.Contains(got, "not checked: steady state\n") || strings.Contains(got, "lateness,") {
+	if got := b.String(); !strings.Contains(got, "not checked: steady state (it takes 10 seconds)\n") || strings.Contains(got, "lateness,") {
 		t.Errorf("got\n%s", got)
 	}
 	b.Reset()

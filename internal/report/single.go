@@ -73,7 +73,7 @@ func (t *single) findings() {
 			t.Add(layout.Block{Form: layout.Item, Mark: colour(c.Status).Of(string(c.Status)), Spans: []layout.Span{plain(text)}, Under: c.Why})
 		case result.NotRun:
 			if !c.Inapplicable && (t.review == nil || !slices.Contains(t.review.Lacking, c.Name)) {
-				notRun = append(notRun, c.Name)
+				notRun = append(notRun, c.Name+aside(c.Why))
 			}
 		}
 	}
@@ -102,6 +102,14 @@ func (t *single) findings() {
 	if len(notRun) > 0 {
 		t.Item(layout.Faint.Of("not checked: " + strings.Join(notRun, ", ")))
 	}
+}
+
+// aside puts a sentence in brackets behind what it explains; "" without one.
+func aside(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + strings.ToLower(why[:1]) + strings.TrimSuffix(why[1:], ".") + ")"
 }
 
 // saturated says what a system took that did not take the rate, "" for one that
@@ -379,8 +387,8 @@ func (t *single) throughput() {
 			rates[len(rates)-1] += " in " + Time(int64(p.SendS*1e9))
 		}
 		word := "received "
-		if t.r.Run.Mode == "backlog" {
-			word = "drained " // when nothing else was going on
+		if t.r.Run.Mode == result.ModeBacklog {
+			word = "drained " + drainedMessages(t.r) // when nothing else was going on
 		}
 		if perS, known := p.Received(); known {
 			word += Rate(perS)
@@ -400,4 +408,19 @@ func (t *single) throughput() {
 		text += "; " + strings.Join(bytes, ", ")
 	}
 	t.Labelled("throughput", plain(text))
+	if s := p.ReceiveS; t.r.Run.Mode == result.ModeBacklog && s > 0 && s < shortDrainS {
+		t.Labelled("", layout.Doubtful.Of("the drain took less than "+Span(shortDrainS*time.Second)+": a single stall changes its rate; fill with more messages (--measure, --rate) before you quote it"))
+	}
+}
+
+// shortDrainS is how many seconds a drain lasts that tells a rate: in less, a stall of a
+// tenth of a second is over a tenth of it.
+const shortDrainS = 1
+
+// drainedMessages says how many messages the rate of a drain is of; "" where it is not stored.
+func drainedMessages(r *result.Result) string {
+	if r.Evidence == nil || r.Evidence.Filled == nil || r.Evidence.Filled.Messages == 0 {
+		return ""
+	}
+	return Count(r.Evidence.Filled.Messages) + " messages" + warmed(r) + " at "
 }

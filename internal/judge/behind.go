@@ -1,0 +1,90 @@
+package judge
+
+import "fmt"
+
+// A waiting is what waits at the end of each second of a run, from its epoch until the end
+// of the measured window.
+type waiting struct {
+	at   []float64 // the end of each second, since the first began
+	n    []float64 // messages that wait then
+	from int       // the first measured second
+	all  float64   // messages that passed: confirmed, or sent
+}
+
+// behind returns, of a run that has too few seconds for tests by chance, what fell behind
+// throughout: the deliveries, or the confirmations. More than a stall of a moment, and more
+// than the messages in flight, explain. found is "" where neither did.
+func (s *subject) behind() (found, advice string) {
+	var backlog, open waiting
+	sent, confirmed := 0.0, 0.0
+	for i := range s.Intervals {
+		x := &s.Intervals[i]
+		if x.Phase != "warmup" && x.Phase != "measure" {
+			break
+		}
+		if x.Phase == "warmup" {
+			backlog.from, open.from = i+1, i+1
+		}
+		end := x.TS + 1
+		if i+1 < len(s.Intervals) {
+			end = s.Intervals[i+1].TS
+		}
+		sent, confirmed = sent+float64(x.Sent), confirmed+float64(x.Confirmed)
+		backlog.add(end-s.Intervals[0].TS, float64(x.Backlog))
+		open.add(end-s.Intervals[0].TS, sent-confirmed)
+	}
+	backlog.all, open.all = confirmed, sent
+	if !s.filling() && backlog.growsBeyond(s.perS, s.inFlightS()) {
+		return backlog.says(grewBacklog), consumersBehind + s.catchUp()
+	}
+	// What failed is not confirmed either, and a closed loop fills the places in flight.
+	if !s.closed() && s.MessagesAll.Failed == 0 && open.growsBeyond(s.perS, s.inFlightS()) {
+		return open.says("messages sent and not yet confirmed grew by "),
+			"The system does not confirm as fast as messages are sent: the longer the run, the longer they take. Lower the rate."
+	}
+	return "", ""
+}
+
+// inFlightS is how long a message is in flight on average, in seconds: with the rate of
+// messages, how many are at once (Little's law). 0 where it is not known.
+func (s *subject) inFlightS() float64 {
+	d := s.Latency.Send.Service
+	switch {
+	case d == nil:
+		return 0
+	case d.MeanNS != nil:
+		return *d.MeanNS / 1e9
+	}
+	if p := d.Percentile(50); p != nil {
+		return float64(p.NS) / 1e9
+	}
+	return 0
+}
+
+func (w *waiting) add(at, n float64) { w.at, w.n = append(w.at, at), append(w.n, n) }
+
+// growsBeyond reports whether more waits at the end of each of the last seconds than at
+// that of the one before, and in all more than explains itself at a rate of perS messages a
+// second that are in flight for so many seconds.
+func (w *waiting) growsBeyond(perS, inFlightS float64) bool {
+	last := len(w.n) - 1
+	if last < w.from {
+		return false
+	}
+	for i := max(0, min(w.from, last-behindSeconds+1)); i <= last; i++ {
+		n, at := 0.0, 0.0
+		if i > 0 {
+			n, at = w.n[i-1], w.at[i-1]
+		}
+		if grown := w.n[i] - n; grown < 1 || grown <= growthMost*perS*(w.at[i]-at) {
+			return false
+		}
+	}
+	return w.n[last] > max(behindMost*w.all, perS*max(stallS, inFlightS))
+}
+
+// says writes how much it grew, behind what it is.
+func (w *waiting) says(what string) string {
+	last := len(w.n) - 1
+	return fmt.Sprintf(what+"%s messages in the %.3g s until measuring ended (%s/s)", count(uint64(w.n[last])), w.at[last], count(uint64(w.n[last]/w.at[last])))
+}
