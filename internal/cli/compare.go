@@ -21,6 +21,7 @@ import (
 type compareCommand struct {
 	Sides          []string `arg:"" name:"side" help:"Two or more sides; the first is the base. With --by, one is enough. A side is the folder of a series, folders of runs with commas between them, or a pattern in quotes."`
 	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: exit with 0, or with 2 when the sides cannot be compared."`
+	Figure         []string `placeholder:"FIGURE" sep:"none" help:"Compare only this figure, such as e2e.p99, received.rate or lost; may be repeated. With --fail-on only these decide. Default: all that the runs have."`
 	Alpha          *string  `placeholder:"ALPHA" help:"Accepted chance of a wrong claim, for each group of figures. Default: 0.05."`
 	Band           *string  `placeholder:"PERCENT" help:"A change that is certainly smaller counts as no change; 0 for no such band. Default: 5%."`
 	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The base is the value that comes first in the scenario file."`
@@ -34,7 +35,8 @@ func (compareCommand) Help() string {
 	return "Shows how the runs of the other sides differ from those of the base, and with what certainty. One run is one observation: four a side are the fewest, and " +
 		"six can show a difference in any percentile. weir run --repeat 6 makes a series. A side is a folder, such as results/base; several, as in " +
 		"r/1,r/2,r/3,r/4; or 'r/base-*'. INVALID and interrupted runs are left out. " +
-		"The exit code is 2 when the sides cannot be compared, else 0. With --fail-on regression it is 4 when a figure is worse, and 2 when there are too few runs to show one."
+		"The exit code is 2 when the sides cannot be compared, else 0. With --fail-on regression it is 4 when a figure is worse, and 2 when there are too few runs to show one. " +
+		"--figure e2e.p99 says which figures count."
 }
 
 // The defaults of a comparison.
@@ -76,7 +78,7 @@ func (c *compareCommand) compare(e *env) Code {
 
 // options reads the flags; all that is wrong with them is joined.
 func (c *compareCommand) options() (compare.Options, error) {
-	o := compare.Options{Alpha: defaultAlpha, Band: defaultBand, AllowDifferent: c.AllowDifferent}
+	o := compare.Options{Alpha: defaultAlpha, Band: defaultBand, AllowDifferent: c.AllowDifferent, Figures: c.Figure}
 	var errs []error
 	if c.Alpha != nil {
 		v, err := level(*c.Alpha)
@@ -113,6 +115,9 @@ func parts(err error) []error {
 // refuse tells what keeps the sides from being compared, and what would not.
 func (c *compareCommand) refuse(e *env, sides []compare.Side, err error) {
 	for _, err := range parts(err) {
+		if errors.Is(err, compare.ErrFigure) {
+			err = fmt.Errorf("--figure: %w", err)
+		}
 		if errors.Is(err, compare.ErrDifferent) {
 			err = fmt.Errorf("%w (the same on all sides, or --allow-different)", err)
 		}

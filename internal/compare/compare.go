@@ -26,6 +26,8 @@ var (
 	ErrDifferent = errors.New("different things were measured")
 	// ErrTooFew: a side has too few runs for any difference to be shown.
 	ErrTooFew = errors.New("too few runs")
+	// ErrFigure: a figure was chosen that cannot be compared.
+	ErrFigure = errors.New("cannot be compared")
 	// ErrSameRun: a run stands on two sides, or twice on one.
 	ErrSameRun = errors.New("counts as one run only")
 )
@@ -35,6 +37,10 @@ type Options struct {
 	Alpha          float64 // chance of a wrong claim that is taken, for each family of figures
 	Band           float64 // a change up to this part is none: 0.05 is ±5 %; 0: there is no such band
 	AllowDifferent bool    // compare also what was not measured alike
+
+	// Figures are the keys of those that are compared (Figure.Key), with one correction
+	// over all of them; nil: all that the runs have, with one for each family.
+	Figures []string
 }
 
 // A Run is one run of a side. What is not known of it is left empty.
@@ -58,7 +64,8 @@ type Comparison struct {
 	Weir        string          `json:"weir"` // version that compared
 	Alpha       float64         `json:"alpha"`
 	Band        float64         `json:"band"`
-	Sides       []SideSummary   `json:"sides"` // the first is the base
+	Chosen      []string        `json:"chosen,omitempty"` // keys of the figures that were chosen; absent: all are compared
+	Sides       []SideSummary   `json:"sides"`            // the first is the base
 	Differences []Difference    `json:"differences"`
 	Warnings    []string        `json:"warnings"`
 	Figures     []Figure        `json:"figures"`
@@ -98,13 +105,13 @@ type Tally struct {
 const mostSides = 26
 
 // Compare holds every side against the first. The error wraps ErrTooFew,
-// ErrDifferent or ErrSameRun; several are joined, one for each thing that is
+// ErrDifferent, ErrFigure or ErrSameRun; several are joined, one for each thing that is
 // wrong.
 func Compare(sides []Side, o Options) (*Comparison, error) {
 	if len(sides) < 2 || len(sides) > mostSides {
 		return nil, fmt.Errorf("comparing %d sides: a comparison has 2 to %d", len(sides), mostSides)
 	}
-	c := &Comparison{Schema: Schema, Alpha: o.Alpha, Band: o.Band, Differences: []Difference{}, Warnings: []string{}, Missing: []Missing{}, Shifts: []ShiftFunction{}}
+	c := &Comparison{Schema: Schema, Alpha: o.Alpha, Band: o.Band, Chosen: o.Figures, Differences: []Difference{}, Warnings: []string{}, Missing: []Missing{}, Shifts: []ShiftFunction{}}
 	errs := []error{same(sides)}
 	used := make([][]Run, len(sides))
 	for i, s := range sides {
@@ -119,8 +126,14 @@ func Compare(sides []Side, o Options) (*Comparison, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	c.compare(used, o)
-	c.Shifts = shiftFunctions(used)
+	if err := c.compare(used, o); err != nil {
+		return nil, err
+	}
+	for _, f := range shiftFunctions(used) {
+		if len(o.Figures) == 0 || slices.ContainsFunc(c.Figures, func(x Figure) bool { return x.Family == f.Family }) {
+			c.Shifts = append(c.Shifts, f)
+		}
+	}
 	c.warn(used)
 	return c, nil
 }

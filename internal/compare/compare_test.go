@@ -645,3 +645,42 @@ func TestTheBaseOfByIsTheFilesFirstValue(t *testing.T) {
 		})
 	}
 }
+
+// TestChosenFiguresAreComparedByThemselves: with one correction over all of them, so that
+// fewer runs can show a change.
+func TestChosenFiguresAreComparedByThemselves(t *testing.T) {
+	w := newWorld(5, 2000)
+	base, side := w.runs(4), w.runs(4)
+	for _, r := range side {
+		for i := range r.Result.Latency.Send.Response.Percentiles {
+			r.Result.Latency.Send.Response.Percentiles[i].NS *= 2
+		}
+	}
+	o := usual
+	if c := mustCompare(t, o, base, side); c.change("send.response", "p99", 1).Verdict != NeedsRuns {
+		t.Errorf("of all figures: %+v; want too few runs", c.change("send.response", "p99", 1))
+	}
+	o.Figures = []string{"send.p99"}
+	c := mustCompare(t, o, base, side)
+	if len(c.Figures) != 1 || c.Figures[0].Key() != "send.p99" || c.Figures[0].Sides[1].Change.Verdict != Worse || c.Sides[1].Tally.Worse != 1 {
+		t.Errorf("of p99 alone: %+v; want it worse", c.Figures)
+	}
+	if len(c.Shifts) != 1 || c.Shifts[0].Family != "send.response" {
+		t.Errorf("%d shift functions, want that of send", len(c.Shifts))
+	}
+	o.Figures = []string{"send.p99", "received.rate", "lost", "weir.cpu"}
+	c = mustCompare(t, o, base, side)
+	if tests := c.change("send.response", "p99", 1).Tests; len(c.Figures) != 4 || tests != 3 { // nothing is lost in any run
+		t.Errorf("%d figures, and %d tests with one correction; want 4 and 3", len(c.Figures), tests)
+	}
+	o.Figures = []string{"send.p98", "send.p99.99"}
+	_, err := Compare(sidesOf(base, side), o)
+	if !errors.Is(err, ErrFigure) {
+		t.Fatalf("%v, want ErrFigure", err)
+	}
+	for _, want := range []string{`"send.p98" cannot be compared: these runs do not have it (send.p50, send.p75,`, "received.rate, lost,", "send.p99.99 cannot be compared: 8 runs do not have it (it needs 50000 samples, and a run has 2000)"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nlacks %q", err, want)
+		}
+	}
+}

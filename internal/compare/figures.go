@@ -1,8 +1,11 @@
 package compare
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
@@ -276,20 +279,36 @@ func value(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// compare reads every figure of every run and holds the sides against the base.
-func (c *Comparison) compare(used [][]Run, o Options) {
+// compare reads the figures of every run and holds the sides against the base. The error
+// is of figures that were chosen and cannot be compared.
+func (c *Comparison) compare(used [][]Run, o Options) error {
+	all := readings(slices.Concat(used...))
+	errs := []error{chosen(o.Figures, all)}
 	families := map[string][]*Figure{}
 	var order []string
-	for _, x := range readings(slices.Concat(used...)) {
+	for _, x := range all {
+		if len(o.Figures) > 0 && !slices.Contains(o.Figures, keyOf(x.family, x.name)) {
+			continue
+		}
 		f, missing := x.read(used)
 		if missing != nil {
 			c.Missing = append(c.Missing, *missing)
+			if len(o.Figures) > 0 {
+				errs = append(errs, fmt.Errorf("%s %w: %s not have it%s", keyOf(x.family, x.name), ErrFigure, doNot(missing.Runs), missing.samples()))
+			}
 			continue
 		}
-		if families[x.family] == nil {
-			order = append(order, x.family)
+		family := x.family
+		if len(o.Figures) > 0 {
+			family = "" // one correction over all of them
 		}
-		families[x.family] = append(families[x.family], f)
+		if families[family] == nil {
+			order = append(order, family)
+		}
+		families[family] = append(families[family], f)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	for i := range c.Sides[1:] {
 		c.Sides[i+1].Tally = new(Tally)
@@ -304,6 +323,53 @@ func (c *Comparison) compare(used [][]Run, o Options) {
 			}
 		}
 	}
+	return nil
+}
+
+// Key is the name by which a user chooses the figure, such as e2e.p99 or received.rate:
+// where an objective can be about it, as an objective names it.
+func (f *Figure) Key() string { return keyOf(f.Family, f.Name) }
+
+func keyOf(family, name string) string {
+	switch family {
+	case familyThroughput:
+		return name + ".rate"
+	case familyOutcomes:
+		return name
+	case familyResources:
+		return strings.NewReplacer("'s ", ".", "' ", ".").Replace(name)
+	}
+	return strings.TrimSuffix(family, ".response") + "." + name
+}
+
+// chosen refuses keys of figures that runs like these do not have.
+func chosen(keys []string, all []reading) error {
+	var allowed []string
+	for _, x := range all {
+		allowed = append(allowed, keyOf(x.family, x.name))
+	}
+	var errs []error
+	for _, k := range keys {
+		if !slices.Contains(allowed, k) {
+			errs = append(errs, fmt.Errorf("%q %w: these runs do not have it (%s)", k, ErrFigure, strings.Join(allowed, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func doNot(runs int) string {
+	if runs == 1 {
+		return "1 run does"
+	}
+	return counted(runs, "run") + " do"
+}
+
+// samples says that runs have too few samples, where that is why.
+func (m *Missing) samples() string {
+	if m.Needs == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (it needs %d samples, and a run has %d)", m.Needs, m.Has)
 }
 
 // read reads a figure of every run. One that a run does not have is missing.

@@ -273,12 +273,15 @@ func (c *completer) tied(name, value string) []candidate {
 // valueKinds are what the values of flags and positional arguments are, by the
 // word that help shows for them.
 var valueKinds = map[string]func(c *completer, cur string) []candidate{
-	"<file>":           func(*completer, string) []candidate { return []candidate{{":files yaml yml", ""}} }, // a scenario
-	"<dir>":            folders,
-	"DIR":              folders,
-	"<side>":           folders,
-	"WHAT":             func(*completer, string) []candidate { return wordsOf([]string{"regression"}) },
-	"CHANGE":           func(*completer, string) []candidate { return wordsOf([]string{"change", "nothing", "regression"}) },
+	"<file>": func(*completer, string) []candidate { return []candidate{{":files yaml yml", ""}} }, // a scenario
+	"<dir>":  folders,
+	"DIR":    folders,
+	"<side>": folders,
+	"WHAT":   func(*completer, string) []candidate { return wordsOf([]string{"regression"}) },
+	"CHANGE": func(*completer, string) []candidate { return wordsOf([]string{"change", "nothing", "regression"}) },
+	"FIGURE": func(*completer, string) []candidate {
+		return wordsOf([]string{"confirmed.rate", "e2e.p50", "e2e.p99", "e2e.p99.9", "lost", "received.rate", "rtt.p50", "rtt.p99", "send.p50", "send.p99", "send.p99.9"})
+	},
 	"ALPHA":            nil,
 	"PERCENT":          nil,
 	"[FIGURE=]PERCENT": nil,

@@ -59,23 +59,43 @@ func rank(f *compare.Figure) int {
 	return slices.Index(families, head)*len(families)*len(names) + name
 }
 
+// closed reports whether the runs have no response: their service times are those at
+// saturation, and say nothing about latency.
+func (c comparison) closed() bool {
+	has := func(kind string) bool {
+		return slices.ContainsFunc(c.Figures, func(f compare.Figure) bool { return strings.HasSuffix(f.Family, kind) })
+	}
+	return has(".service") && !has(".response")
+}
+
+// deciding are the figures that answer whether sides differ, in the order in which they
+// tell users most. What was used, and times of closed loops, do only where nothing else was
+// chosen.
+func (c comparison) deciding() []compare.Figure {
+	out := slices.DeleteFunc(slices.Clone(c.Figures), func(f compare.Figure) bool {
+		return f.Family == "resources" || f.Unit == compare.UnitTime && c.closed()
+	})
+	if len(out) == 0 {
+		out = slices.Clone(c.Figures)
+	}
+	slices.SortStableFunc(out, func(a, b compare.Figure) int { return rank(&a) - rank(&b) })
+	return out
+}
+
 // decision says whether a side differs from the base, and how.
 func (c comparison) decision(side int) (word, text string) {
 	name, base := c.Sides[side].Side, c.Sides[0].Side
-	figures := slices.Clone(c.Figures)
-	slices.SortStableFunc(figures, func(a, b compare.Figure) int { return rank(&a) - rank(&b) })
+	figures := c.deciding()
 	var worse, better *compare.Figure
-	counted := 0
+	found := map[compare.Verdict]int{}
 	for i := range figures {
 		f := &figures[i]
-		if f.Family == "resources" {
-			continue
-		}
-		counted++
+		v := f.Sides[side].Change.Verdict
+		found[v]++
 		switch {
-		case f.Sides[side].Change.Verdict == compare.Worse && worse == nil:
+		case v == compare.Worse && worse == nil:
 			worse = f
-		case f.Sides[side].Change.Verdict == compare.Better && better == nil:
+		case v == compare.Better && better == nil:
 			better = f
 		}
 	}
@@ -88,18 +108,17 @@ func (c comparison) decision(side int) (word, text string) {
 	case better != nil:
 		return "yes", fmt.Sprintf("%s %s: %s%s", name, verb(better, false), c.shifted(better, side), shown)
 	}
-	t := c.Sides[side].Tally
 	switch {
-	case t.NeedsRuns > 0:
+	case found[compare.NeedsRuns] > 0:
 		return "undecided", fmt.Sprintf("too few runs to tell %s from %s: %s", name, base, c.quoted(figures, side))
-	case t.NothingShown > 0:
+	case found[compare.NothingShown] > 0:
 		return "undecided", fmt.Sprintf("the runs differ too much to tell %s from %s: %s", name, base, c.quoted(figures, side))
 	}
 	within := ""
 	if c.Band > 0 {
 		within = " by more than " + bandText(c.Band)
 	}
-	return "no", fmt.Sprintf("%s does not differ from %s%s in any of %s%s", name, base, within, Counted(counted, "figure", "figures"), shown)
+	return "no", fmt.Sprintf("%s does not differ from %s%s in any of %s%s", name, base, within, Counted(len(figures), "figure", "figures"), shown)
 }
 
 // quoted is the change of the figure that tells users most and is not decided.
@@ -114,7 +133,7 @@ func (c comparison) quoted(figures []compare.Figure, side int) string {
 
 // verb says in what way a side with a figure that is worse, or better, differs.
 func verb(f *compare.Figure, worse bool) string {
-	words := map[string][2]string{compare.UnitTime: {"is slower", "is faster"}, compare.UnitRate: {"carries less", "carries more"}}[f.Unit]
+	words := map[string][2]string{compare.UnitTime: {"is slower", "is faster"}, compare.UnitRate: {"carries less", "carries more"}, compare.UnitCores: {"uses more", "uses less"}, compare.UnitBytes: {"uses more", "uses less"}}[f.Unit]
 	if words[0] == "" {
 		words = [2]string{"has more messages " + f.Name, "has fewer messages " + f.Name}
 	}
@@ -257,8 +276,7 @@ var repeatOf = regexp.MustCompile(`-r[0-9]+$`)
 // open names the figure that tells users most of those that are not decided, as an
 // objective names it; "" where it has no such name.
 func (c comparison) open() string {
-	figures := slices.Clone(c.Figures)
-	slices.SortStableFunc(figures, func(a, b compare.Figure) int { return rank(&a) - rank(&b) })
+	figures := c.deciding()
 	for i := range figures {
 		f := &figures[i]
 		if !slices.ContainsFunc(f.Sides[1:], func(v compare.Values) bool { return v.Change.Verdict == compare.NothingShown }) {

@@ -73,3 +73,34 @@ func TestADecidedComparisonLeadsToWhatIsInDoubt(t *testing.T) {
 		}
 	}
 }
+
+// TestAClosedLoopIsAnsweredByItsThroughput: its times are those at saturation.
+func TestAClosedLoopIsAnsweredByItsThroughput(t *testing.T) {
+	t.Parallel()
+	better, same, open := compare.Change{Verdict: compare.Better, Shift: -1210}, compare.Change{Verdict: compare.NoChange}, compare.Change{Verdict: compare.NothingShown, Shift: 3}
+	for name, tt := range map[string]struct {
+		received compare.Change
+		rates    bool // were compared
+		want     string
+	}{
+		"the rate is decided":       {compare.Change{Verdict: compare.Worse, Shift: -5}, true, "yes: B carries less: received -5"},
+		"the rate is not decided":   {open, true, "undecided: the runs differ too much to tell B from A: received +3"},
+		"the rate does not change":  {same, true, "no: B does not differ from A by more than 5 % in any of 1 figure"},
+		"only a time was chosen":    {same, false, "yes: B is faster: send p99 -1.21"},
+		"the rate needs more runs":  {compare.Change{Verdict: compare.NeedsRuns, MoreRuns: 2}, true, "undecided: too few runs"},
+		"the rate is better itself": {compare.Change{Verdict: compare.Better, Shift: 7}, true, "yes: B carries more: received +7"},
+	} {
+		found := &compare.Comparison{Alpha: 0.05, Band: 0.05, Sides: []compare.SideSummary{{Side: "A"}, {Side: "B", Tally: &compare.Tally{}}}, Figures: []compare.Figure{
+			{Family: "send.service", Name: "p99", Unit: compare.UnitTime, Sides: []compare.Values{{}, {Change: &better}}},
+			{Family: "throughput", Name: "received", Unit: compare.UnitRate, Sides: []compare.Values{{}, {Change: &tt.received}}},
+		}}
+		if !tt.rates {
+			found.Figures = found.Figures[:1]
+		}
+		p := new(layout.Page)
+		Conclusion(p, found, Parting{})
+		if got := strings.TrimSpace((layout.Text{Width: layout.Usual}).Page(p)); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %q; want %q", name, got, tt.want)
+		}
+	}
+}
