@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -55,11 +56,21 @@ type History struct {
 type Series struct {
 	Name    string            `json:"name"`
 	Driver  string            `json:"driver"`
-	Runs    []Run             `json:"runs"`     // that count
-	LeftOut []LeftOut         `json:"left_out"` // that do not
-	Older   int               `json:"older"`    // runs before these, which are not looked at
-	Figures []Figure          `json:"figures"`  // none where there are too few runs
-	Missing []compare.Missing `json:"missing"`  // figures that some run lacks
+	Runs    []Run             `json:"runs"`            // that count
+	LeftOut []LeftOut         `json:"left_out"`        // that do not
+	Older   int               `json:"older"`           // runs before these, which are not looked at
+	Figures []Figure          `json:"figures"`         // none where there are too few runs
+	Missing []compare.Missing `json:"missing"`         // figures that some run lacks
+	Shows   *Shows            `json:"shows,omitempty"` // how large a change would have shown; absent where its figure changed, or there is none
+}
+
+// Shows is how large a change so many runs would have shown, of the figure that tells users
+// most: the smallest of some steps that is found where it begins with the latest runs, or
+// halfway where those are more than half.
+type Shows struct {
+	Family  string   `json:"family"`
+	Name    string   `json:"name"`
+	Percent *float64 `json:"percent"` // upwards; null: none of the steps, not even the largest
 }
 
 // A Run is one of a series.
@@ -193,7 +204,51 @@ func follow(runs []compare.Run, o Options) Series {
 	for _, f := range followed {
 		s.Figures = append(s.Figures, changes(f, used, tests, o))
 	}
+	s.Shows = shows(s.Figures, tests, o)
 	return s
+}
+
+// steps returns those that are tried, in percent.
+func steps() []float64 {
+	return []float64{1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900}
+}
+
+// mostShown is how many runs shows looks at, the latest ones: each step costs a search.
+const mostShown = 100
+
+// shows says how large a change would have been found. The runs as they are stand for the
+// differences between runs without a change.
+func shows(figures []Figure, tests int, o Options) *Shows {
+	var f *Figure
+	for _, want := range [][2]string{{"e2e.response", "p99"}, {"rtt.response", "p99"}, {"send.response", "p99"}, {"throughput", "received"}, {"throughput", "confirmed"}} {
+		if i := slices.IndexFunc(figures, func(f Figure) bool { return f.Family == want[0] && f.Name == want[1] }); i >= 0 {
+			f = &figures[i]
+			break
+		}
+	}
+	if f == nil || len(f.Changes) > 0 || !varies(f.Values) || slices.Min(f.Values) <= 0 {
+		return nil
+	}
+	values := f.Values[max(0, len(f.Values)-mostShown):]
+	at := max(len(values)-o.Latest, len(values)/2)
+	at = min(at, len(values)-stats.LeastSegment)
+	found := func(percent float64) bool {
+		x := make([]float64, len(values))
+		for i, v := range values {
+			if x[i] = math.Log(v); i >= at {
+				x[i] += math.Log1p(percent / 100)
+			}
+		}
+		return len(stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
+	}
+	if found(0) { // a change that was left out
+		return nil
+	}
+	out, all := &Shows{Family: f.Family, Name: f.Name}, steps()
+	if i := sort.Search(len(all), func(i int) bool { return found(all[i]) }); i < len(all) {
+		out.Percent = &all[i]
+	}
+	return out
 }
 
 // headline tells the figures that are followed. Neighbouring percentiles change together,

@@ -177,3 +177,29 @@ func TestTheLatestRunsOfALongSeriesAreLookedAt(t *testing.T) {
 		t.Errorf("%d older runs, the first looked at is %s; want 2, and run 2", s.Older, s.Runs[0].Dir)
 	}
 }
+
+// TestNoChangeSaysHowLargeAOneWouldHaveShown: more runs show smaller changes, and what is
+// said to show does.
+func TestNoChangeSaysHowLargeAOneWouldHaveShown(t *testing.T) {
+	last := 0.0
+	for _, n := range []int{60, 20, 12} {
+		h, err := Of(nightly(1, n, n, 1), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := h.Series[0].Shows
+		if s == nil || s.Percent == nil || *s.Percent < last {
+			t.Fatalf("%d runs: %+v; want a percentage of at least %v", n, s, last)
+		}
+		last = *s.Percent
+		at := max(n-10, n/2)
+		with, err := Of(nightly(1, n, at, 1+last/100), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _ := with.New()
+		if with.Series[0].Shows != nil || all == 0 {
+			t.Errorf("%d runs: a step of %v %% at run %d is said to show, and does not: %+v", n, last, at, with.Series[0].Shows)
+		}
+	}
+}

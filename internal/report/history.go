@@ -172,12 +172,35 @@ func answerOf(p *layout.Page, h *history.History) {
 	}
 	switch all {
 	case 0:
-		p.Line(layout.Strong.Of("no"), plain(fmt.Sprintf(": %s show no change%s", latest, earlier)))
+		p.Line(layout.Strong.Of("no"), plain(fmt.Sprintf(": %s show no change%s%s", latest, earlier, shownBy(h))))
 	case 1:
 		p.Line(layout.Strong.Of("yes"), plain(": "+clearest+earlier))
 	default:
 		p.Line(layout.Strong.Of("yes"), plain(fmt.Sprintf(": %s; in all %d changes in %s, %d worse%s", clearest, all, latest, worse, earlier)))
 	}
+}
+
+// shownBy says how large a change would have shown, in the series where that is most; ""
+// where it is not known.
+func shownBy(h *history.History) string {
+	var worst *history.Shows
+	for i := range h.Series {
+		s := h.Series[i].Shows
+		if s != nil && (worst == nil || worst.Percent != nil && (s.Percent == nil || *s.Percent > *worst.Percent)) {
+			worst = s
+		}
+	}
+	switch {
+	case worst == nil:
+		return ""
+	case worst.Percent == nil:
+		return fmt.Sprintf("; they differ so much that even %s ten times as large would not have shown", shownName(worst))
+	}
+	return fmt.Sprintf("; a change of %s by %.0f %% would have shown", shownName(worst), *worst.Percent)
+}
+
+func shownName(s *history.Shows) string {
+	return figureName(history.Figure{Family: s.Family, Name: s.Name})
 }
 
 // HistoryHTML writes a history as a page for a browser: the answer, a chart of each
