@@ -436,7 +436,7 @@ type Fault struct {
 	BoundNS *int64   `json:"bound_ns,omitempty"` // of those, how far the instants may be off, as their clocks tell; absent: that is not known, or this weir did it
 
 	Effect *FaultEffect `json:"effect,omitempty"` // what followed; absent where it did not happen
-	Log    *ServerLog   `json:"log,omitempty"`    // what the logs of servers said until one second after it was undone; absent where weir did not start them on its own host
+	Log    *ServerLog   `json:"log,omitempty"`    // what the logs of servers said until one second after it was undone and messages were confirmed again; absent where weir did not start them on its own host
 }
 
 // A FaultEffect is how the run went from a fault until the next, or until the end of the

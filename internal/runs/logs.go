@@ -48,6 +48,7 @@ func (m *measurement) followLogs(clock *pace.Clock) (read func(*engine.Raw)) {
 			return
 		}
 		done := m.faults.done[:min(len(m.faults.done), mostFaultLogs)]
+		m.faults.course.Effects(done, raw.From, raw.To, raw.Ended)
 		for i, said := range f.Read(besideFaults(done, epoch), secrets) {
 			if len(done[i].Processes) > 0 {
 				done[i].Log = logOf(said, epoch)
@@ -73,12 +74,15 @@ func besideClusters(clusters []result.SlowCluster, epoch int64) (all []serverlog
 }
 
 // besideFaults are the times of lines that may tell what followed faults, likewise: each
-// until the next.
+// until messages were confirmed again, and at most until the next fault.
 func besideFaults(faults []result.Fault, epoch int64) (all []serverlog.Window) {
 	for i, x := range faults {
 		to := x.BeganNS
 		if x.UndoneNS != nil {
 			to = max(to, *x.UndoneNS)
+		}
+		if e := x.Effect; e != nil && e.Unconfirmed != nil {
+			to = max(to, e.Unconfirmed.ToNS)
 		}
 		if to += int64(behind); i+1 < len(faults) {
 			to = max(x.BeganNS, min(to, faults[i+1].BeganNS-1))

@@ -20,8 +20,9 @@ func TestLinesBesideSlowMessagesAreInOneWindow(t *testing.T) {
 
 func TestLinesBesideFaultsEndBeforeTheNext(t *testing.T) {
 	const s, epoch = int64(1e9), int64(100e9)
-	got := besideFaults([]result.Fault{{BeganNS: 5 * s, UndoneNS: new(8 * s)}, {BeganNS: 20 * s}, {BeganNS: 20*s + 5}}, epoch)
-	want := []serverlog.Window{{From: 105 * s, To: 109 * s}, {From: 120 * s, To: 120*s + 4}, {From: 120*s + 5, To: 121*s + 5}}
+	long := &result.FaultEffect{Unconfirmed: &result.Span{FromNS: 20 * s, ToNS: 27 * s}}
+	got := besideFaults([]result.Fault{{BeganNS: 5 * s, UndoneNS: new(8 * s)}, {BeganNS: 20 * s, Effect: long}, {BeganNS: 20*s + 5, Effect: long}}, epoch)
+	want := []serverlog.Window{{From: 105 * s, To: 109 * s}, {From: 120 * s, To: 120*s + 4}, {From: 120*s + 5, To: 128 * s}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

@@ -16,6 +16,7 @@ const (
 	MostEach  = 5        // lines of one process, the first of those that differ by more than numbers
 	mostRead  = 64 << 20 // bytes that are read of all logs, for all windows
 	longLine  = 16 << 10 // bytes that are kept of a line until it is cleaned
+	mostRaw   = 64       // lines that are known before they are cleaned
 	backwards = 4 << 10  // so far before a window the beginning of a line is looked for
 )
 
@@ -52,7 +53,7 @@ func (f *Follower) Read(windows []Window, secrets []string) []Excerpt {
 		var x Excerpt
 		said := make([][]Line, len(f.logs))
 		for k, l := range f.logs {
-			p := &reading{window: w, left: &left, clean: clean, log: &l.Log, alike: map[string]bool{}}
+			p := &reading{window: w, left: &left, clean: clean, log: &l.Log, alike: map[string]bool{}, raw: map[string]bool{}}
 			for _, g := range l.files {
 				p.read(g)
 			}
@@ -93,6 +94,8 @@ type reading struct {
 
 	lines []Line
 	alike map[string]bool // the texts of lines, without numbers
+	raw   map[string]bool // the same of lines before they were cleaned; mostRaw at most
+	key   []byte          // of the line at hand, as raw has it
 	more  uint64
 	cut   bool
 }
@@ -138,15 +141,36 @@ func (p *reading) add(text []byte, at int64) {
 		}
 		return
 	}
+	// Cleaning costs some microseconds, and a server can say the same a million times.
+	p.key = appendNumberless(p.key[:0], text)
+	if p.raw[string(p.key)] {
+		p.more++
+		return
+	}
 	s := p.clean(text)
+	if s == "" {
+		return
+	}
+	if len(p.raw) < mostRaw {
+		p.raw[string(p.key)] = true
+	}
 	switch key := numberless(s); {
-	case s == "":
 	case p.alike[key]: // it says little more, and hides the others
 		p.more++
 	default:
 		p.alike[key] = true
 		p.lines = append(p.lines, Line{At: at, Process: p.log.Process, Node: p.log.Node, Text: s})
 	}
+}
+
+// appendNumberless appends a line without its digits.
+func appendNumberless(to, line []byte) []byte {
+	for _, b := range line {
+		if b < '0' || b > '9' {
+			to = append(to, b)
+		}
+	}
+	return to
 }
 
 // numberless is a text without its numbers, such as times and connections.

@@ -285,3 +285,37 @@ func TestAFollowerLooksByItself(t *testing.T) {
 	}
 	none.Close()
 }
+
+// BenchmarkAlikeLines: a server that says the same again and again, with other numbers.
+func BenchmarkAlikeLines(b *testing.B) {
+	var left int64
+	p := &reading{left: &left, clean: cleaner([]string{"hunter2"}), log: &Log{Process: "server-1"}, alike: map[string]bool{}, raw: map[string]bool{}}
+	lines := make([][]byte, 1000)
+	for i := range lines {
+		lines[i] = fmt.Appendf(nil, "[%d] 2026/01/02 15:04:05.%06d [INF] 10.0.0.%d:%d - cid:%d - Client connection closed: Slow Consumer\n", i, i*i, i%250, 30000+i, i)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		p.add(lines[i%len(lines)], int64(i))
+	}
+	if len(p.lines) != 1 || p.more == 0 {
+		b.Fatalf("%d lines, and %d more", len(p.lines), p.more)
+	}
+}
+
+// TestAlikeLinesAreCountedAsBefore: what is known before it is cleaned counts, too, and
+// what shows nothing does not.
+func TestAlikeLinesAreCountedAsBefore(t *testing.T) {
+	var left int64
+	p := &reading{left: &left, clean: cleaner([]string{"s1"}), log: &Log{}, alike: map[string]bool{}, raw: map[string]bool{}}
+	for _, l := range []string{"a 1\n", "a 2\n", " \n", " \n", "\x1b[1ma 3\x1b[0m\n", "b s1\n", "b s2\n"} {
+		p.add([]byte(l), 1)
+	}
+	var said []string
+	for _, l := range p.lines {
+		said = append(said, l.Text)
+	}
+	if d := cmp.Diff([]string{"a 1", "b ***"}, said); d != "" || p.more != 3 {
+		t.Errorf("(-want +got):\n%s, and %d more, want 3", d, p.more)
+	}
+}
