@@ -58,10 +58,11 @@ func (*capacityCommand) Help() string {
 		"A probe goes on until its objectives about percentiles are decided, up to --longest. " +
 		"Rates near the limit may stay undecided: the answer then names the rates around them.\n\n" +
 		"A probe passes when it keeps every objective, loses nothing, fails nothing, and its backlog does not grow. " +
-		"A backlog can be seen in probes of 10 s or more. " +
+		"In probes under 10 s only a backlog that grows fast can be seen. " +
 		"A probe that the generator or its host spoilt never counts against the system. " +
 		"A system that weir starts is started anew for each probe.\n\n" +
-		"Exit codes are those of weir run. They describe the search, not the probes: 4 when no rate passed, 5 when the search ended without an interval."
+		"Exit codes are those of weir run. They describe the search, not the probes: 4 when no rate passed, 5 when the search ended without an interval.\n\n" +
+		"The flags of weir run that describe the scenario and the fleet, such as --driver, --rate and --fleet, work, too: weir run --help lists them."
 }
 
 // files of a search's folder, beside those of its runs.
@@ -141,6 +142,9 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	case a.Stop == capacity.NonePassed:
 		return Missed
 	case a.Stop == capacity.OutOfTries || a.PassPerS == 0:
+		if !c.Quiet {
+			e.say("weir: exit code %d: the search ended without an interval", Invalid)
+		}
 		return Invalid
 	}
 	return OK

@@ -14,6 +14,7 @@ type driversCommand struct {
 	Name     string `arg:"" optional:"" placeholder:"DRIVER" help:"The driver to show all about; without a name, list all."`
 	JSON     bool   `name:"json" xor:"form" help:"Print a JSON object on stdout."`
 	Markdown bool   `xor:"form" help:"Print Markdown, as in docs/drivers."`
+	Full     bool   `help:"List also what each driver is and can do, in tables."`
 	NoColor  bool   `help:"No colour."`
 }
 
@@ -33,6 +34,9 @@ func (c *driversCommand) run(_ context.Context, e *env) Code {
 		l.Drivers = append(l.Drivers, driverpage.Of(d, e.Tested))
 	}
 	show, markdown := l.Show, l.Markdown
+	if c.Full {
+		show = l.ShowFull
+	}
 	if c.Name != "" {
 		show, markdown = l.Drivers[0].Show, l.Drivers[0].Markdown
 	}

@@ -17,13 +17,16 @@ const wide = 80
 // helpFor writes help for a terminal of so many columns; 0 where that is not known. One with
 // less room than kong's help takes gets the same words one below the other.
 func helpFor(cols int) kong.HelpPrinter {
-	if cols <= 0 || cols >= wide {
-		return kong.DefaultHelpPrinter
-	}
 	return func(o kong.HelpOptions, ctx *kong.Context) error {
 		node := ctx.Selected()
 		if node == nil {
 			node = ctx.Model.Node
+		}
+		if node.Name == "capacity" {
+			ownOnly(node)
+		}
+		if cols <= 0 || cols >= wide {
+			return kong.DefaultHelpPrinter(o, ctx)
 		}
 		p := new(layout.Page)
 		p.Say("Usage: " + ctx.Model.Name + " " + strings.TrimSpace(node.Summary()))
@@ -57,6 +60,16 @@ func helpFor(cols int) kong.HelpPrinter {
 		}
 		_, err := io.WriteString(ctx.Stdout, layout.Terminal(cols, false).Page(p))
 		return err
+	}
+}
+
+// ownOnly hides from the help of a command the flags that describe a scenario, which have the
+// headings of its sections. weir run --help lists them.
+func ownOnly(node *kong.Node) {
+	for _, f := range node.Flags {
+		if f.Group != nil {
+			f.Hidden = true
+		}
 	}
 }
 

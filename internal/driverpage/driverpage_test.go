@@ -27,7 +27,7 @@ func TestEveryCapabilityIsShown(t *testing.T) {
 		l := List{Drivers: []Driver{one}}
 		p, q := new(layout.Page), new(layout.Page)
 		one.Show(p)
-		l.Show(q)
+		l.ShowFull(q)
 		b, err := json.Marshal(one)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestTheListFitsATerminalOf80Columns(t *testing.T) {
 		l.Drivers = append(l.Drivers, Of(d, all.Tested()))
 	}
 	p := new(layout.Page) // the last column is left free
-	l.Show(p)
+	l.ShowFull(p)
 	for line := range strings.Lines(narrow.Page(p)) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 79 {
 			t.Errorf("%d columns: %s", n, line)
@@ -104,7 +104,7 @@ func TestTheFeaturesAreOnEveryPage(t *testing.T) {
 	l := List{Drivers: []Driver{one}}
 	p, q := new(layout.Page), new(layout.Page)
 	one.Show(p)
-	l.Show(q)
+	l.ShowFull(q)
 	b, err := json.Marshal(l)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestWhatWasTestedIsOnEveryPage(t *testing.T) {
 	l := List{Drivers: []Driver{one}}
 	p, q := new(layout.Page), new(layout.Page)
 	one.Show(p)
-	l.Show(q)
+	l.ShowFull(q)
 	for what, pair := range map[string][2]string{
 		"page":          {narrow.Page(p), "  server 1.9   3      19 checks, 1 waived  2026-01-02  recipe r: three\n"},
 		"page, library": {narrow.Page(p), "  library 1.9  -      20 checks            2026-01-02\n"},

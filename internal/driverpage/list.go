@@ -20,6 +20,13 @@ type List struct {
 // Show puts the list on a page: what each driver is, and then the features of all, in
 // tables that a terminal of 80 columns holds.
 func (l *List) Show(p *layout.Page) {
+	p.Table(l.table(layout.Listing("", ""), func(d *Driver) []string { return []string{d.Title + d.versions() + ": " + d.Summary} }))
+	p.Gap()
+	p.Say("In brackets are the versions of the servers that the tests last passed against. weir drivers NAME shows all about one driver, and weir drivers --full compares all of them.")
+}
+
+// ShowFull puts the list on a page, with tables of what the drivers are and can do.
+func (l *List) ShowFull(p *layout.Page) {
 	p.Table(l.table(layout.Listing("", ""), func(d *Driver) []string { return []string{d.Title + ": " + d.Summary} }))
 
 	l.part(p, "Storage, replication and protocol")
@@ -136,21 +143,57 @@ func (d *Driver) started() string {
 	return strings.Join(can, "; ")
 }
 
+// versions says in brackets which versions of servers the suites last passed against, with
+// the servers' names where there are several; "" without a record.
+func (d *Driver) versions() string {
+	var servers []string
+	of := map[string][]string{}
+	for _, t := range d.newest() {
+		if t.Version == "" {
+			continue
+		}
+		if of[t.Server] == nil {
+			servers = append(servers, t.Server)
+		}
+		if !slices.Contains(of[t.Server], t.Version) {
+			of[t.Server] = append(of[t.Server], t.Version)
+		}
+	}
+	var said []string
+	for _, s := range servers {
+		name := s + " "
+		if len(servers) == 1 {
+			name = ""
+		}
+		said = append(said, name+strings.Join(of[s], ", "))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(said, "; ") + ")"
+}
+
+// newest are the tests of each server's last day.
+func (d *Driver) newest() []Tested {
+	day := map[string]string{} // by server
+	for _, t := range d.Tested {
+		day[t.Server] = max(day[t.Server], t.Date)
+	}
+	return slices.DeleteFunc(slices.Clone(d.Tested), func(t Tested) bool { return t.Date != day[t.Server] })
+}
+
 // latest says of each server in a clause with which version, or versions, and when
 // the suites last passed.
 func (d *Driver) latest() []string {
-	newest := map[string]string{} // day, by server
-	for _, t := range d.Tested {
-		newest[t.Server] = max(newest[t.Server], t.Date)
-	}
+	newest := d.newest()
 	var said []string
-	for i, first := range d.Tested {
-		if first.Date != newest[first.Server] || slices.ContainsFunc(d.Tested[:i], first.like) {
+	for i, first := range newest {
+		if slices.ContainsFunc(newest[:i], first.like) {
 			continue
 		}
 		var nodes []string
 		most := 0
-		for _, t := range d.Tested {
+		for _, t := range newest {
 			if !t.like(first) {
 				continue
 			}

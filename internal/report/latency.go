@@ -260,7 +260,7 @@ func (t *single) unbounded(all []distribution) {
 	if t.r.Run.HorizonS <= 0 {
 		return
 	}
-	lines := []string{"95 %: the true percentile lies in this range with 95 % probability; events rarer than one every " + Time(int64(t.r.Run.HorizonS*1e9)) + " may be missing"}
+	lines := []string{"95 %: the true percentile lies in this range with 95 % probability", "what comes once in " + Time(int64(t.r.Run.HorizonS*1e9)) + " (the horizon) is absent from such a run with a chance of 2.5 %, and what is rarer more often"}
 	said := map[string]bool{}
 	for _, c := range all {
 		if !c.interval {
@@ -287,7 +287,7 @@ const byFewSamples = "samples"
 
 // missingEnd says why an end of an interval is not known.
 var missingEnd = map[string]string{
-	result.ByDependence: "an end is missing, or the interval is not known, where the run has too few independent samples",
+	result.ByDependence: "not known, or an end is missing: neighbouring messages are alike, so that many samples count as few; a longer run gives an interval",
 	byFewSamples:        "an end is missing where too few samples lie beyond the percentile to bound it",
 	result.ByEpisodes:   "an upper end is missing where the slow messages came in fewer than six separate spells",
 }

@@ -42,10 +42,23 @@ func (s *Search) Answer(p *layout.Page) {
 	if i := slices.IndexFunc(r.Probes, func(p capacity.Probed) bool { return p.RatePerS == fail && p.Why != "" }); i >= 0 {
 		row("limit", "%s: %s", Rate(fail), r.Probes[i].Why)
 	}
-	row("probes", "%d, each with a result of its own in %s", len(r.Probes)+len(r.Curve), s.Dir)
+	row("probes", "%s, each with a result of its own in %s", probesOf(r), s.Dir)
 	if command, why := s.next(); command != "" {
 		next(p, command, why)
 	}
+}
+
+// probesOf counts the runs of a search: its probes, and those of the curve.
+func probesOf(r *capacity.Report) string {
+	text := fmt.Sprint(len(r.Probes))
+	switch n := len(r.Curve); n {
+	case 0:
+	case 1:
+		text += ", and 1 run of the curve"
+	default:
+		text += fmt.Sprintf(", and %d runs of the curve", n)
+	}
+	return text
 }
 
 // spanned writes an estimate with its interval.

@@ -109,7 +109,9 @@ var keys = table([]Key{
 	},
 	{
 		Path: "system.version", Short: "server-version", Help: "version of the servers, with start: process (one that weir drivers NAME lists)", Default: "none where no servers are started, else the recipe's own",
-		needs: func(s *Scenario) bool { return s.System.Start == StartProcess && s.System.Recipe.Other() },
+		needs: func(s *Scenario) bool {
+			return s.System.Start == StartProcess && (s.System.Recipe.Other() || s.sources["system.version"] != "")
+		},
 		value: kind[Scenario]{schema: texts(versionPattern), text: func(s *Scenario) string { return quote(s.System.Recipe.Version) }},
 	},
 	{

@@ -205,3 +205,21 @@ func TestFaultsOfServersOfARecipe(t *testing.T) {
 		})
 	}
 }
+
+// TestAVersionThatIsGivenIsTold: also where it is the recipe's own.
+func TestAVersionThatIsGivenIsTold(t *testing.T) {
+	for file, want := range map[string]string{
+		"weir: 1\nsystem: {driver: served, start: process}\nmatrix: {system.version: ['1']}\n": "(matrix)\n",
+		"weir: 1\nsystem: {driver: served, start: process, version: '1'}\n":                    "f.yaml:2:51\n",
+		"weir: 1\nsystem: {driver: served, start: process}\n":                                  "",
+	} {
+		all, err := Resolve(served(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, told, found := strings.Cut(string(all[0].Explain()), "\n  version: 1 ")
+		if line, _, _ := strings.Cut(told, "nodes:"); found != (want != "") || !strings.HasSuffix(strings.TrimRight(line, " "), want) {
+			t.Errorf("%s: the line of the version ends with %q, want %q", file, line, want)
+		}
+	}
+}
