@@ -149,7 +149,7 @@ func (d *Driver) versions() string {
 	var servers []string
 	of := map[string][]string{}
 	for _, t := range d.newest() {
-		if t.Version == "" {
+		if t.Version == "" || t.Nodes == 0 {
 			continue
 		}
 		if of[t.Server] == nil {
