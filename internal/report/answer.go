@@ -112,7 +112,7 @@ func (t *single) headline() (label string, spans []layout.Span) {
 		}
 		return "rate", []layout.Span{plain(text)}
 	case t.r.Run.Mode == result.ModeBacklog && known:
-		return "rate", []layout.Span{plain("drained " + Rate(perS))}
+		return "rate", []layout.Span{plain("drained " + drainedMessages(t.r) + Rate(perS))}
 	case t.r.Consuming() && known:
 		return "rate", []layout.Span{plain("received " + Rate(perS))}
 	}

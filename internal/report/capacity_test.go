@@ -70,7 +70,7 @@ func TestTheFolderOfASearchTellsTheCapacity(t *testing.T) {
 capacity    1,000/s kept the promise, 2,000/s did not
 promise     send.p99 <= 5ms
 limit       2,000/s: send.p99 is 9.00 ms
-probes      3, each with a result of its own in a b
+probes      2, and 1 run of the curve, each with a result of its own in a b
 next        weir report 'a b/001-1000'  # the last run at 1,000/s
 `
 	if !strings.HasSuffix(text.String(), want) {

@@ -85,7 +85,7 @@ func TestAClosedLoopIsAnsweredByItsThroughput(t *testing.T) {
 	}{
 		"the rate is decided":       {compare.Change{Verdict: compare.Worse, Shift: -5}, true, "yes: B carries less: received -5"},
 		"the rate is not decided":   {open, true, "undecided: the runs differ too much to tell B from A: received +3"},
-		"the rate does not change":  {same, true, "no: B does not differ from A by more than 5 % in any of 1 figure"},
+		"the rate does not change":  {same, true, "no: B does not differ from A by more than ±5 % in any of 1 figure"},
 		"only a time was chosen":    {same, false, "yes: B is faster: send p99 -1.21"},
 		"the rate needs more runs":  {compare.Change{Verdict: compare.NeedsRuns, MoreRuns: 2}, true, "undecided: too few runs"},
 		"the rate is better itself": {compare.Change{Verdict: compare.Better, Shift: 7}, true, "yes: B carries more: received +7"},

@@ -104,11 +104,12 @@ func (t *single) findings() {
 	}
 }
 
-// aside puts a sentence in brackets behind what it explains; "" without one.
+// aside puts the first sentence of a text in brackets behind what it explains; "" without one.
 func aside(why string) string {
 	if why == "" {
 		return ""
 	}
+	why, _, _ = strings.Cut(why, ". ")
 	return " (" + strings.ToLower(why[:1]) + strings.TrimSuffix(why[1:], ".") + ")"
 }
 
