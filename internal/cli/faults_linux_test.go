@@ -99,7 +99,8 @@ func TestNothingOfAFaultIsLeft(t *testing.T) {
 				if len(all) < 2 { // a guard and a supervisor
 					t.Errorf("%d processes of the run were seen", len(all))
 				}
-				for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+				// Servers have the grace of their recipe, of RabbitMQ 30 s, before they are killed, too.
+				for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 					alive := proctree.All(proctree.Host())
 					left := slices.DeleteFunc(slices.Clone(all), func(pid int) bool { p, ok := alive[pid]; return !ok || p.Dead() })
 					if len(left) == 0 {

@@ -61,7 +61,7 @@ func (t *single) faults() {
 		t.Note("The servers' data lay on a file system of weir's own (FUSE) for the whole run. It costs something before a fault, too.")
 	}
 	if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == "clock" }) {
-		t.Note("clock: weir changed how the server reads its wall clock (vDSO). Clocks of the kernel and of other processes did not step.")
+		t.Note("clock: weir changed how the process reads its wall clock (vDSO). Clocks of the kernel and of other processes did not step.")
 	}
 	if len(agents) > 0 {
 		off := "how far they are off is not known"
