@@ -111,8 +111,8 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		Connect: x.connect,
 		Hold: func(ctx context.Context, in *inlet) error {
 			if broken != nil { // the connection was lost between the opening and Run
-				in.end()
 				sink.Fault(broken)
+				in.end()
 				return broken
 			}
 			why := blocking.Together(ctx, sink, len(in.receivers), func(ctx context.Context, i int, sink driver.Sink) error {
