@@ -50,6 +50,10 @@ type Result struct {
 	// left out. Nil in results of older versions.
 	Figures map[string]float64 `json:"figures,omitempty"`
 
+	// Exit is the exit code that weir run gave the run; absent where that is 0, and in
+	// results of older versions.
+	Exit *Exit `json:"exit,omitempty"`
+
 	// Subscriptions are the parts of what Messages and MessagesAll sum up, where
 	// there are several.
 	Subscriptions []Subscription `json:"subscriptions,omitempty"`
@@ -70,6 +74,12 @@ type Result struct {
 	// Of a run by a fleet; absent where one process did it.
 	Agents []Agent     `json:"agents,omitempty"`
 	Clock  *FleetClock `json:"clock,omitempty"`
+}
+
+// An Exit is why weir run ended with another exit code than 0 for a run.
+type Exit struct {
+	Code int    `json:"code"`
+	Why  string `json:"why"` // as the last line on the terminal had it
 }
 
 // A Run says which run it was.

@@ -96,8 +96,8 @@ func disturbed(code Code, v *result.Verdict) string {
 	if len(failed) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("exit code %d: %s failed while the host was disturbed (%s): repeat the run on a quieter host before you blame the system",
-		code, strings.Join(failed, ", "), strings.Join(checks, ", "))
+	return fmt.Sprintf("%s failed while the host was disturbed (%s): repeat the run on a quieter host before you blame the system",
+		strings.Join(failed, ", "), strings.Join(checks, ", "))
 }
 
 // requirement reads the least verdict that will do, of --require and of the environment.

@@ -44,7 +44,7 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 		deserved := codesOf(&x.Result.Verdict, false, c.require)
 		codes = append(codes, deserved...)
 		if says := disturbed(worst(deserved...), &x.Result.Verdict); says != "" && *c.FailOn == failOnVerdict {
-			e.complain(fmt.Errorf("%s: %s", x.Dir, says))
+			e.complain(fmt.Errorf("%s: exit code %d: %s", x.Dir, worst(deserved...), says))
 		}
 		if len(x.Review.Changes) > 0 {
 			changed++

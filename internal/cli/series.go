@@ -59,7 +59,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 		Observe: func(r runs.Run) runs.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}
-	o.Earlier = c.earlier
+	o.Earlier, o.Exit = c.earlier, c.exit
 	if c.until != nil {
 		o.More = c.until.More
 	}
@@ -87,8 +87,14 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 		}
 	}
 	var codes []Code
+	var dirs []string
+	exits := map[string]*result.Exit{}
 	for out := range s.All(ctx, h.stop) {
 		code := c.conclude(e, out)
+		dirs = append(dirs, out.Dir)
+		if out.Result != nil {
+			exits[out.Dir] = c.exit(out)
+		}
 		codes = append(codes, code)
 		if out.Several && h.asked(ctx) {
 			code = Interrupted
@@ -111,6 +117,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 			codes = append(codes, Failed)
 		}
 	}
+	e.ended(worst(codes...), exits, dirs)
 	return worst(codes...)
 }
 
@@ -170,11 +177,7 @@ func (c *runCommand) conclude(e *env, o *runs.Outcome) Code {
 		e.complainOf(&o.Run, fmt.Errorf("showing the result: %w", err))
 		codes = append(codes, Failed)
 	}
-	code := worst(codes...)
-	if says := disturbed(code, &o.Result.Verdict); says != "" {
-		e.complainOf(&o.Run, errors.New(says))
-	}
-	return code
+	return worst(codes...)
 }
 
 // wrong lists what is to be told of a run with figures, beside them.

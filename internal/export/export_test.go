@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/xml"
+	"errors"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,6 +43,8 @@ func runs() []Run {
 	second := *first
 	second.Run.Name, second.Run.Repeat = "a b-2", 2
 	second.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{{Name: "lateness", Status: result.Invalid, Value: "x", Limit: "y"}}}
+	second.Verdict.Checks = append(second.Verdict.Checks, result.Check{Name: "failed messages", Status: result.Suspect, Value: "the system failed 5 of 10", Limit: "0 %"})
+	second.Exit = &result.Exit{Code: 7, Why: "the system failed 5 of 10"}
 	consumed := &result.Result{
 		Run: result.Run{Name: "drain", Mode: result.ModeConsume}, System: result.System{Driver: "kafka"}, Verdict: result.Verdict{Status: result.Valid},
 		Messages: result.Messages{Delivered: 5}, Throughput: result.Throughput{ReceivedPerS: &perS},
@@ -86,8 +91,8 @@ func TestOtherReadersReadThem(t *testing.T) {
 	if err := xml.Unmarshal(write("junit").Bytes(), &suites); err != nil {
 		t.Fatal(err)
 	}
-	if len(suites.Suites) != 3 || suites.Failures != 4 || suites.Suites[0].Skipped != 1 {
-		t.Errorf("%d suites, %d failures, %d skipped; want 3, 4 (an objective, an INVALID, two losses), 1", len(suites.Suites), suites.Failures, suites.Suites[0].Skipped)
+	if len(suites.Suites) != 3 || suites.Failures != 6 || suites.Suites[0].Skipped != 1 {
+		t.Errorf("%d suites, %d failures, %d skipped; want 3, 6 (an objective, an INVALID, two losses, failed messages, an exit code), 1", len(suites.Suites), suites.Failures, suites.Suites[0].Skipped)
 	}
 	if text := write("benchstat").String(); strings.Count(text, "\nBenchmarkRun/name=") != 2 || !strings.Contains(text, "left out, its verdict is INVALID: r/02") {
 		t.Errorf("the runs of\n%s", text)
@@ -104,6 +109,41 @@ func TestTheFlatFiguresAreThoseThatAreSupported(t *testing.T) {
 	}
 	if _, ok := flat["e2e.p99.9"]; ok {
 		t.Error("a percentile with too few samples is among them")
+	}
+}
+
+// TestAGateByJQFailsWhereAFigureIsNotKnown runs the command of docs/formats/result.md on
+// results that have the figure and on one that has not.
+func TestAGateByJQFailsWhereAFigureIsNotKnown(t *testing.T) {
+	t.Parallel()
+	jq, err := exec.LookPath("jq")
+	if err != nil {
+		t.Skip("jq is not there")
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "result.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, filter, found := strings.Cut(string(page), "\njq -e '")
+	filter, _, ended := strings.Cut(filter, "' result.json")
+	if !found || !ended {
+		t.Fatal("the page has no such command")
+	}
+	for text, want := range map[string]bool{
+		`{"figures": {"e2e.p99": 4000000}}`: true,
+		`{"figures": {"e2e.p99": 6000000}}`: false,
+		`{"figures": {"e2e.p50": 4000000}}`: false,
+		`{}`:                                false,
+	} {
+		cmd := exec.CommandContext(t.Context(), jq, "-e", filter)
+		cmd.Stdin = strings.NewReader(text)
+		out, err := cmd.Output()
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if got := err == nil; got != want {
+			t.Errorf("%s: %v, %s; want %v", text, got, out, want)
+		}
 	}
 }
 

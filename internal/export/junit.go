@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
 
@@ -40,8 +41,8 @@ type (
 	}
 )
 
-// junit writes a suite for each run: a case for its verdict, one for loss, and one for
-// each objective. An objective that could not be decided is skipped. A suspect verdict
+// junit writes a suite for each run: a case for its verdict, one for loss, one for failed
+// messages, one for each objective, and one for the exit code of weir run. An objective that could not be decided is skipped. A suspect verdict
 // passes, and says why it is suspect.
 func junit(w io.Writer, runs []Run) error {
 	all := testSuites{Name: "weir"}
@@ -84,10 +85,21 @@ func suiteOf(r Run) testSuite {
 	if m := &x.MessagesAll; m.Lost+m.Corrupted > 0 {
 		loss.Failure = &outcome{Message: fmt.Sprintf("lost %d, corrupted %d of %d sent", m.Lost, m.Corrupted, m.Sent)}
 	}
-	s.Cases = append(s.Cases, verdict, loss)
+	refused := testCase{Class: class, Name: "no message failed beyond limits.failed"}
+	for _, c := range x.Verdict.Checks {
+		if c.Name == judge.CheckFailed && c.Status == result.Suspect {
+			refused.Failure = &outcome{Message: fmt.Sprintf("%s (limit %s)", c.Value, c.Limit), Text: c.Why}
+		}
+	}
+	s.Cases = append(s.Cases, verdict, loss, refused)
 	for i := range x.Verdict.SLO {
 		s.Cases = append(s.Cases, objectiveCase(class, &x.Verdict.SLO[i]))
 	}
+	exit := testCase{Class: class, Name: "exit code 0"}
+	if e := x.Exit; e != nil {
+		exit.Failure = &outcome{Message: fmt.Sprintf("exit code %d: %s", e.Code, e.Why)}
+	}
+	s.Cases = append(s.Cases, exit)
 	for _, c := range s.Cases {
 		s.Tests++
 		if c.Failure != nil {
@@ -103,6 +115,9 @@ func suiteOf(r Run) testSuite {
 func objectiveCase(class string, o *result.SLO) testCase {
 	c := testCase{Class: class, Name: o.Expr}
 	found := fmt.Sprintf("found %s %s", number(o.Value), o.Unit)
+	if o.Unit == unitNS {
+		found = fmt.Sprintf("found %v", time.Duration(o.Value))
+	}
 	switch o.Outcome() {
 	case result.Fail:
 		c.Failure = &outcome{Message: found, Text: o.Why}

@@ -90,7 +90,7 @@ var levels = map[string]int{
 	"internal/trend":             2,
 	"internal/metrics":           2,
 	"internal/report":            6,
-	"internal/export":            3,
+	"internal/export":            4,
 	"internal/omb":               1, // files of another tool, as trees of scenarios
 	"internal/capacity":          4,
 	"internal/compare":           4,

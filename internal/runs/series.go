@@ -49,6 +49,10 @@ type Options struct {
 	// report.html shows; nil: those with samples enough.
 	Percentiles []float64
 
+	// Exit is called with a run that has figures, before they are written, and returns
+	// what is kept of the exit code that it deserves. nil: nothing is.
+	Exit func(*Outcome) *result.Exit
+
 	// Observe is called when a run begins, and returns its observer; nil: none.
 	Observe func(Run) Observer
 	// Note tells of what concerns more than one run: agents that are waited for, memory
@@ -300,6 +304,9 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	o.Undone = errors.Join(undone(o.Result.Faults), m.untold(), m.broke)
 	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
 	o.Broken = raw.Damaged > 0 || broken(raw.All, t.scenario.System.Definition.Capabilities)
+	if s.o.Exit != nil {
+		o.Result.Exit = s.o.Exit(o)
+	}
 	o.Written = m.write(ctx, raw, o.Result)
 	o.Entry = m.entry
 	o.Entry.Dir = o.Dir

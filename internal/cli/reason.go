@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/result"
+)
+
+// exit is what result.json keeps of the exit code that a run deserves; nil: OK.
+func (c *runCommand) exit(o *runs.Outcome) *result.Exit {
+	code := worst(c.codes(o)...)
+	if code == OK {
+		return nil
+	}
+	return &result.Exit{Code: int(code), Why: c.reason(code, o)}
+}
+
+// said is an exit code with its reason, as the last line of a run has it.
+func said(x *result.Exit) error { return fmt.Errorf("exit code %d: %s", x.Code, x.Why) }
+
+// ended tells why the command ends with code, after all else. Of several runs it names
+// the first that deserves it.
+func (e *env) ended(code Code, exits map[string]*result.Exit, dirs []string) {
+	var with []string
+	for _, dir := range dirs {
+		if x := exits[dir]; x != nil && x.Code == int(code) {
+			with = append(with, dir)
+		}
+	}
+	switch {
+	case code == OK || len(with) == 0: // no run, or one without figures: its error says why
+	case len(dirs) == 1:
+		e.complain(said(exits[with[0]]))
+	default:
+		e.complain(fmt.Errorf("exit code %d, in %d of %s, first in %s: %s", code, len(with), report.Counted(len(dirs), "run", "runs"), with[0], exits[with[0]].Why))
+	}
+}
+
+// reason says why a run with figures deserves an exit code.
+func (c *runCommand) reason(code Code, o *runs.Outcome) string {
+	v := &o.Result.Verdict
+	if says := disturbed(code, v); says != "" {
+		return says
+	}
+	switch code {
+	case Interrupted:
+		return "the run was interrupted: the figures cover the part that ran"
+	case Failed:
+		first, _, _ := strings.Cut(errors.Join(o.Err, o.Books, o.Undone, o.Written).Error(), "\n")
+		return first
+	case Unreachable:
+		return o.Gone.Error()
+	case Lost:
+		return broke(&o.Result.MessagesAll)
+	}
+	if code == Invalid && o.Failed != "" {
+		return "the run ended at once: " + o.Failed
+	}
+	return deserved(code, v, c.strict)
+}
+
+// deserved says why a verdict and its objectives deserve an exit code of codesOf.
+func deserved(code Code, v *result.Verdict, strict bool) string {
+	var checks, failed, undecided []string
+	refused := ""
+	for _, x := range v.Checks {
+		if x.Status == v.Status && x.With == "" {
+			checks = append(checks, x.Name)
+		}
+		if x.Name == judge.CheckFailed {
+			refused = fmt.Sprintf("%s; the limit is %s", x.Value, x.Limit)
+		}
+	}
+	for i := range v.SLO {
+		switch x := &v.SLO[i]; {
+		case x.Outcome() == result.Fail:
+			failed = append(failed, x.Expr)
+		case x.Outcome() == result.Undecided && strict:
+			undecided = append(undecided, x.Expr)
+		}
+	}
+	why := ""
+	if len(checks) > 0 {
+		why = " for " + strings.Join(checks, ", ")
+	}
+	switch {
+	case code == Refused:
+		return refused
+	case code == Invalid && v.Status == result.Suspect:
+		return "the run is SUSPECT" + why + ", and --require asks for VALID"
+	case code == Invalid:
+		return "the run is INVALID" + why + ": do not use its figures"
+	case len(failed) > 0:
+		return strings.Join(failed, ", ") + " failed"
+	}
+	return strings.Join(undecided, ", ") + " could not be decided, and --strict counts that as failed"
+}
+
+// broke names what became of messages that must not happen to any.
+func broke(m *result.Messages) string {
+	var all []string
+	for _, x := range []struct {
+		name string
+		n    uint64
+	}{{"lost", m.Lost}, {"corrupted", m.Corrupted}, {"misrouted", m.Misrouted}, {"duplicated", m.Duplicated}, {"reordered", m.Reordered}} {
+		if x.n > 0 {
+			all = append(all, x.name+" "+report.Count(x.n))
+		}
+	}
+	if len(all) == 0 {
+		return "messages were damaged"
+	}
+	return fmt.Sprintf("%s, of %s sent", strings.Join(all, ", "), report.Count(m.Sent))
+}
