@@ -23,6 +23,7 @@ type Inside struct {
 	Untold    bool  // at least one thread's kernel does not tell
 	PublishNS int64 // of goroutines: inside Publish, while a message waited
 	FullNS    int64 // waiting for a slot
+	WokenNS   int64 // in the window, from the lane's turn to a message until its producer's goroutine woke for it: lateness
 	WallNS    int64 // the calls looked at
 	BusyNS    int64 // of that, the thread ran or waited for a core
 }
@@ -33,6 +34,7 @@ func (i *Inside) add(o *Inside) {
 	i.BusyNS += o.BusyNS
 	i.PublishNS += o.PublishNS
 	i.FullNS += o.FullNS
+	i.WokenNS += o.WokenNS
 }
 
 // An account tells apart what kept a lane that publishes by itself: what its thread

@@ -108,3 +108,20 @@ func TestAProducersGoroutineIsLookedAt(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAProducerWokeLateIsCounted: of messages that nothing keeps, lateness is what the host
+// did to the lane, what the lane did, and the wake-up of the goroutine behind it. A lane that
+// publishes by itself wakes none.
+func TestWhatAProducerWokeLateIsCounted(t *testing.T) {
+	for _, producers := range []int{1, 2} {
+		cfg := real(t, &fake{blocks: true}, func() {})
+		cfg.Plan.Producers, cfg.Lanes = producers, 1
+		raw := do(t, cfg)
+		late := &raw.Snapshot.Kinds[measure.SendLateness][measure.Measure]
+		held := &raw.Snapshot.Kinds[measure.SendHeldUp][measure.Measure]
+		woken, most := float64(raw.Inside.WokenNS), 1.01*late.Mean()*float64(late.Total())
+		if (woken > 0) != (producers > 1) || woken+0.99*held.Mean()*float64(held.Total()) > most {
+			t.Errorf("%d producers on a lane: woken late for %.0f ns, held up for %.0f in the mean, late for %.0f", producers, woken, held.Mean(), late.Mean())
+		}
+	}
+}

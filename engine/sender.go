@@ -115,6 +115,9 @@ func (s *sender) handQueued(n int, ready, start int64) {
 	at := &instants{due: last.due, ready: last.ready, held: last.held, start: start}
 	if ready >= 0 {
 		at.ready = ready
+		if last.due >= s.run.from {
+			s.inside.WokenNS += int64(n) * (ready - last.ready)
+		}
 	}
 	t := s.target()
 	for i := range n {

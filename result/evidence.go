@@ -36,11 +36,12 @@ type Errors struct {
 // A BlockedTime is the time for which messages waited for the client library or for
 // room. For a sample of the calls, weir knows whether their threads slept.
 type BlockedTime struct {
-	Untold    bool  `json:"untold,omitempty"` // the kernel of at least one host does not tell what threads did
-	PublishNS int64 `json:"publish_ns"`       // of goroutines inside the client library, while a message waited
-	FullNS    int64 `json:"full_ns"`          // of goroutines that waited for room
-	LookedNS  int64 `json:"looked_ns"`        // of a sample of those calls
-	BusyNS    int64 `json:"busy_ns"`          // of that, the thread ran or waited for a core
+	Untold    bool  `json:"untold,omitempty"`   // the kernel of at least one host does not tell what threads did
+	PublishNS int64 `json:"publish_ns"`         // of goroutines inside the client library, while a message waited
+	FullNS    int64 `json:"full_ns"`            // of goroutines that waited for room
+	WokenNS   int64 `json:"woken_ns,omitempty"` // of the lateness of all messages measured: goroutines that slept woke after their lane had turned to the message
+	LookedNS  int64 `json:"looked_ns"`          // of a sample of those calls
+	BusyNS    int64 `json:"busy_ns"`            // of that, the thread ran or waited for a core
 }
 
 // A Filled is a backlog when the consumers began to drain it, and when they got it.

@@ -276,16 +276,16 @@ func TestVerdict(t *testing.T) {
 		value  string // part of its value or reason
 		whole  result.Status
 	}{
-		{"nothing against it", func(*result.Result) {}, CheckLateness, result.Valid, "1 % of send p", result.Valid},
+		{"nothing against it", func(*result.Result) {}, CheckLateness, result.Valid, "not 999 µs: 1 % less", result.Valid},
 		{"late by a tenth", func(in *result.Result) { rise(in, 100_000, 0.099) }, CheckLateness, result.Valid, "9.9 %", result.Valid},
-		{"late by a third", func(in *result.Result) { rise(in, 100_000, 0.33) }, CheckLateness, result.Suspect, "33 % of send p", result.Suspect},
+		{"late by a third", func(in *result.Result) { rise(in, 100_000, 0.33) }, CheckLateness, result.Suspect, ": 33 % less", result.Suspect},
 		{"late by most of it", func(in *result.Result) { rise(in, 100_000, 0.9) }, CheckLateness, result.Invalid, "90 %", result.Invalid},
 		{"late at the median alone", func(in *result.Result) {
 			sent(in, lot{501, 100_000, 80_000}, lot{499, 10_000_000, 0})
-		}, CheckLateness, result.Invalid, "80 % of send p50", result.Invalid},
+		}, CheckLateness, result.Invalid, "not 100 µs: 80 % less", result.Invalid},
 		{"late by no more than any host is", func(in *result.Result) {
 			sent(in, lot{1000, 41_000, 40_000})
-		}, CheckLateness, result.Suspect, "97.6 % of send p50", result.Suspect},
+		}, CheckLateness, result.Suspect, "not 41.0 µs: 97.6 % less", result.Suspect},
 		{"late at 99 % by no more than a sleep can be", func(in *result.Result) {
 			sent(in, lot{985, 400, 10}, lot{15, 239_000, 237_000})
 		}, CheckLateness, result.Suspect, "changes send p99 to p99.99; the other percentiles hold", result.Suspect},
@@ -294,7 +294,7 @@ func TestVerdict(t *testing.T) {
 		}, CheckLateness, result.Invalid, "p99", result.Invalid},
 		{"late at 99.9 % only", func(in *result.Result) {
 			sent(in, lot{995, 1_000_000, 10}, lot{5, 10_000_000, 9_000_000})
-		}, CheckLateness, result.Suspect, "90 % of send p99.9", result.Suspect},
+		}, CheckLateness, result.Suspect, "send p99.9 is 1.00 ms, not 10.0 ms: 90 % less", result.Suspect},
 		{"late beyond the percentiles that are figures", func(in *result.Result) {
 			recorded(in, func(s *measure.Sender, _ *measure.Receiver) {
 				for i := range 40_000 {

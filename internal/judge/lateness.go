@@ -93,7 +93,10 @@ func lateness(s *subject) result.Check {
 			}
 			if rankOf(s) > rankOf(c.Status) || s == c.Status && part > worst {
 				c.Status, worst = s, part
-				c.Value = fmt.Sprintf("%s of %s %s (%s) is the generator's own lateness", percent(part), r.Name, name(row.P), nanos(row.NS))
+				c.Value = fmt.Sprintf("without the generator's lateness %s %s is %s, not %s: %s less", r.Name, name(row.P), nanos(row.NS-by), nanos(row.NS), percent(part))
+				if by == 0 {
+					c.Value = "lateness moved no percentile"
+				}
 			}
 		}
 		if len(touched) > 0 {
@@ -150,6 +153,11 @@ func (s *subject) culprit(where string, stands bool) string {
 		return fmt.Sprintf("The host woke the generator too late: that is %s of all lateness. It changes %s%s. Use a quieter host, or give each lane a free core%s.",
 			percent(held), where, others, s.advise(", or run with --fifo"))
 	}
+	if woken := s.wokenLate(); woken > max(s.heldUp(), 1-s.heldUp()-woken) {
+		lanes := max(1, s.host.Lanes)
+		return fmt.Sprintf("The lanes were in time, but producers' goroutines woke late: that is %s of all lateness. It changes %s%s. Each producer has such a goroutine where the client may block and producers outnumber lanes (%d). Use --producers %d. A goroutine takes 5 µs to 50 µs to wake even on a quiet host.",
+			percent(woken), where, others, lanes, lanes)
+	}
 	return fmt.Sprintf("The lanes had more work than time, and fell behind. That changes %s%s. Lower the rate, or use a host with more cores (each lane needs one).", where, others)
 }
 
@@ -159,6 +167,16 @@ func (s *subject) heldUp() float64 {
 		return 0
 	}
 	return *s.Latency.Send.HeldUp.MeanNS / *s.Latency.Send.Lateness.MeanNS
+}
+
+// wokenLate is the part of all lateness in which goroutines of producers woke, after their
+// lanes had turned to the messages.
+func (s *subject) wokenLate() float64 {
+	l := s.Latency.Send.Lateness
+	if s.evidence.Blocked == nil || l == nil || l.MeanNS == nil || *l.MeanNS <= 0 || l.Count == 0 {
+		return 0
+	}
+	return min(1, float64(s.evidence.Blocked.WokenNS)/(*l.MeanNS*float64(l.Count)))
 }
 
 // advise is the advice to take precedence, where lanes do not have it yet.

@@ -62,7 +62,7 @@ func TestLatenessThatMovesAPercentileOfWhichItIsNoPart(t *testing.T) {
 		}
 	}
 	v := Verdict(&in, nil)
-	if c := lateness(of(&in)); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "86 % of send p99 (1.00 ms) is the generator's own lateness" {
+	if c := lateness(of(&in)); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "without the generator's lateness send p99 is 140 µs, not 1.00 ms: 86 % less" {
 		t.Errorf("%s: %+v; want it invalid, since lateness moved p99 by 86 %%", v.Status, c)
 	}
 }
@@ -77,7 +77,7 @@ func TestLatenessOfMessagesThatAreFastMovesNothing(t *testing.T) {
 		t.Fatalf("%d of %d ns are lateness at p99.9; the case needs a fifth", l.NS, r.NS)
 	}
 	v := Verdict(&in, nil)
-	if c := lateness(of(&in)); v.Status != result.Valid || c.Status != result.Valid || !strings.HasPrefix(c.Value, "0 % of send p") {
+	if c := lateness(of(&in)); v.Status != result.Valid || c.Status != result.Valid || c.Value != "lateness moved no percentile" {
 		t.Errorf("%s: %+v; want it valid, since lateness moved nothing", v.Status, c)
 	}
 }
@@ -96,7 +96,7 @@ func TestEveryResponseIsJudged(t *testing.T) {
 	})
 	v := Verdict(&in, nil)
 	c := lateness(of(&in))
-	if v.Status != result.Invalid || c.Value != "95.2 % of e2e p50 (2.10 ms) is the generator's own lateness" || !strings.Contains(c.Why, "It changes e2e p50 to p99.9.") {
+	if v.Status != result.Invalid || c.Value != "without the generator's lateness e2e p50 is 100 µs, not 2.10 ms: 95.2 % less" || !strings.Contains(c.Why, "It changes e2e p50 to p99.9.") {
 		t.Errorf("%s: %+v; want it invalid for e2e", v.Status, c)
 	}
 }
@@ -156,6 +156,36 @@ func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
 		c := lateness(of(&in))
 		if c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
 			t.Errorf("held up for %d of 300,000 ns: %+v; want %q", held, c, want)
+		}
+	}
+}
+
+// TestProducersThatWokeLateAreNamed: they are to blame where they made more of the lateness
+// than the host and the lanes' own work each did.
+func TestProducersThatWokeLateAreNamed(t *testing.T) {
+	t.Parallel()
+	const n, late = 100_000, 300_000
+	for _, x := range []struct {
+		woken, held int64
+		want        string
+	}{
+		{0, 0, "The lanes had more work than time, and fell behind. "},
+		{90_000, 0, "The lanes had more work than time, and fell behind. "},
+		{90_000, 160_000, "The host woke the generator too late: "},
+		{160_000, 30_000, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 to p99.99. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 3. "},
+		{130_000, 100_000, "The lanes were in time, but producers' goroutines woke late: that is 43.3 % of all lateness. "},
+	} {
+		in := good()
+		in.Host.Lanes = 3
+		in.Evidence.Blocked = &result.BlockedTime{WokenNS: n * x.woken}
+		recorded(&in, func(s *measure.Sender, _ *measure.Receiver) {
+			for range n {
+				s.Handed(0, 0, late, x.held, late, 64)
+				s.Confirmed(0, late, 1_000_000, late)
+			}
+		})
+		if c := lateness(of(&in)); c.Status != result.Suspect || !strings.HasPrefix(c.Why, x.want) {
+			t.Errorf("of %d ns goroutines woke %d late, and the host made %d: %+v; want %q", late, x.woken, x.held, c, x.want)
 		}
 	}
 }
