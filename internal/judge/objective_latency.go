@@ -158,9 +158,9 @@ func (f figure) findPercentile(d *result.Dist) found {
 	case !row.Supported && row.UnsupportedBy == "":
 		x.why = fmt.Sprintf("%s needs %s samples, has %s", name(f.p), count(stats.Needed(f.p)), count(n))
 	case row.UnboundedBy == result.ByDependence:
-		x.why = fmt.Sprintf("the interval of %s is not known: %s", name(f.p), dependent)
+		x.why = fmt.Sprintf("the interval of %s is not known: %s%s", name(f.p), dependent, slowestOf(d))
 		if row.LoNS != nil {
-			x.why = fmt.Sprintf("the upper end of %s is not known: %s", name(f.p), dependent)
+			x.why = fmt.Sprintf("the upper end of %s is not known: %s%s", name(f.p), dependent, slowestOf(d))
 		}
 		if row.HiNS != nil {
 			hi := float64(*row.HiNS)
@@ -183,7 +183,16 @@ func (f figure) findPercentile(d *result.Dist) found {
 }
 
 // dependent says why an interval is not known.
-const dependent = "its messages depend too much on one another for a run of this length"
+const dependent = "too few independent samples, as neighbouring messages are alike"
+
+// slowestOf says how long the slowest message took, where all completed: an interval that is
+// not known does not mean that a message missed the limit.
+func slowestOf(d *result.Dist) string {
+	if d.Censored > 0 || d.MaxNS == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (the slowest message took %s)", nanos(*d.MaxNS))
+}
 
 // endless says why a figure has no upper end.
 func endless(d *result.Dist) string {

@@ -61,7 +61,7 @@ func steady(s *subject) result.Check {
 			continue
 		}
 		if change, ok := drift(s.values); ok {
-			found = append(found, fmt.Sprintf("%s went %s by %s from the first second to the last", s.name, upOrDown(change), percent(abs(change))))
+			found = append(found, s.moved(change))
 			advice = append(advice, "Something fills up or warms up, so the figures hold for a run of this length only. Measure for longer, or look for the cause.")
 		}
 	}
@@ -123,11 +123,20 @@ func compact(lines []string) []string {
 	return out
 }
 
-func upOrDown(change float64) string {
+// moved says between which values a figure went up or down: the medians of the first and the
+// last third of its seconds, since one second may be any.
+func (s *series) moved(change float64) string {
+	third := (len(s.values) + 2) / 3
+	from, to := stats.Median(s.values[:third]), stats.Median(s.values[len(s.values)-third:])
+	verb := "rose"
 	if change < 0 {
-		return "down"
+		verb = "fell"
 	}
-	return "up"
+	if (to-from)*change <= 0 { // against the trend, which is of all seconds
+		return fmt.Sprintf("%s %s by a trend over all of %d seconds", s.name, verb, len(s.values))
+	}
+	return fmt.Sprintf("%s %s from %s to %s (medians of the first and the last %d of %d seconds)",
+		s.name, verb, nanos(int64(from)), nanos(int64(to)), third, len(s.values))
 }
 
 // more writes a number above 1 behind a word that alone says one.

@@ -67,7 +67,7 @@ var budgets = map[string]int{
 	"internal/plot":          590,  // with heat maps, limits, bars and a strip under the axis
 	"internal/omb":           880,  // the keys of another tool's files
 	"internal/fault":         1110, // with disconnects, disks and clocks by a time, and shares of agents
-	"internal/report":        7680, // with latencies over time and in windows, what servers said, runs on one time axis, over a varied key, and searches
+	"internal/report":        7690, // with latencies over time and in windows, what servers said, runs on one time axis, over a varied key, and searches
 	"internal/runs":          3400, // with the lines of logs beside the slowest messages, what adds runs, what a confirmation means while servers die, and faults of agents
 	"internal/scenario":      6670, // with the network, troubled consumers, dead letters, and keys that vary together
 	"internal/serve":         1900, // list, comparisons, live runs, static pages

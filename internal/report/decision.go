@@ -84,7 +84,7 @@ func (c comparison) deciding() []compare.Figure {
 
 // decision says whether a side differs from the base, and how.
 func (c comparison) decision(side int) (word, text string) {
-	name, base := c.Sides[side].Side, c.Sides[0].Side
+	name, base := c.called(side), c.called(0)
 	figures := c.deciding()
 	var worse, better *compare.Figure
 	found := map[compare.Verdict]int{}
@@ -121,6 +121,21 @@ func (c comparison) decision(side int) (word, text string) {
 	return "no", fmt.Sprintf("%s does not differ from %s%s in any of %s%s", name, base, within, Counted(len(figures), "figure", "figures"), shown)
 }
 
+// called is what a side is called in the answer: what its runs were chosen by, as
+// load.in_flight=8, of drivers the name alone. Sides that are folders have their letters.
+func (c comparison) called(side int) string {
+	s := c.Sides[side]
+	for _, x := range c.Sides {
+		if key, _, ok := strings.Cut(x.Given, "="); !ok || !partingKey.MatchString(key) {
+			return s.Side
+		}
+	}
+	return strings.TrimPrefix(s.Given, "system.driver=")
+}
+
+// partingKey is a key of a scenario, as sides that were parted by one are named.
+var partingKey = regexp.MustCompile(`^[a-z][a-z_-]*(\.[a-z_-]+)*$`)
+
 // quoted is the change of the figure that tells users most and is not decided.
 func (c comparison) quoted(figures []compare.Figure, side int) string {
 	for i := range figures {
@@ -151,17 +166,19 @@ func (c comparison) shifted(f *compare.Figure, side int) string {
 	if f.Unit == compare.UnitTime {
 		name = head + " " + f.Name
 	}
-	if f.Unit == compare.UnitRate && change.Percent != nil && change.PercentLo != nil && change.PercentHi != nil {
-		return fmt.Sprintf("%s %s %% (%s to %s %%)", name, signedPercent(*change.Percent), signedPercent(*change.PercentLo), signedPercent(*change.PercentHi))
+	shift, lo, hi := &change.Shift, change.Lo, change.Hi
+	number, unit := func(v float64) string { return signed(v, f.Unit) }, ""
+	if change.Percent != nil { // as in the table
+		shift, lo, hi, number, unit = change.Percent, change.PercentLo, change.PercentHi, signedPercent, " %"
 	}
-	text := name + " " + signed(change.Shift, f.Unit)
+	text := name + " " + number(*shift) + unit
 	switch {
-	case change.Lo != nil && change.Hi != nil:
-		text += fmt.Sprintf(" (%s to %s)", signed(*change.Lo, f.Unit), signed(*change.Hi, f.Unit))
-	case change.Lo != nil:
-		text += fmt.Sprintf(" (at least %s)", signed(*change.Lo, f.Unit))
-	case change.Hi != nil:
-		text += fmt.Sprintf(" (at most %s)", signed(*change.Hi, f.Unit))
+	case lo != nil && hi != nil:
+		text += fmt.Sprintf(" (%s to %s%s)", number(*lo), number(*hi), unit)
+	case lo != nil:
+		text += fmt.Sprintf(" (at least %s%s)", number(*lo), unit)
+	case hi != nil:
+		text += fmt.Sprintf(" (at most %s%s)", number(*hi), unit)
 	}
 	return text
 }

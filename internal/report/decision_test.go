@@ -104,3 +104,32 @@ func TestAClosedLoopIsAnsweredByItsThroughput(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAnswerNamesWhatTheSidesAre, and gives a change on the scale of the table.
+func TestAnAnswerNamesWhatTheSidesAre(t *testing.T) {
+	t.Parallel()
+	change := compare.Change{Verdict: compare.NothingShown, Shift: 6140, Lo: new(-11.9e6), Hi: new(5.09e6), Percent: new(1.6), PercentLo: new(-96.6), PercentHi: new(1060.0)}
+	low := change
+	low.PercentHi = nil
+	for _, tt := range []struct {
+		a, b   string
+		change *compare.Change
+		want   string
+	}{
+		{"system.driver=nats", "system.driver=jetstream", &change, "undecided: the runs differ too much to tell jetstream from nats: e2e p99 +1.6 % (-96.6 to +1,060 %)"},
+		{"load.in_flight=1", "load.in_flight=64", &low, "undecided: the runs differ too much to tell load.in_flight=64 from load.in_flight=1: e2e p99 +1.6 % (at least -96.6 %)"},
+		{"runs/a=1", "runs/a=2", &change, "undecided: the runs differ too much to tell B from A: "},
+		{"before", "after", &change, "undecided: the runs differ too much to tell B from A: "},
+	} {
+		found := &compare.Comparison{
+			Alpha: 0.05, Band: 0.05, Sides: []compare.SideSummary{{Side: "A", Given: tt.a}, {Side: "B", Given: tt.b, Tally: &compare.Tally{}}},
+			Figures: []compare.Figure{{Family: "e2e.response", Name: "p99", Unit: compare.UnitTime, Sides: []compare.Values{{}, {Change: tt.change}}}},
+		}
+		p := new(layout.Page)
+		Conclusion(p, found, Parting{})
+		got := strings.Join(strings.Fields((layout.Text{Width: layout.Usual}).Page(p)), " ")
+		if !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s and %s: %q; want %q", tt.a, tt.b, got, tt.want)
+		}
+	}
+}

@@ -261,7 +261,7 @@ func (t *single) unbounded(all []distribution) {
 		return
 	}
 	lines := []string{"95 %: the true percentile lies in this range with 95 % probability", "what comes once in " + Time(int64(t.r.Run.HorizonS*1e9)) + " (the horizon) is absent from such a run with a chance of 2.5 %, and what is rarer more often"}
-	said := map[string]bool{}
+	said, reasons := map[string]bool{}, []string(nil)
 	for _, c := range all {
 		if !c.interval {
 			continue
@@ -274,10 +274,13 @@ func (t *single) unbounded(all []distribution) {
 			if p.Supported && !said[by] {
 				said[by] = true
 				if why := missingEnd[by]; why != "" {
-					lines = append(lines, why)
+					reasons = append(reasons, why)
 				}
 			}
 		}
+	}
+	if len(reasons) > 0 {
+		lines = append(lines, "an end is missing, or the interval is not known: "+strings.Join(reasons, "; or "))
 	}
 	t.Note(lines...)
 }
@@ -285,11 +288,11 @@ func (t *single) unbounded(all []distribution) {
 // byFewSamples is why an end is not known that a result gives no reason for.
 const byFewSamples = "samples"
 
-// missingEnd says why an end of an interval is not known.
+// missingEnd says why an end of an interval is not known, or the whole of it.
 var missingEnd = map[string]string{
-	result.ByDependence: "not known, or an end is missing: neighbouring messages are alike, so that many samples count as few; a longer run gives an interval",
-	byFewSamples:        "an end is missing where too few samples lie beyond the percentile to bound it",
-	result.ByEpisodes:   "an upper end is missing where the slow messages came in fewer than six separate spells",
+	result.ByDependence: "neighbouring messages are alike, so that many samples count as few (a longer run has more)",
+	byFewSamples:        "too few samples lie beyond the percentile",
+	result.ByEpisodes:   "the slow messages came in fewer than six separate spells",
 }
 
 // older reports whether a result is of a weir that did not record responses on

@@ -150,11 +150,11 @@ func (t *single) system() {
 	default:
 		text += fmt.Sprintf(", %d nodes", s.Server.Nodes)
 	}
-	if s.Guarantee != "" && !t.r.Consuming() {
-		text += ", confirmed = " + guarantee(s) + lessened(s.Weaker)
-	}
 	t.Gap()
 	t.Line(layout.Strong.Of(s.Driver), plain(text))
+	if s.Guarantee != "" && !t.r.Consuming() {
+		t.Say("a confirmation means: " + meant(s) + lessened(s.Weaker))
+	}
 	if x := s.StartedOn; x != nil {
 		by := "started by agent " + x.Agent
 		if x.Hostname != "" {
@@ -201,7 +201,27 @@ func server(s result.System) string {
 
 // guarantee says what a confirmation meant: "received, 1 copy, stable os".
 func guarantee(s result.System) string {
-	parts := []string{s.Guarantee}
+	return strings.Join(append([]string{s.Guarantee}, promised(s)...), ", ")
+}
+
+// meant is guarantee with what its level says.
+func meant(s result.System) string {
+	level := s.Guarantee
+	if says := map[string]string{
+		"buffered":   "the client has the message",
+		"written":    "the client's host has the message",
+		"received":   "the system has the message",
+		"replicated": "several nodes have the message",
+		"persisted":  "the message is on disk",
+	}[level]; says != "" {
+		level = says + " (" + level + ")"
+	}
+	return strings.Join(append([]string{level}, promised(s)...), ", ")
+}
+
+// promised is what a confirmation means beside its level.
+func promised(s result.System) []string {
+	var parts []string
 	switch s.Copies {
 	case "":
 	case "1":
@@ -214,7 +234,7 @@ func guarantee(s result.System) string {
 	if s.Stable != "" {
 		parts = append(parts, "stable "+s.Stable)
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // lessened says for how long a confirmation meant what else: " (for 12.0 s: received, 1 copy,
