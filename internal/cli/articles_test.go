@@ -290,7 +290,7 @@ var claims = []claim{
 	{
 		suite: "commit-log", said: "A sync for each message makes NATS Streaming some 50 times slower: 20.6 ms at p99, and 0.44 ms without.",
 		see: []string{"latency-1kib nats-streaming-fsync e2e.p99", "latency-1kib nats-streaming-file e2e.p99", "latency-1kib nats-streaming-memory e2e.p99"},
-		why: "The order holds, the ratio does not: some 3 here. A sync takes what the disk takes. That of the article was a disk of a cloud of 2016.",
+		why: "The order holds, the ratio does not: between 2 and 3 here. A sync takes what the disk takes. That of the article was a disk of a cloud of 2016.",
 	},
 	{
 		suite: "commit-log", said: "Messages of 1 MiB take 1.3 s in files of NATS Streaming and 5.3 s in Kafka, at p99.",
