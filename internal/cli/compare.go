@@ -182,10 +182,6 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 // read reads the runs of all sides. Everything wrong with any is told, and ok
 // false.
 func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
-	if len(c.Sides) < 2 && c.By == nil {
-		e.complain(errors.New("compare: only one side (two or more: the base, and what is compared with it; or --by KEY, which parts the runs of a matrix)"))
-		return nil, false
-	}
 	ok = true
 	for _, given := range c.Sides {
 		side, err := e.sideOf(given, report.Loading{Totals: true})
@@ -195,8 +191,15 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 		}
 		sides = append(sides, side)
 	}
-	if !ok || c.By == nil {
-		return sides, ok
+	if !ok {
+		return nil, false
+	}
+	if len(sides) < 2 && c.By == nil {
+		e.complain(fmt.Errorf("compare: only one side (two or more: the base, and what is compared with it; or --by KEY, which parts the runs of a matrix)%s", keysFor(c.Sides, sides)))
+		return nil, false
+	}
+	if c.By == nil {
+		return sides, true
 	}
 	var all []compare.Run
 	for _, s := range sides {
@@ -208,6 +211,21 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 		return nil, false
 	}
 	return sides, true
+}
+
+// keysFor says by which keys the runs of the only side can be parted; "" without any.
+func keysFor(given []string, sides []compare.Side) string {
+	if len(sides) != 1 {
+		return ""
+	}
+	command := "weir compare " + report.Quoted(given[0]) + " --by "
+	if key := compare.Apart(sides[0].Runs); key != "" {
+		return ": " + command + key
+	}
+	if keys := compare.Varied(sides[0].Runs); len(keys) > 0 {
+		return ": " + command + keys[0] + "; these vary: " + strings.Join(keys, ", ")
+	}
+	return ""
 }
 
 // sideOf reads the runs of all folders that an argument names. All that is wrong with any

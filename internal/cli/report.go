@@ -158,7 +158,9 @@ func (c *reportCommand) format() (string, error) {
 			return formatHTML, nil
 		case ".csv":
 			return formatCSV, nil
-		case ".hgrm", ".json", ".pdf", ".xml":
+		case ".xml":
+			return "", fmt.Errorf("--out: tests of a build server are a format of their own: add --format junit (%s)", allowedFormats)
+		case ".hgrm", ".json", ".pdf":
 			// No user means text under such a name.
 			return "", fmt.Errorf("--out: there is no report in the format of %s (.md, .html, .csv, .txt, or --format %s)", ext, strings.ReplaceAll(allowedFormats, ", ", "|"))
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -116,6 +117,9 @@ func strangeLetter(verb, letter string) error {
 		"r": "--rate", "q": "--rate or --quiet", "s": "--size", "o": "--out", "u": "--address",
 		"x": "--producers", "y": "--consumers", "z": "--measure", "m": "--messages", "j": "--json",
 	}[letter]
+	if letter == "f" && (verb == "run" || verb == "capacity") {
+		return errors.New("unknown flag -f: the scenario file has no flag (weir run FILE)")
+	}
 	if flags == "" || verb != "run" && verb != "capacity" {
 		return fmt.Errorf("unknown flag -%s", letter)
 	}
@@ -215,6 +219,12 @@ func meaning(name string) (flags, advice string) {
 		return "", "weir makes a network of its own between clients and servers, and all packets on it meet the same conditions"
 	case "stage", "stages", "profile", "steps":
 		return "", "a load that changes is load.profile of a scenario file"
+	case "file", "config", "scenario", "scenario-file", "config-file":
+		return "", "the scenario file has no flag (weir run FILE)"
+	case "ramp", "ramping":
+		return "", "a load that changes is load.profile of a scenario file"
+	case "verbose", "debug":
+		return "", "the result folder has all that is known of a run (events.jsonl has what happened when)"
 	case "persistent", "durable-messages":
 		return "", "use --guarantee persisted, and the driver's own options" + listsOptions
 	case "warm", "warm-up-time", "rampup", "ramp-up":

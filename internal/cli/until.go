@@ -44,7 +44,7 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*until,
 	case c.Append == nil && len(scenarios) == 1 && scenarios[0].Repeat <= 1:
 		return nil, errors.New("--until-shown: is of several runs (--append DIR with a folder of several, or --repeat N for a first round)")
 	}
-	u := &until{Until: runs.Until{Most: usualRuns, Goal: compare.Goal{Alpha: defaultAlpha}, Now: time.Now}}
+	u := &until{Until: runs.Until{Appends: c.Append != nil, Most: usualRuns, Goal: compare.Goal{Alpha: defaultAlpha}, Now: time.Now}}
 	if !c.quiet {
 		u.Looked = func() {
 			e.say("weir: %s after %d runs each: %s; the next look is at %d", u.Figure, u.Look.Runs, strings.Join(u.told(), "; "), u.Look.Next)
@@ -104,6 +104,8 @@ func (u *until) why() string {
 	switch u.Stop {
 	case runs.NoFigure:
 		return u.Lacks + " has no such figure, or too few samples for it"
+	case runs.Useless:
+		return fmt.Sprintf("the last %d runs are INVALID, and another may be, too (weir doctor shows what on this host disturbs a run; --append goes on)", runs.MostInvalid)
 	case runs.MostRuns:
 		return fmt.Sprintf("--most-runs %d is reached", u.Most)
 	case runs.MostTime:

@@ -10,33 +10,20 @@ import (
 // ErrNotVaried is wrapped by By when the runs do not differ in a key.
 var ErrNotVaried = errors.New("does not vary")
 
-// By parts runs by a key of their scenarios, such as system.options.storage: a side for
-// each value, in the order in which the file of the runs has them, or else in that of the
-// runs. The side of a run without the key is that of none.
+// By parts runs by a key of their scenarios, such as system.options.storage, or by name: a
+// side for each value, in the order in which the file of the runs has them, or else in that
+// of the runs. The side of a run without the key is that of none. The last word of a key
+// will do where only one that varies ends so: driver is system.driver.
 // Runs that all have one value are ErrNotVaried, and the error lists the keys that vary.
 func By(runs []Run, key string) ([]Side, error) {
-	values := make([]facts, len(runs))
-	vary := map[string][]string{}
-	var names []string
-	for i, r := range runs {
-		values[i] = scenarioFacts(r)
-		for _, f := range values[i] {
-			if !slices.Contains(names, f.Name) {
-				names = append(names, f.Name)
-			}
-		}
-	}
-	for _, name := range names {
-		for i := range runs {
-			vary[name] = with(vary[name], values[i].value(name))
-		}
-	}
+	k := keysOf(runs)
+	values, vary := k.values, k.vary
+	key = k.key(key)
 	if len(vary[key]) < 2 {
-		names = slices.DeleteFunc(names, func(n string) bool { return len(vary[n]) < 2 })
-		if len(names) == 0 {
+		if len(k.names) == 0 {
 			return nil, fmt.Errorf("%s %w in these runs, and no other key of their scenarios does", key, ErrNotVaried)
 		}
-		return nil, fmt.Errorf("%s %w in these runs (%s)", key, ErrNotVaried, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%s %w in these runs (%s)", key, ErrNotVaried, strings.Join(k.names, ", "))
 	}
 	place := map[string]int{} // of each value's scenario that comes first in the file
 	for i, r := range runs {

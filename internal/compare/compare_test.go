@@ -684,3 +684,43 @@ func TestChosenFiguresAreComparedByThemselves(t *testing.T) {
 		}
 	}
 }
+
+// TestRunsAreAlsoPartedByNameAndByTheLastWordOfAKey has what a file of two scenarios gives.
+func TestRunsAreAlsoPartedByNameAndByTheLastWordOfAKey(t *testing.T) {
+	t.Parallel()
+	var runs []Run
+	for i := range 8 {
+		name, driver := "js", "jetstream"
+		if i%2 > 0 {
+			name, driver = "redis", "redis-streams"
+		}
+		runs = append(runs, Run{Dir: name + string(rune('a'+i)), Result: &result.Result{
+			Run:     result.Run{ID: string(rune('a' + i)), Name: name + "-r" + string(rune('1'+i)), Series: name, Place: 1 + i%2},
+			System:  result.System{Driver: driver},
+			Verdict: result.Verdict{Status: result.Suspect},
+		}})
+	}
+	for key, want := range map[string]string{
+		"name": "name=js", "driver": "system.driver=jetstream", "system.driver": "system.driver=jetstream",
+	} {
+		sides, err := By(runs, key)
+		if err != nil || len(sides) != 2 || sides[0].Given != want || len(sides[0].Runs) != 4 {
+			t.Errorf("by %s: %+v, %v; want %s first", key, sides, err, want)
+		}
+	}
+	if _, err := By(runs, "rate"); !errors.Is(err, ErrNotVaried) || !strings.Contains(err.Error(), "(system.driver, name)") {
+		t.Errorf("by a key that does not vary: %v", err)
+	}
+	if key := Apart(runs); key != "system.driver" {
+		t.Errorf("they can be compared by %q; want system.driver", key)
+	}
+	if key := Apart(runs[:6]); key != "" {
+		t.Errorf("three runs a side are compared by %q; want none", key)
+	}
+	for i := range runs { // another rate is another question
+		runs[i].Scenario = fmt.Appendf(nil, "load:\n  rate: %d/s\n", 5+i%2)
+	}
+	if key := Apart(runs); key != "" {
+		t.Errorf("runs at other rates are compared by %q; want none", key)
+	}
+}

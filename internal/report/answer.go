@@ -30,6 +30,7 @@ func (t *single) answer(scenario string, verdict bool) {
 		t.Labelled(label, spans...)
 	}
 	t.Labelled("loss", losses(t.r))
+	t.outages()
 	if len(t.r.Verdict.SLO) > 0 {
 		t.Labelled("objectives", outcomesOf(t.r))
 	}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,6 +118,30 @@ func TestTheAnswerFitsATerminal(t *testing.T) {
 			if n := layout.Length(l); n > 80 {
 				t.Errorf("%s: %d characters: %s", name, n, l)
 			}
+		}
+	}
+}
+
+// TestTheAnswerOfSeveralScenariosIsAComparison: what a file of several was made for is
+// named also where a run is SUSPECT.
+func TestTheAnswerOfSeveralScenariosIsAComparison(t *testing.T) {
+	var entries []Entry
+	for i := range 8 {
+		name, driver := "js", "jetstream"
+		if i%2 > 0 {
+			name, driver = "redis", "redis-streams"
+		}
+		entries = append(entries, Entry{Dir: fmt.Sprintf("turns/%02d-%s", i+1, name), Result: &result.Result{
+			Run:     result.Run{ID: strconv.Itoa(i), Name: name, Series: name, Place: 1 + i%2},
+			System:  result.System{Driver: driver},
+			Verdict: result.Verdict{Status: result.Suspect},
+		}})
+	}
+	for n, want := range map[int]string{8: "next        weir compare turns --by system.driver  # says how they differ\n", 6: "next        weir report turns/01-js  # says why\n"} {
+		page := &layout.Page{}
+		summary(page, entries[:n], Options{})
+		if got := (layout.Text{}).Page(page); !strings.HasSuffix(got, want) {
+			t.Errorf("of %d runs:\n%s\nwant %s", n, got, want)
 		}
 	}
 }

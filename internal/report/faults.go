@@ -42,7 +42,7 @@ func (t *single) faults() {
 		} else {
 			band = e.BandNS
 		}
-		row = append(row, lasted(e.Unconfirmed), lasted(e.Undelivered), plain(Count(e.Failed)), instant(e.WorstNS), instant(e.BackNS))
+		row = append(row, lasted(e, e.Unconfirmed), lasted(e, e.Undelivered), plain(Count(e.Failed)), instant(e.WorstNS), instant(e.BackNS))
 		switch last := &row[len(row)-1]; {
 		case e.BandNS == nil:
 		case e.BackNS == nil:
@@ -54,6 +54,11 @@ func (t *single) faults() {
 	}
 	t.Gap()
 	t.Table(x)
+	if slices.ContainsFunc(all, func(f result.Fault) bool {
+		return f.Effect != nil && (unended(f.Effect, f.Effect.Unconfirmed) || unended(f.Effect, f.Effect.Undelivered))
+	}) {
+		t.Note(">= at least: nothing had come again when the next fault began, or when the window ended. --measure with a longer time shows when it does.")
+	}
 	if n := len(all) - mostFaults; n > 0 {
 		t.Note(fmt.Sprintf("and %d further faults: see result.json", n))
 	}
@@ -151,11 +156,58 @@ func undoneAfter(f *result.Fault) layout.Span {
 	return plain(Time(*f.UndoneNS - f.BeganNS))
 }
 
-func lasted(s *result.Span) layout.Span {
-	if s == nil {
+// lasted is a time without messages. One that had not ended with what is known of the
+// fault is so long at least.
+func lasted(e *result.FaultEffect, s *result.Span) layout.Span {
+	switch {
+	case s == nil:
 		return plain("-")
+	case unended(e, s):
+		return layout.Doubtful.Of(">= " + Time(s.ToNS-s.FromNS))
 	}
 	return plain(Time(s.ToNS - s.FromNS))
+}
+
+// unended reports whether nothing had come again when the next fault began, or when the
+// measured window ended.
+func unended(e *result.FaultEffect, s *result.Span) bool { return s != nil && s.ToNS > e.UntilNS-max(1, e.StepNS) }
+
+// outages says in a line for each of the first faults what it did to the run.
+func (t *single) outages() {
+	const most = 3
+	from := windowFrom(t.r)
+	for i := range t.r.Faults[:min(len(t.r.Faults), most)] {
+		f := &t.r.Faults[i]
+		e := f.Effect
+		if e == nil || len(f.Processes) == 0 {
+			continue
+		}
+		at := fmt.Sprintf(" at %.1f s: ", float64(f.BeganNS-from)/1e9)
+		var parts []string
+		add := func(what string, s *result.Span) {
+			if s != nil {
+				parts = append(parts, what+" for "+lasted(e, s).Text)
+			}
+		}
+		add("nothing confirmed", e.Unconfirmed)
+		if e.Unconfirmed == nil {
+			add("nothing delivered", e.Undelivered)
+		}
+		if e.Failed > 0 {
+			parts = append(parts, Count(e.Failed)+" failed")
+		}
+		switch {
+		case e.BandNS == nil:
+		case e.BackNS == nil:
+			parts = append(parts, "p99 was not back")
+		case *e.BackNS > 0:
+			parts = append(parts, "p99 back after "+Time(*e.BackNS))
+		}
+		if len(parts) == 0 {
+			parts = append(parts, "no outage was seen")
+		}
+		t.Labelled("fault", plain(faulted(f).Text+at+strings.Join(parts, ", ")))
+	}
 }
 
 func instant(ns *int64) layout.Span {

@@ -47,3 +47,33 @@ at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undel
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestAnOutageThatDidNotEndIsALowerBound: the window was over before anything came again.
+func TestAnOutageThatDidNotEndIsALowerBound(t *testing.T) {
+	ns := func(v int64) *int64 { return &v }
+	r := &result.Result{
+		Intervals: []result.Interval{{TS: 2, Phase: "measure"}},
+		Faults: []result.Fault{
+			{Do: "kill", To: "leader", Processes: []string{"server-2"}, BeganNS: 5e9, Effect: &result.FaultEffect{
+				UntilNS: 10e9, Unconfirmed: &result.Span{FromNS: 5.5e9, ToNS: 10e9}, Undelivered: &result.Span{FromNS: 5.5e9, ToNS: 9e9}, Failed: 2258, BandNS: ns(12e6),
+			}},
+			{Do: "stop", To: "server-1", Processes: []string{"server-1"}, BeganNS: 10e9, Effect: &result.FaultEffect{
+				UntilNS: 20e9, Unconfirmed: &result.Span{FromNS: 10e9, ToNS: 16e9}, BandNS: ns(12e6), BackNS: ns(14e9),
+			}},
+		},
+	}
+	page := &layout.Page{}
+	x := &single{Page: page, r: r}
+	x.faults()
+	x.outages()
+	got := layout.Text{}.Page(page)
+	for _, want := range []string{
+		">= 4.50 s       3.50 s   2,258", ">= at least: nothing had come again", "--measure",
+		"kill server-2 (leader) at 3.0 s: nothing confirmed for >= 4.50 s, 2,258 failed, p99 was not back\n",
+		"stop server-1 at 8.0 s: nothing confirmed for 6.00 s, p99 back after 14.0 s\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
@@ -68,6 +69,10 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 	if sum.MessagesAll.Sent > 0 {
 		p.Labelled("loss", losses(sum))
 	}
+	if dir, key := above(entries), apartBy(entries); dir != "" && key != "" {
+		next(p, "weir compare "+Quoted(dir)+" --by "+key, "says how they differ")
+		return
+	}
 	for _, want := range []result.Status{result.Invalid, result.Suspect} {
 		for _, e := range entries {
 			if e.Result.Verdict.Status == want && e.Dir != "" {
@@ -79,6 +84,15 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 	if dir := above(entries); dir != "" {
 		next(p, "weir report "+Quoted(dir)+" -o "+Quoted(dir+".html"), "with charts")
 	}
+}
+
+// apartBy is the key by which the runs of several scenarios can be compared; "" without one.
+func apartBy(entries []Entry) string {
+	var runs []compare.Run
+	for _, e := range entries {
+		runs = append(runs, compare.Run{Dir: e.Dir, Result: e.Result, Scenario: e.Scenario})
+	}
+	return compare.Apart(runs)
 }
 
 // above is the folder that holds those of all entries; "" where there is none.

@@ -30,6 +30,9 @@ type Until struct {
 	Stop  Stop         // why no round follows; "" while one does, and where runs were ended before
 	Lacks string       // of NoFigure: the folder of a run that lacks it
 
+	Appends bool // the first question is of runs that were there before
+
+	first int // the first run that is not of before
 	asked bool
 	had   int // runs with figures at the last question
 }
@@ -42,9 +45,23 @@ const (
 	Shown    Stop = "shown"     // the figure is known closely enough
 	NoFigure Stop = "no figure" // a run does not have it, or too few samples for it
 	NoRun    Stop = "no run"    // the last round gave no run with figures
+	Useless  Stop = "useless"   // the last MostInvalid runs are INVALID
 	MostRuns Stop = "most runs" // there are as many as may be
 	MostTime Stop = "most time" // the time is over
 )
+
+// MostInvalid is how many runs in a row may be INVALID before no round follows.
+const MostInvalid = 4
+
+// useless reports whether the last runs are INVALID. Those of before do not count: their
+// user asks for more in spite of them.
+func (u *Until) useless(entries []report.Entry) bool {
+	if u.Appends && !u.asked {
+		u.first = len(entries)
+	}
+	of := entries[min(u.first, len(entries)):]
+	return len(of) >= MostInvalid && !slices.ContainsFunc(of[len(of)-MostInvalid:], func(e report.Entry) bool { return e.Result.Verdict.Status != result.Invalid })
+}
 
 // More reports whether another round is to follow these runs.
 func (u *Until) More(entries []report.Entry) bool {
@@ -56,6 +73,8 @@ func (u *Until) More(entries []report.Entry) bool {
 		u.Stop, u.Lacks = NoFigure, lacks
 	case u.Look.Enough:
 		u.Stop = Shown
+	case u.useless(entries):
+		u.Stop = Useless
 	case count >= u.Most:
 		u.Stop = MostRuns
 	case !u.End.IsZero() && !u.Now().Before(u.End):

@@ -31,6 +31,10 @@ func TestRoundsFollowUntilAFigureIsKnown(t *testing.T) {
 	invalid[3].Result.Verdict.Status = result.Invalid
 	interrupted := rounds(6, 1)
 	interrupted[4].Result.Run.Interrupted = true
+	useless, before := rounds(4, 1), rounds(4, 1)
+	for i := range 4 {
+		useless[4+i].Result.Verdict.Status, before[4+i].Result.Verdict.Status = result.Invalid, result.Invalid
+	}
 	unsent := rounds(6, 1)
 	unsent[5].Result.Run.Mode = result.ModeConsume
 	for _, tt := range []struct {
@@ -50,6 +54,8 @@ func TestRoundsFollowUntilAFigureIsKnown(t *testing.T) {
 		{"the time is not over", Until{Goal: compare.Goal{Share: 0.001, Alpha: 0.05}, End: now.Add(1)}, rounds(6, 5), true, "", 1, 6},
 		{"a figure that one run lacks", Until{}, unsent, false, NoFigure, 0, 6},
 		{"an invalid run is none", Until{}, invalid, true, "", 0, 0},
+		{"four invalid runs in a row", Until{}, useless, false, Useless, 0, 0},
+		{"four invalid runs of before", Until{Appends: true}, before, true, "", 0, 0},
 		{"an interrupted run is none", Until{}, interrupted, true, "", 0, 0},
 		{"of one scenario, its median", Until{Names: []string{"b"}}, rounds(8, 1), false, Shown, 0, 8},
 	} {

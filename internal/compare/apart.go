@@ -1,0 +1,120 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/stats"
+)
+
+// KeyName parts runs by the names of their scenarios.
+const KeyName = "name"
+
+// keyed are the values of the keys of runs, and which keys vary.
+type keyed struct {
+	values []facts // of each run
+	names  []string
+	vary   map[string][]string // the values of each key, in the order of the runs
+}
+
+func keysOf(runs []Run) keyed {
+	k := keyed{values: make([]facts, len(runs)), vary: map[string][]string{}}
+	for i, r := range runs {
+		k.values[i] = scenarioFacts(r)
+		for _, f := range k.values[i] {
+			if !slices.Contains(k.names, f.Name) {
+				k.names = append(k.names, f.Name)
+			}
+		}
+	}
+	for i, r := range runs { // last: a key says more
+		k.values[i].add(KeyName, scenarioName(r))
+	}
+	k.names = append(k.names, KeyName)
+	for _, name := range k.names {
+		for i := range runs {
+			k.vary[name] = with(k.vary[name], k.values[i].value(name))
+		}
+	}
+	k.names = slices.DeleteFunc(k.names, func(n string) bool { return len(k.vary[n]) < 2 })
+	return k
+}
+
+// scenarioName is that of the scenario that a run is of, or repeats.
+func scenarioName(r Run) string {
+	if s := r.Result.Run.Series; s != "" {
+		return s
+	}
+	return r.Result.Run.Name
+}
+
+// key is the key that is meant: the last word of one that varies will do, where no other
+// ends so.
+func (k keyed) key(given string) string {
+	if len(k.vary[given]) > 1 {
+		return given
+	}
+	meant := ""
+	for _, n := range k.names {
+		if !strings.HasSuffix(n, "."+given) {
+			continue
+		}
+		if meant != "" {
+			return given
+		}
+		meant = n
+	}
+	if meant == "" {
+		return given
+	}
+	return meant
+}
+
+// Varied returns the keys that vary in runs, by which By parts them.
+func Varied(runs []Run) []string { return keysOf(runs).names }
+
+// Apart returns a key that parts runs of several scenarios into those of each, where such
+// sides can be compared: each has enough runs that count, and the same was measured. It is
+// "" where there is none.
+func Apart(runs []Run) string {
+	k := keysOf(runs)
+	scenarios := k.vary[KeyName]
+	if len(scenarios) < 2 || len(scenarios) > mostSides {
+		return ""
+	}
+	sides, err := By(runs, KeyName)
+	if err != nil {
+		return ""
+	}
+	used := make([][]Run, len(sides))
+	for i, s := range sides {
+		if _, used[i] = usable(letter(i), s); len(used[i]) < stats.MoreRuns(0, 0, usualAlpha, 1) {
+			return ""
+		}
+	}
+	if refused(differences(used)) != nil {
+		return ""
+	}
+	for _, n := range k.names {
+		if len(k.vary[n]) == len(scenarios) && k.parts(n) {
+			return n
+		}
+	}
+	return ""
+}
+
+// usualAlpha is the chance of a wrong claim that is accepted where no other is given.
+const usualAlpha = 0.05
+
+// parts reports whether all runs of a scenario have one value of a key.
+func (k keyed) parts(name string) bool {
+	of := map[string]string{}
+	for _, v := range k.values {
+		scenario, value := v.value(KeyName), v.value(name)
+		if was, ok := of[scenario]; ok && was != value {
+			return false
+		}
+		of[scenario] = value
+	}
+	return true
+}
