@@ -145,38 +145,86 @@ func (h *host) fits(r *Recipe) error {
 	return fmt.Errorf("%w: %s runs on %s only, and this is %s/%s (weir broker up %s --via docker writes a compose file)", ErrMissing, r.Name, strings.Join(r.Platforms, ", "), h.os, h.arch, r.Name)
 }
 
-// missing returns ErrMissing with all that the host lacks of needs.
-func (h *host) missing(ctx context.Context, r *Recipe, needs []Need) error {
-	var lacks []string
+// A lack is something that recipes need and that the host may lack.
+type lack struct {
+	need Need
+	says string   // of what is not a program, that the host lacks it
+	of   []string // the recipes
+}
+
+// lacking collects what recipes need: each program once, of the newest version asked for.
+type lacking []lack
+
+// add takes the needs of a recipe.
+func (l *lacking) add(recipe string, needs ...Need) {
 	for _, n := range needs {
-		what := n.Program
-		if n.Version != "" {
-			what += " " + n.Version + " or newer"
-		}
-		hint := ""
-		if n.Hint != "" {
-			hint = " (" + n.Hint + ")"
-		}
-		found, err := h.look(n.Program)
-		if err != nil {
-			lacks = append(lacks, what+hint)
+		i := slices.IndexFunc(*l, func(x lack) bool { return x.says == "" && x.need.Program == n.Program })
+		if i < 0 {
+			*l = append(*l, lack{need: n, of: []string{recipe}})
 			continue
 		}
-		if n.Version == "" {
-			continue
+		x := &(*l)[i]
+		if n.Version != "" && (x.need.Version == "" || older(x.need.Version, n.Version)) {
+			x.need = n
 		}
-		has, err := h.version(ctx, found, n.Ask)
-		switch {
-		case err != nil:
-			lacks = append(lacks, fmt.Sprintf("%s: %s does not print its version: %v%s", what, found, err, hint))
-		case older(has, n.Version):
-			lacks = append(lacks, fmt.Sprintf("%s: %s is %s%s", what, found, has, hint))
+		if !slices.Contains(x.of, recipe) {
+			x.of = append(x.of, recipe)
+		}
+	}
+}
+
+// missing returns ErrMissing with all that the host lacks of them, nil where it has everything.
+func (l lacking) missing(ctx context.Context, h *host) error {
+	var lacks []lack
+	for _, x := range l {
+		if x.says == "" {
+			x.says = h.without(ctx, x.need)
+		}
+		if x.says != "" {
+			lacks = append(lacks, x)
 		}
 	}
 	if len(lacks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w for %s: %s", ErrMissing, r.Name, strings.Join(lacks, "; "))
+	said, alike := make([]string, len(lacks)), true
+	for i, x := range lacks {
+		said[i] = x.says
+		alike = alike && slices.Equal(x.of, lacks[0].of)
+	}
+	if alike {
+		return fmt.Errorf("%w for %s: %s", ErrMissing, strings.Join(lacks[0].of, ", "), strings.Join(said, "; "))
+	}
+	for i, x := range lacks {
+		said[i] += ", for " + strings.Join(x.of, ", ")
+	}
+	return fmt.Errorf("%w: %s", ErrMissing, strings.Join(said, "; "))
+}
+
+// without says what the host lacks of a need, "" where it has it.
+func (h *host) without(ctx context.Context, n Need) string {
+	what, hint := n.Program, ""
+	if n.Version != "" {
+		what += " " + n.Version + " or newer"
+	}
+	if n.Hint != "" {
+		hint = " (" + n.Hint + ")"
+	}
+	found, err := h.look(n.Program)
+	if err != nil {
+		return what + hint
+	}
+	if n.Version == "" {
+		return ""
+	}
+	has, err := h.version(ctx, found, n.Ask)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%s: %s does not print its version: %v%s", what, found, err, hint)
+	case older(has, n.Version):
+		return fmt.Sprintf("%s: %s is %s%s", what, found, has, hint)
+	}
+	return ""
 }
 
 // version asks a program for its version.

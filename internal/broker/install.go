@@ -160,16 +160,63 @@ func Installed(ctx context.Context, r *Recipe, cache string) (*Installation, err
 	return in, err
 }
 
+// Obtainable refuses recipes that cannot be installed or started here. It changes nothing. All
+// that the host lacks for them is one ErrMissing, which names each thing once.
+func Obtainable(ctx context.Context, recipes []*Recipe, cache string) error {
+	return thisHost().obtainable(ctx, recipes, cache)
+}
+
+// obtainable is Obtainable.
+func (h *host) obtainable(ctx context.Context, recipes []*Recipe, cache string) error {
+	var errs []error
+	var all lacking
+	var seen []string
+	for _, r := range recipes {
+		if slices.Contains(seen, r.Ref()) {
+			continue
+		}
+		seen = append(seen, r.Ref())
+		in, err := h.there(r, cache)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all.add(r.Name, r.Needs...)
+		if in == nil {
+			all.add(r.Name, h.sourceNeeds(r)...)
+			if says := h.refuses(ctx, r); says != "" {
+				all = append(all, lack{says: says, of: []string{r.Name}})
+			}
+		}
+	}
+	return errors.Join(append(errs, all.missing(ctx, h))...)
+}
+
 // installed returns the programs of a recipe where they are there, nil where they
 // are not. Programs of a package that the host itself has are there.
 func (h *host) installed(ctx context.Context, r *Recipe, cache string) (*Installation, error) {
+	in, err := h.there(r, cache)
+	if err != nil {
+		return nil, err
+	}
+	var needs lacking
+	needs.add(r.Name, r.Needs...)
+	if err := needs.missing(ctx, h); err != nil {
+		if in == nil { // all that it takes at once
+			needs.add(r.Name, h.sourceNeeds(r)...)
+			err = needs.missing(ctx, h)
+		}
+		return nil, err
+	}
+	return in, nil
+}
+
+// there is installed, whatever the programs need to run.
+func (h *host) there(r *Recipe, cache string) (*Installation, error) {
 	if r.Install == nil {
 		return nil, fmt.Errorf("%w: no package installs %s here (weir broker up %s --via docker writes a compose file)", driver.ErrUnsupported, r.Name, r.Name)
 	}
 	if err := h.fits(r); err != nil {
-		return nil, err
-	}
-	if err := h.missing(ctx, r, r.Needs); err != nil {
 		return nil, err
 	}
 	if r.Install.Apt != nil && r.Install.Apt.Release == "" {
@@ -200,22 +247,29 @@ func (h *host) own(s *AptSource) map[string]string {
 
 // installable refuses what cannot be installed here.
 func (h *host) installable(ctx context.Context, r *Recipe) error {
-	if err := h.missing(ctx, r, h.sourceNeeds(r)); err != nil {
-		return err
+	var needs lacking
+	needs.add(r.Name, h.sourceNeeds(r)...)
+	if says := h.refuses(ctx, r); says != "" {
+		needs = append(needs, lack{says: says, of: []string{r.Name}})
 	}
+	return needs.missing(ctx, h)
+}
+
+// refuses says what a source needs beside programs and the host lacks, "" where it has it.
+func (h *host) refuses(ctx context.Context, r *Recipe) string {
 	switch in := r.Install; {
 	case in.PyPI != nil:
 		python, err := h.look("python3")
-		if err == nil {
-			_, err = h.run(ctx, call{args: []string{python, "-m", "pip", "--version"}})
-		}
 		if err != nil {
-			return fmt.Errorf("%w for %s: pip of python3 (the package python3-pip): %w", ErrMissing, r.Name, err)
+			return "" // a need of its own
+		}
+		if _, err := h.run(ctx, call{args: []string{python, "-m", "pip", "--version"}}); err != nil {
+			return fmt.Sprintf("pip of python3 (the package python3-pip): %v", err)
 		}
 	case in.Apt != nil && in.Apt.System && !h.root:
-		return fmt.Errorf("%w for %s: its package needs root (sudo apt-get install %s)", ErrMissing, r.Name, strings.Join(in.Apt.Packages, " "))
+		return fmt.Sprintf("its package needs root (sudo apt-get install %s)", strings.Join(in.Apt.Packages, " "))
 	}
-	return nil
+	return ""
 }
 
 // InstallMain is the process that Ensure starts: `weir internal install DRIVER RECIPE

@@ -370,7 +370,7 @@ func TestWhatTheHostLacksIsNamed(t *testing.T) {
 		change func(*host)
 		want   string
 	}{
-		{"all that it needs", withNeeds, nil, nil, "this host lacks what it needs for thing: java 17 or newer (a JRE); sed; odd 1 or newer"},
+		{"all that it needs", withNeeds, nil, nil, "this host lacks what it needs for thing: java 17 or newer (a JRE); sed; odd 1 or newer; mvn (the package maven)"},
 		{"too old", withNeeds, []string{"java", "sed", "odd"}, nil, "java 17 or newer: /bin/java is 11.0.2 (a JRE); odd 1 or newer: /bin/odd does not print its version: no such flag"},
 		{"go", recipeFrom(t, "go: {module: m, version: v1, programs: {thing: .}}"), nil, nil, "go (Go's own installer, or the package golang)"},
 		{"maven", recipeFrom(t, "maven: {artifacts: ['g:a:1'], programs: {thing: x}}"), []string{"java"}, nil, "for thing: mvn (the package maven)"},
@@ -398,6 +398,45 @@ func TestWhatTheHostLacksIsNamed(t *testing.T) {
 	r.Install = nil
 	if _, err := fakeHost(nil, answers).installed(t.Context(), r, "/x"); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("no source: %v", err)
+	}
+}
+
+// TestWhatTheHostLacksForSeveralIsNamedOnce: two recipes of Maven, one of the distribution's
+// packages and one twice are one error, in which each program stands once.
+func TestWhatTheHostLacksForSeveralIsNamedOnce(t *testing.T) {
+	named := func(name, source string, needs ...Need) *Recipe {
+		r := recipeFrom(t, source)
+		r.Name, r.Needs = name, needs
+		return r
+	}
+	a := named("a", "maven: {artifacts: ['g:a:1'], programs: {thing: x}}", Need{Program: "java", Version: "11", Hint: "a JRE of 11"})
+	b := named("b", "maven: {artifacts: ['g:b:1'], programs: {thing: x}}", Need{Program: "java", Version: "17", Hint: "a JRE of 17"})
+	c := named("c", "apt: {packages: [p], programs: {thing: x}, system: true}")
+	h := fakeHost(nil, func(call) ([]byte, error) { return nil, errors.New("called") })
+	for _, x := range []struct {
+		recipes []*Recipe
+		want    string
+	}{
+		{nil, ""},
+		{[]*Recipe{a, a}, "this host lacks what it needs for a: java 11 or newer (a JRE of 11); mvn (the package maven)"},
+		{[]*Recipe{a, b}, "this host lacks what it needs for a, b: java 17 or newer (a JRE of 17); mvn (the package maven)"},
+		{
+			[]*Recipe{b, c, a}, "this host lacks what it needs: java 17 or newer (a JRE of 17), for b, a; mvn (the package maven), for b, a; " +
+				"apt-get (Debian and its derivatives have it; elsewhere use --via docker), for c; its package needs root (sudo apt-get install p), for c",
+		},
+	} {
+		got := ""
+		if err := h.obtainable(t.Context(), x.recipes, t.TempDir()); err != nil {
+			got = err.Error()
+		}
+		if got != x.want {
+			t.Errorf("%s\nwant %s", got, x.want)
+		}
+	}
+	other := named("other", "go: {module: m, version: v1, programs: {thing: .}}")
+	other.Platforms = []string{"darwin"}
+	if err := h.obtainable(t.Context(), []*Recipe{other, a}, t.TempDir()); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "other runs on darwin only") || !strings.Contains(err.Error(), "for a: java 11") {
+		t.Errorf("of another platform: %v", err)
 	}
 }
 

@@ -103,6 +103,11 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 			e.complain(err)
 			return Usage
 		}
+		if c.On == nil {
+			if code := e.obtainable(ctx, all); code != OK {
+				return code
+			}
+		}
 		if code := e.enter(ctx, all, nil, c.gathering); code != OK {
 			return code
 		}

@@ -146,6 +146,11 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if c.Explain {
 		return explain(e, scenarios)
 	}
+	if c.On == nil { // else the hosts that start the servers know
+		if code := e.obtainable(ctx, scenarios); code != OK {
+			return code
+		}
+	}
 	if code := e.enter(ctx, scenarios, c.stdin, c.gathering); code != OK {
 		return code
 	}

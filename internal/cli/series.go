@@ -121,6 +121,32 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	return worst(codes...)
 }
 
+// obtainable looks whether each server that scenarios have started is there, or can be
+// installed. It changes nothing, and tells all that the host lacks at once.
+func (e *env) obtainable(ctx context.Context, scenarios []*scenario.Scenario) Code {
+	var recipes []*broker.Recipe
+	for _, s := range scenarios {
+		if s.System.Start == scenario.StartProcess {
+			recipes = append(recipes, s.System.Recipe)
+		}
+	}
+	if len(recipes) == 0 {
+		return OK
+	}
+	cache, err := broker.CacheDir(e.Env)
+	if err != nil {
+		e.complain(err)
+		return Usage
+	}
+	return e.interruptible(ctx, func() Code {
+		var codes []Code
+		for _, err := range parts(broker.Obtainable(ctx, recipes, cache)) {
+			codes = append(codes, e.fail(err))
+		}
+		return worst(codes...)
+	})
+}
+
 // ungathered tells why there is no fleet.
 func ungathered(e *env, err error) Code {
 	e.complain(fmt.Errorf("gathering the fleet: %w", err))

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
@@ -199,7 +198,8 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 		}
 		return code
 	}
-	if code := e.interruptible(ctx, func() Code { return x.obtainable(ctx) }); code != OK {
+	if code := e.obtainable(ctx, all); code != OK {
+		e.say("weir: --drivers runs the suite without a system (weir suite show %s lists them)", report.Quoted(c.Name))
 		return code
 	}
 	if err := x.begin(); err != nil {
@@ -316,30 +316,6 @@ func scaleOf(text string) (float64, error) {
 		return 0, fmt.Errorf("--scale: %q does not fit (0.0001 to 1, such as 0.1)", text)
 	}
 	return v, nil
-}
-
-// obtainable looks whether each system that is to be started is there, or can be
-// installed. It changes nothing.
-func (x *experiment) obtainable(ctx context.Context) Code {
-	cache, err := broker.CacheDir(x.Env)
-	if err != nil {
-		x.complain(err)
-		return Usage
-	}
-	code := OK
-	var seen []string
-	for _, i := range x.items {
-		r := i.Scenario.System.Recipe
-		if r == nil || slices.Contains(seen, r.Ref()) {
-			continue
-		}
-		seen = append(seen, r.Ref())
-		if _, err := broker.Installed(ctx, r, cache); err != nil {
-			x.complain(fmt.Errorf("%s: %s cannot be had: %s (--drivers leaves it out)", x.suite.Name, i.System.Name, strings.ReplaceAll(err.Error(), "\n", "; ")))
-			code = Usage
-		}
-	}
-	return code
 }
 
 // begin makes the folder of a suite, unless it goes on in one.
