@@ -149,12 +149,16 @@ func (s *subject) culprit(where string, stands bool) string {
 	if stands {
 		others = "; the other percentiles hold"
 	}
+	woken, lanes := s.wokenLate(), max(1, s.host.Lanes)
 	if held := s.heldUp(); held >= heldUpIsWhy {
-		return fmt.Sprintf("The host woke the generator too late: that is %s of all lateness. It changes %s%s. Use a quieter host, or give each lane a free core%s.",
-			percent(held), where, others, s.advise(", or run with --fifo"))
+		also := ""
+		if woken > latenessValid { // of it may be the whole of a median
+			also = fmt.Sprintf(" Producers' goroutines that woke late are another %s: --producers %d does without them.", percent(woken), lanes)
+		}
+		return fmt.Sprintf("The host woke the generator too late: that is %s of all lateness. It changes %s%s. Use a quieter host, or give each lane a free core%s.%s",
+			percent(held), where, others, s.advise(", or run with --fifo"), also)
 	}
-	if woken := s.wokenLate(); woken > max(s.heldUp(), 1-s.heldUp()-woken) {
-		lanes := max(1, s.host.Lanes)
+	if woken > max(s.heldUp(), 1-s.heldUp()-woken) {
 		return fmt.Sprintf("The lanes were in time, but producers' goroutines woke late: that is %s of all lateness. It changes %s%s. Each producer has such a goroutine where the client may block and producers outnumber lanes (%d). Use --producers %d. A goroutine takes 5 µs to 50 µs to wake even on a quiet host.",
 			percent(woken), where, others, lanes, lanes)
 	}
