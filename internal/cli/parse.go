@@ -21,6 +21,12 @@ func explained(err error) error {
 	if flag, _, ok := strings.Cut(err.Error(), ": missing value"); ok {
 		return fmt.Errorf("%s: has no value (%[1]s=VALUE)", flag)
 	}
+	if flag, _, ok := strings.Cut(err.Error(), ": expected string value but got "); ok && strings.HasPrefix(flag, "--") {
+		if flag == "--until-decided" {
+			return errors.New("--until-decided: has no value (--until-decided yes)")
+		}
+		return fmt.Errorf("%s: has no value before the next flag (%[1]s=VALUE)", flag)
+	}
 	if verbs, ok := strings.CutPrefix(err.Error(), "expected one of "); ok {
 		return fmt.Errorf("which command? (%s)", strings.ReplaceAll(verbs, `"`, ""))
 	}

@@ -122,6 +122,23 @@ func TestTheNextCommandOfASearchDecidesIt(t *testing.T) {
 	}
 }
 
+// TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides: a longer probe helps
+// against neither a busy host nor a window that is still too short.
+func TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides(t *testing.T) {
+	t.Parallel()
+	for verdict, want := range map[result.Status]string{
+		result.Invalid: "weir doctor", result.Suspect: "weir capacity s/scenario.yaml --longest 38s",
+	} {
+		r := &capacity.Report{Answer: capacity.Answered{Stop: capacity.TooShort}, Probes: []capacity.Probed{{
+			RatePerS: 1000, Judgement: capacity.Undecided.String(), Verdict: verdict, Dir: "1",
+			Why: "e2e.p99 <= 1ms is undecided (a window of 38 s would probably decide it)",
+		}}}
+		if got, _ := (&Search{Dir: "s", Report: r, Longer: 8 * time.Second}).next(); got != want {
+			t.Errorf("%s: %q; want %q", verdict, got, want)
+		}
+	}
+}
+
 func TestWhatASearchThatIsNotOverCameTo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -172,9 +172,11 @@ func lasted(e *result.FaultEffect, s *result.Span) layout.Span {
 // measured window ended.
 func unended(e *result.FaultEffect, s *result.Span) bool { return s != nil && s.ToNS > e.UntilNS-max(1, e.StepNS) }
 
-// outages says in a line for each of the first faults what it did to the run.
+// outages says in a line for each of the first faults what it did to the run, and of a
+// message that is on one node only that copies are to be had.
 func (t *single) outages() {
 	const most = 3
+	single := false
 	from := windowFrom(t.r)
 	for i := range t.r.Faults[:min(len(t.r.Faults), most)] {
 		f := &t.r.Faults[i]
@@ -207,6 +209,10 @@ func (t *single) outages() {
 			parts = append(parts, "no outage was seen")
 		}
 		t.Labelled("fault", plain(faulted(f).Text+at+strings.Join(parts, ", ")))
+		single = single || e.Failed > 0 && (f.Do == "kill" || f.Do == "stop" || f.Do == "restart")
+	}
+	if n := t.r.System.Server.Nodes; single && n > 1 && t.r.System.Copies == "1" {
+		t.Labelled("", plain(fmt.Sprintf("a confirmed message was on 1 of %d nodes: --replication %d keeps copies, where the system has them", n, min(n, 3))))
 	}
 }
 

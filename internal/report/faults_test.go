@@ -63,6 +63,7 @@ func TestAnOutageThatDidNotEndIsALowerBound(t *testing.T) {
 		},
 	}
 	page := &layout.Page{}
+	r.System.Copies, r.System.Server.Nodes = "1", 3
 	x := &single{Page: page, r: r}
 	x.faults()
 	x.outages()
@@ -70,6 +71,7 @@ func TestAnOutageThatDidNotEndIsALowerBound(t *testing.T) {
 	for _, want := range []string{
 		">= 4.50 s       3.50 s   2,258", ">= at least: nothing had come again", "--measure",
 		"kill server-2 (leader) at 3.0 s: nothing confirmed for >= 4.50 s, 2,258 failed, p99 was not back\n",
+		"a confirmed message was on 1 of 3 nodes: --replication 3 keeps copies",
 		"stop server-1 at 8.0 s: nothing confirmed for 6.00 s, p99 back after 14.0 s\n",
 	} {
 		if !strings.Contains(got, want) {

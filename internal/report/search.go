@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -98,8 +99,10 @@ func (s *Search) next() (command, why string) {
 		return "weir capacity --resume " + dir, "goes on with the search"
 	case stopped(capacity.OutOfTries) && r.Plan.Probes < capacity.MostProbes:
 		return fmt.Sprintf("weir capacity --resume %s --probes %d", dir, min(capacity.MostProbes, 2*r.Plan.Probes)), "goes on with the search"
+	case stopped(capacity.TooShort, capacity.Between) && len(r.Probes) > 0 && r.Probes[len(r.Probes)-1].Verdict == result.Invalid:
+		return "weir doctor", "what on this host disturbs the probes"
 	case stopped(capacity.TooShort, capacity.Between) && s.Longer > 0:
-		return fmt.Sprintf("weir capacity %s --longest %s", Quoted(filepath.Join(s.Dir, result.FileScenario)), s.Longer), "decides more rates"
+		return fmt.Sprintf("weir capacity %s --longest %s", Quoted(filepath.Join(s.Dir, result.FileScenario)), s.longest()), "decides more rates"
 	case stopped(capacity.Generator):
 		return "weir doctor", "what on this host disturbs the generator"
 	case a.PassPerS > 0:
@@ -154,4 +157,21 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 		t.Rows[len(t.Rows)-1][2] = judged(x.Judgement).Of(x.Judgement)
 	}
 	p.Table(t)
+}
+
+// namedWindow finds the window that a probe's reason names.
+var namedWindow = regexp.MustCompile(`a window of (\d{1,5}) s would`)
+
+// longest is how long a probe may be in a search that decides more: no shorter than the
+// window that a probe names.
+func (s *Search) longest() time.Duration {
+	longest := s.Longer
+	for _, p := range s.Report.Probes {
+		if m := namedWindow.FindStringSubmatch(p.Why); m != nil {
+			if d, err := time.ParseDuration(m[1] + "s"); err == nil && p.Judgement == capacity.Undecided.String() {
+				longest = max(longest, d)
+			}
+		}
+	}
+	return longest
 }
