@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/scenario"
 )
 
 // strangers takes the flags that the command does not have out of args, each with the
@@ -92,7 +93,7 @@ func helps(model *kong.Application, args []string) string {
 // what may have been meant.
 func (e *env) strange(verb, written, name string, names []string) error {
 	if verb == "run" || verb == "capacity" {
-		switch flags, advice := meaning(name); {
+		switch flags, advice := scenario.Elsewhere(name); {
 		case flags != "":
 			return fmt.Errorf("unknown flag %s, did you mean %s?", written, flags)
 		case advice != "":
@@ -138,97 +139,4 @@ func shown(verb, name string) string {
 		return "--format " + name
 	}
 	return ""
-}
-
-// listsOptions says where a driver's options are.
-const listsOptions = " (weir drivers NAME lists a driver's own options)"
-
-// meaning is what does in weir run what a flag of other tools does: flags, or advice
-// where a driver's option does it. Both are "" where weir knows no such flag.
-func meaning(name string) (flags, advice string) {
-	switch strings.ReplaceAll(strings.ToLower(name), "_", "-") {
-	case "auto-ack", "autoack", "ack-mode":
-		return "--settle", ""
-	case "consumer-latency", "subsleep", "sub-sleep", "think-time":
-		return "--work", ""
-	case "no-progress", "silent":
-		return "--quiet", ""
-	case "duration", "time", "length", "run-time", "runtime", "test-duration", "measurement-time":
-		return "--measure", ""
-	case "broker":
-		return "--driver or --address", ""
-	case "host", "hosts", "url", "urls", "uri", "brokers", "broker-list", "bootstrap-server", "bootstrap-servers", "server", "servers", "endpoint", "endpoints", "endpoint-url", "addr":
-		return "--address", ""
-	case "port":
-		return "--address HOST:PORT", ""
-	case "qps", "rps", "throughput", "target-throughput", "target-rate", "publish-rate", "requests-per-second", "messages-per-second":
-		return "--rate", ""
-	case "connections", "conns", "threads", "clients", "workers", "concurrency", "vus", "parallel":
-		return "--producers or --consumers", ""
-	case "publishers", "publisher", "senders", "sender", "pubs", "pub", "producer", "num-producers":
-		return "--producers", ""
-	case "subscribers", "subscriber", "receivers", "receiver", "subs", "sub", "consumer", "num-consumers":
-		return "--consumers", ""
-	case "topics", "queues", "streams", "channels":
-		return "--destinations", ""
-	case "topic", "queue", "subject", "stream", "channel", "destination":
-		return "--topology.names", ""
-	case "message-size", "msg-size", "payload-size", "record-size", "body-size", "data-size":
-		return "--size", ""
-	case "num-messages", "num-records", "number-of-messages", "count", "requests", "msgs", "total":
-		return "--messages", ""
-	case "group", "consumer-group", "groups":
-		return "--subscriptions or --durable", ""
-	case "batch-size":
-		return "--batch", ""
-	case "pipeline", "max-in-flight", "max-pending", "outstanding", "window", "max-outstanding":
-		return "--in-flight", ""
-	case "iterations", "runs", "trials", "samples":
-		return "--repeat", ""
-	case "acks", "ack", "required-acks", "consistency", "durability", "write-concern":
-		return "", "use --guarantee, or the driver's own option, for kafka --option acks=VALUE" + listsOptions
-	case "qos":
-		return "", "use --guarantee, or --option qos=VALUE" + listsOptions
-	case "tls", "ssl", "cacert", "ca", "ca-file", "cert", "key", "insecure":
-		return "", "TLS is an option of the driver, such as --option tls.ca=FILE" + listsOptions
-	case "password", "pass", "token", "api-key", "secret":
-		return "", "a secret is an option of the driver, such as --option password='${env:NAME}'" + listsOptions
-	case "user", "username", "login":
-		return "", "use --option user=NAME" + listsOptions
-	case "output", "output-dir", "report-dir", "results", "export", "summary-export", "json-summary", "export-json", "export-csv", "csv":
-		return "--out", ""
-	case "format", "output-format":
-		return "--json", ""
-	case "threshold", "thresholds", "objective":
-		return "--slo", ""
-	case "dry-run", "plan", "check":
-		return "--explain", ""
-	case "docker", "container", "compose":
-		return "--start", ""
-	case "system", "type", "backend":
-		return "--driver", ""
-	case "replicas", "replication-factor", "rf":
-		return "--replication", ""
-	case "cluster", "cluster-size", "servers-count":
-		return "--nodes", ""
-	case "delay":
-		return "--latency", ""
-	case "bandwidth", "bw":
-		return "--network.bandwidth", ""
-	case "device", "target-addr", "target-port", "target-proto", "default-bw":
-		return "", "weir makes a network of its own between clients and servers, and all packets on it meet the same conditions"
-	case "stage", "stages", "profile", "steps":
-		return "", "a load that changes is load.profile of a scenario file"
-	case "file", "config", "scenario", "scenario-file", "config-file":
-		return "", "the scenario file has no flag (weir run FILE)"
-	case "ramp", "ramping":
-		return "", "a load that changes is load.profile of a scenario file"
-	case "verbose", "debug":
-		return "", "the result folder has all that is known of a run (events.jsonl has what happened when)"
-	case "persistent", "durable-messages":
-		return "", "use --guarantee persisted, and the driver's own options" + listsOptions
-	case "warm", "warm-up-time", "rampup", "ramp-up":
-		return "--warmup", ""
-	}
-	return "", ""
 }

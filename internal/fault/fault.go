@@ -277,8 +277,19 @@ func (f Fault) Scaled(factor float64) Fault {
 // every, each with a duration. Only at is needed. It does not Check it.
 func Parse(text string) (Fault, error) {
 	words := strings.Fields(text)
+	if len(words) > 0 {
+		if meant := verbs(words[0]); meant != "" {
+			return Fault{}, fmt.Errorf("%q is not known, did you mean %s?", words[0], meant)
+		}
+	}
 	if len(words) < 2 {
 		return Fault{}, fmt.Errorf("%q is not a fault", text)
+	}
+	if slices.Contains([]string{"node", "broker", "server"}, strings.ToLower(words[1])) && len(words) > 2 {
+		return Fault{}, fmt.Errorf("%q is not a target, did you mean \"%s %s\"?", words[1], words[0], words[2])
+	}
+	if strings.HasSuffix(words[1], ",") {
+		return Fault{}, fmt.Errorf("%q ends with a comma (leave it out)", words[1])
 	}
 	f := Fault{Do: Verb(words[0]), To: words[1]}
 	rest := words[2:]
@@ -286,7 +297,7 @@ func Parse(text string) (Fault, error) {
 	for ; len(rest) > 1; rest = rest[2:] {
 		into, other := f.When(rest[0]), f.Word(rest[0])
 		if into == nil && other == nil {
-			return Fault{}, fmt.Errorf("%q is not known", rest[0])
+			return Fault{}, fmt.Errorf("%q is not known%s", rest[0], instant(rest[0]))
 		}
 		if given[rest[0]] {
 			return Fault{}, fmt.Errorf("%q is given twice", rest[0])
@@ -303,12 +314,39 @@ func Parse(text string) (Fault, error) {
 		*into = v
 	}
 	switch {
+	case len(rest) == 1 && instant(rest[0]) != "":
+		return Fault{}, fmt.Errorf("%q does not say what it is%s", rest[0], instant(rest[0]))
 	case len(rest) == 1:
 		return Fault{}, fmt.Errorf("%q has no value", rest[0])
 	case !given["at"]:
 		return Fault{}, fmt.Errorf("%q does not say when", text)
 	}
 	return f, nil
+}
+
+// verbs are those that do what other tools call so, "" where that is not known.
+func verbs(word string) string {
+	switch strings.ToLower(word) {
+	case "pause", "freeze", "suspend", "sigstop":
+		return `"stop"`
+	case "crash", "sigkill", "terminate":
+		return `"kill"`
+	case "isolate":
+		return `"cut"`
+	case "reboot", "bounce":
+		return `"restart"`
+	case "reset":
+		return `"disconnect"`
+	}
+	return ""
+}
+
+// instant offers at where a duration stands without a word before it.
+func instant(word string) string {
+	if _, err := Step(strings.TrimSuffix(word, ",")); err != nil {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean \"at %s\"?", strings.TrimSuffix(word, ","))
 }
 
 // Step reads a duration that may be negative.

@@ -125,10 +125,39 @@ func parseFigure(s string) (figure, error) {
 	if latency.MatchString(s) {
 		return figure{}, fmt.Errorf("%q does not say of what, did you mean %q, %q or %q? (%s)", s, "e2e."+s, "send."+s, "rtt."+s, allowedFigures())
 	}
+	if other := elsewhere(s); other != "" {
+		return figure{}, fmt.Errorf("%q is not a figure of a run, did you mean %s? (%s)", s, other, allowedFigures())
+	}
 	if near := driver.Nearest(head, append(counted(), distributions[:]...)); near != "" {
 		return figure{}, fmt.Errorf("%q is not a figure of a run, did you mean %q? (%s)", s, near, allowedFigures())
 	}
 	return figure{}, fmt.Errorf("%q is not a figure of a run (%s)", s, allowedFigures())
+}
+
+// called is a percentile as other tools write it: p(99), e2e p99.
+var called = regexp.MustCompile(`^(?:([a-z0-9]+)[ .]+)?p\(?([0-9]+(?:\.[0-9]+)?)\)?$`)
+
+// elsewhere is what other tools call so, quoted; "" where that is not known.
+func elsewhere(s string) string {
+	s = strings.ToLower(s)
+	switch s {
+	case "errors", "error", "error_rate", "http_req_failed", "failures":
+		return `"failed"`
+	case "dropped", "missing", "loss":
+		return `"lost"`
+	case "throughput", "qps", "rps", "rate":
+		return `"received.rate" or "confirmed.rate"`
+	case "latency", "response_time", "http_req_duration":
+		return `"e2e.p99" or "send.p99"`
+	}
+	m := called.FindStringSubmatch(s)
+	switch {
+	case m == nil, m[1] != "" && !slices.Contains(distributions[:], m[1]):
+		return ""
+	case m[1] != "":
+		return fmt.Sprintf(`"%s.p%s"`, m[1], m[2])
+	}
+	return fmt.Sprintf(`"e2e.p%s", "send.p%[1]s" or "rtt.p%[1]s"`, m[2])
 }
 
 func allowedFigures() string {

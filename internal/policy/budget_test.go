@@ -66,10 +66,10 @@ var budgets = map[string]int{
 	"internal/pace":          1380,
 	"internal/plot":          590,  // with heat maps, limits, bars and a strip under the axis
 	"internal/omb":           880,  // the keys of another tool's files
-	"internal/fault":         1110, // with disconnects, disks and clocks by a time, and shares of agents
+	"internal/fault":         1150, // with disconnects, disks and clocks by a time, and shares of agents
 	"internal/report":        7800, // with outages, latencies over time and in windows, what servers said, runs on one time axis, over a varied key, and searches
 	"internal/runs":          3400, // with the lines of logs beside the slowest messages, what adds runs, what a confirmation means while servers die, and faults of agents
-	"internal/scenario":      6670, // with the network, troubled consumers, dead letters, and keys that vary together
+	"internal/scenario":      6760, // with the network, troubled consumers, dead letters, and keys that vary together
 	"internal/serve":         1900, // list, comparisons, live runs, static pages
 	"internal/serverlog":     480,  // following files, reading what came at some time, and cleaning it
 	"internal/slowdisk":      430,  // a file system, and its process

@@ -467,18 +467,25 @@ func indented(key string) string {
 // path, and what is allowed there.
 func (d *decoder) suggest(path, key string) string {
 	allowed := members(path)
-	if near := driver.Nearest(key, allowed); near != "" {
-		return fmt.Sprintf(", did you mean %q? (%s)", near, strings.Join(allowed, ", "))
-	}
+	list := strings.Join(allowed, ", ")
 	for _, k := range keys {
-		if strings.HasSuffix(k.Path, "."+key) {
-			return fmt.Sprintf(" here, did you mean %q? (%s)", k.Path, strings.Join(allowed, ", "))
+		if strings.HasSuffix(k.Path, "."+key) && !strings.HasPrefix(k.Path, path+".") {
+			return fmt.Sprintf(" here, did you mean %q? (%s)", k.Path, list)
 		}
 	}
 	if path == "system" && slices.Contains(d.optionNames, key) {
-		return fmt.Sprintf(" here, did you mean \"system.options.%s\"? (%s)", key, strings.Join(allowed, ", "))
+		return fmt.Sprintf(" here, did you mean \"system.options.%s\"? (%s)", key, list)
 	}
-	return fmt.Sprintf(" (%s)", strings.Join(allowed, ", "))
+	if other := foreign(key); other != "" && !slices.Contains(allowed, key) {
+		return fmt.Sprintf("%s (%s)", other, list)
+	}
+	if near := driver.Nearest(key, allowed); near != "" {
+		return fmt.Sprintf(", did you mean %q? (%s)", near, list)
+	}
+	if near := driver.Nearest(key, d.optionNames); near != "" {
+		return fmt.Sprintf(", did you mean \"system.options.%s\"? (%s)", near, list)
+	}
+	return fmt.Sprintf(" (%s)", list)
 }
 
 func isSection(path string) bool {
