@@ -170,7 +170,9 @@ func lasted(e *result.FaultEffect, s *result.Span) layout.Span {
 
 // unended reports whether nothing had come again when the next fault began, or when the
 // measured window ended.
-func unended(e *result.FaultEffect, s *result.Span) bool { return s != nil && s.ToNS > e.UntilNS-max(1, e.StepNS) }
+func unended(e *result.FaultEffect, s *result.Span) bool {
+	return s != nil && s.ToNS > e.UntilNS-max(1, e.StepNS)
+}
 
 // outages says in a line for each of the first faults what it did to the run, and of a
 // message that is on one node only that copies are to be had.

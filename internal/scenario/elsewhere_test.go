@@ -21,7 +21,7 @@ func TestKeysOfOtherToolsAreGuessed(t *testing.T) {
 		"output: x":                  "output: unknown key, did you mean the flag --out? (",
 		"system: {url: x}":           "system.url: unknown key, did you mean \"system.options.address\"? (",
 		"topology: {producer: 3}":    "topology.producer: unknown key, did you mean \"topology.producers\"? (",
-		"system: {adress: [a]}":      "system.adress: unknown key, did you mean \"system.options.address\"? (",
+		"system: {addrs: [a]}":       "system.addrs: unknown key, did you mean \"system.options.address\"? (",
 		"load: {raet: 5/s}":          "load.raet: unknown key, did you mean \"rate\"? (",
 		"message: {payload-size: 5}": "message.payload-size: unknown key, did you mean \"message.size\"? (",
 	} {
