@@ -186,7 +186,11 @@ func checkLoad(o *observed) Finding {
 	case o.othersBusy != nil && *o.othersBusy >= othersWarn:
 		return warn(all, do, command)
 	case o.load != nil && o.facts.Cores > 0 && *o.load >= float64(o.facts.Cores):
-		return warn(all, do, command)
+		busy := fmt.Sprintf("load %.2f over a minute on %d cores", *o.load, o.facts.Cores)
+		if len(found) > 1 {
+			busy += "; now " + strings.Join(found[:len(found)-1], ", ")
+		}
+		return warn(busy, do, command)
 	case o.othersBusy == nil && o.load == nil:
 		return unknown(notTold)
 	}

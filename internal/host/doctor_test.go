@@ -147,6 +147,11 @@ func patients() []patient {
 			linuxCalls{work: goodCalls.work, temp: &diskState{"/tmp", "tmpfs", 8 << 30, 8 << 30}},
 		},
 		{
+			"a server that was busy a moment ago",
+			with(server(), map[string]string{"proc/loadavg": "9.10 9.05 8.01 1/200 4000\n"}),
+			idle, goodCalls,
+		},
+		{
 			"a container with limits of version 1, and nothing throttled",
 			with(server(), map[string]string{
 				"run/.containerenv":                          "x",

@@ -154,4 +154,8 @@ func TestWhatASearchThatIsNotOverCameTo(t *testing.T) {
 			t.Errorf("%v and %v came to %q; want %q", c.pass, c.fail, got, c.want)
 		}
 	}
+	between := Came(&capacity.Answered{PassPerS: 100, FailPerS: 400, UndecidedPerS: 150, Stop: capacity.Between})
+	if want := "100/s kept the promise, 400/s did not: wider than asked, because rates from 150/s on could not be decided"; between != want {
+		t.Errorf("an interval with rates that were not decided came to %q; want %q", between, want)
+	}
 }

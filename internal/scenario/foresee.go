@@ -138,18 +138,20 @@ func (o *outlook) after(ways []way) driver.Guarantee {
 // mostWays bounds how many ways are gone together.
 const mostWays = 4
 
-// reach returns the fewest ways after which confirmations guarantee want, and the best that
-// any of them lead to.
+// reach returns the fewest ways after which confirmations guarantee want, and of those
+// the first that give no more, where there are any. best is the best that those looked at
+// lead to.
 func (o *outlook) reach(want driver.Guarantee) (found []way, best driver.Guarantee) {
 	all := o.ways()
 	var try func(taken []way, from, more int) bool
 	try = func(taken []way, from, more int) bool {
 		if more == 0 {
 			g := o.after(taken)
-			if best = max(best, g); g >= want {
+			best = max(best, g)
+			if g == want || g > want && found == nil {
 				found = slices.Clone(taken)
 			}
-			return g >= want
+			return g == want
 		}
 		for i := from; i < len(all); i++ {
 			if slices.ContainsFunc(taken, func(w way) bool { return w.key == all[i].key }) {
@@ -161,10 +163,8 @@ func (o *outlook) reach(want driver.Guarantee) (found []way, best driver.Guarant
 		}
 		return false
 	}
-	for n := 1; n <= mostWays; n++ {
-		if try(nil, 0, n) {
-			break
-		}
+	for n := 1; n <= mostWays && found == nil; n++ {
+		try(nil, 0, n)
 	}
 	return found, best
 }
