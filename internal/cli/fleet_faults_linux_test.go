@@ -205,7 +205,10 @@ func TestHostsFiguresStandWhereAClockSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := clockstep.Check(self); err != nil {
-		t.Skipf("this host does not let weir step a clock: %v", err)
+		if os.Geteuid() != 0 {
+			t.Skipf("only root may write into another process: %v", err)
+		}
+		t.Fatal(err)
 	}
 	c.agent("a", "--allow", "faults")
 	c.agent("b", "--allow", "faults", "--wrong-clock", "constant=25ms,drift=100ppm")
