@@ -7,8 +7,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // servers is the server of tests that leave it as it was.
@@ -42,6 +44,16 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("a master and its slave, replicated", func(t *testing.T) {
 		s := served.Up(t, Definition(), 2, served.With{Settings: map[string]string{"replication": "sync"}})
+		// The slave asks for copies a moment after both are up, and the master confirms nothing before.
+		t.Run("confirms", func(t *testing.T) {
+			p, fates := trial.Producer(t, trial.Declared(t, Definition(), s.Options), "d")
+			if !trial.Eventually(func() bool {
+				p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("first")})
+				return fates.Next(t) == nil
+			}) {
+				t.Fatal("the pair confirms no message")
+			}
+		})
 		// No message passes through the name server, which goes on.
 		conform(t, s, 2, func() error { return s.RestartOnly("broker-1", "broker-2") })
 	})
