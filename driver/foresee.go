@@ -26,3 +26,13 @@ func Clone(cfg Config) Config {
 	c.Elem().Set(v)
 	return c.Interface().(Config)
 }
+
+// A Ceiling is a Config that tells before a run, of servers that weir did not start, what a
+// confirmation guarantees at most. weir then refuses a scenario that demands more, and says
+// which options allow it, by their tags firm.
+type Ceiling interface {
+	// AtMost returns what a confirmation guarantees with the options, on servers with the
+	// best settings that they may have. requests: messages are requests, which replies
+	// confirm. What only a server tells bounds nothing. It does no I/O.
+	AtMost(requests bool) Guarantee
+}

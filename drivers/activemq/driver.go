@@ -66,7 +66,7 @@ const (
 type Config struct {
 	amqp1conn.Options
 
-	Store string `option:"store" allowed:"unknown,memory,written,synced" help:"Where the server has a durable message when it settles it: in memory, written to a file, or synced to the disk. The server does not report it."`
+	Store string `option:"store" allowed:"unknown,memory,written,synced" firm:"synced" help:"Where the server has a durable message when it settles it: in memory, written to a file, or synced to the disk. The server does not report it."`
 
 	Server Server `option:"server"`
 }
@@ -86,6 +86,17 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		return nil, err
 	}
 	return x, nil
+}
+
+// AtMost implements driver.Ceiling. The server does not tell where it has a message.
+func (c *Config) AtMost(bool) driver.Guarantee {
+	switch {
+	case !c.Confirm:
+		return driver.Written
+	case c.Durable && c.Store == synced:
+		return driver.Persisted
+	}
+	return driver.Received
 }
 
 // Foresee implements driver.Foreseer.

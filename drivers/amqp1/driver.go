@@ -73,7 +73,7 @@ type Config struct {
 	amqp1conn.Options
 
 	Management string `option:"management" allowed:"qpid,rabbitmq,none" help:"How the broker makes, counts and removes queues: as Apache Qpid Broker-J does, as RabbitMQ 4 does, or not by AMQP. With none, the broker makes a queue for a link or has it already, and weir only sends."`
-	Store      string `option:"store" allowed:"unknown,memory,written,synced" help:"Where the broker has a durable message when it accepts it: in memory, written to a file, or synced to the disk. The protocol does not tell it."`
+	Store      string `option:"store" allowed:"unknown,memory,written,synced" firm:"synced" help:"Where the broker has a durable message when it accepts it: in memory, written to a file, or synced to the disk. The protocol does not tell it."`
 
 	QueueType string `option:"queue-type" allowed:"quorum,classic" help:"Kind of the queues of RabbitMQ (x-queue-type)."`
 
@@ -108,6 +108,18 @@ func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 		can.Consume, can.Competing, can.Nack, can.Retains, can.Settle = false, false, false, false, nil
 	}
 	return can
+}
+
+// AtMost implements driver.Ceiling. The protocol does not tell where a message is, and
+// RabbitMQ tells the type of the queue.
+func (c *Config) AtMost(bool) driver.Guarantee {
+	switch {
+	case !c.Confirm:
+		return driver.Written
+	case c.Management == rabbit4, c.Durable && c.Store == synced:
+		return driver.Persisted
+	}
+	return driver.Received
 }
 
 // Foresee implements driver.Foreseer.

@@ -68,7 +68,7 @@ type Config struct {
 	amqp1conn.Options
 
 	Management string `option:"management" help:"Management address of the server (management-address)."`
-	Datasync   string `option:"datasync" allowed:"unknown,no,yes" help:"Whether the server syncs each write of its journal (journal-datasync). The server does not report it."`
+	Datasync   string `option:"datasync" allowed:"unknown,no,yes" firm:"yes" help:"Whether the server syncs each write of its journal (journal-datasync). The server does not report it."`
 
 	Server Server `option:"server"`
 }
@@ -88,6 +88,17 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		return nil, err
 	}
 	return x, nil
+}
+
+// AtMost implements driver.Ceiling. The server tells all but whether it syncs its journal.
+func (c *Config) AtMost(bool) driver.Guarantee {
+	switch {
+	case !c.Confirm:
+		return driver.Written
+	case c.Datasync != "yes":
+		return driver.Replicated
+	}
+	return driver.Persisted
 }
 
 // Foresee implements driver.Foreseer. Two nodes are a pair in sync.

@@ -82,7 +82,7 @@ func Definition() driver.Definition {
 // Config is the driver's settings.
 type Config struct {
 	Address       string        `option:"address" help:"Server, as host:port."`
-	Fsync         int           `option:"fsync" min:"-1" help:"Milliseconds between two syncs of the server's binlog (-f). The server does not report it. 0: before each answer; -1: not known."`
+	Fsync         int           `option:"fsync" min:"-1" firm:"0" help:"Milliseconds between two syncs of the server's binlog (-f). The server does not report it. 0: before each answer; -1: not known."`
 	TTR           time.Duration `option:"ttr" min:"1s" unit:"1s" help:"Time to run. After it, the server gives a message that is not settled to another consumer."`
 	Touch         time.Duration `option:"touch" min:"100ms" zero:"yes" help:"How often a consumer restarts the time to run while it works on a message; 0: never."`
 	Timeout       time.Duration `option:"timeout" min:"3s" max:"5m" help:"Longest time to connect, and longest time of one call of the client."`
@@ -297,6 +297,14 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 // Foresee implements driver.Foreseer.
 func (c *Config) Foresee(driver.Servers) driver.Guarantee {
 	if c.Server.Binlog == "yes" && c.Fsync == 0 {
+		return driver.Persisted
+	}
+	return driver.Received
+}
+
+// AtMost implements driver.Ceiling. The server tells whether it has a binlog.
+func (c *Config) AtMost(bool) driver.Guarantee {
+	if c.Fsync == 0 {
 		return driver.Persisted
 	}
 	return driver.Received

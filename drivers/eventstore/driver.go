@@ -119,6 +119,9 @@ func (c *Config) Foresee(driver.Servers) driver.Guarantee {
 	return driver.Received
 }
 
+// AtMost implements driver.Ceiling. The servers do not tell whether they flush.
+func (c *Config) AtMost(bool) driver.Guarantee { return c.Foresee(driver.Servers{}) }
+
 // Open connects, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	x := &conn{cfg: *c, run: run, groups: map[[2]string]bool{}}

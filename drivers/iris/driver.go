@@ -136,6 +136,9 @@ func (c *Config) Foresee(driver.Servers) driver.Guarantee {
 	return driver.Written
 }
 
+// AtMost implements driver.Ceiling.
+func (c *Config) AtMost(bool) driver.Guarantee { return c.Foresee(driver.Servers{}) }
+
 // toOne reports whether a message goes to one member of a cluster.
 func (c *Config) toOne() bool { return c.Pattern == patternRequest || c.Pattern == patternTunnel }
 

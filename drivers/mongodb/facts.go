@@ -65,6 +65,15 @@ func (c *Config) Foresee(driver.Servers) driver.Guarantee {
 	return d.confirms().Guarantee
 }
 
+// AtMost implements driver.Ceiling: of a server alone, or of a set where so many members
+// are a majority.
+func (c *Config) AtMost(bool) driver.Guarantee {
+	n, _ := c.members() // Validate has read it
+	alone := durability{nodes: 1, w: n, journal: c.Journal, stored: true}
+	set := durability{nodes: max(n, 2), w: n, journal: c.Journal, stored: true}
+	return max(alone.confirms().Guarantee, set.confirms().Guarantee)
+}
+
 // Facts asks the server. What a user may not ask counts as not told.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)

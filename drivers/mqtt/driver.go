@@ -69,7 +69,7 @@ type Config struct {
 	TLS      driver.TLSOptions `option:"tls"`
 
 	Version       string        `option:"version" allowed:"3.1.1,5" help:"Version of the protocol."`
-	QoS           int           `option:"qos" min:"0" max:"2" help:"Quality of service of messages and of subscriptions: 0 at most once, 1 at least once, 2 exactly once."`
+	QoS           int           `option:"qos" min:"0" max:"2" firm:"1" help:"Quality of service of messages and of subscriptions: 0 at most once, 1 at least once, 2 exactly once."`
 	Shared        bool          `option:"shared" help:"Consumers of one subscription share its messages ($share). no: a plain subscription, with one consumer."`
 	MaxInflight   int           `option:"max-inflight" min:"1" max:"65535" zero:"yes" help:"Messages that a producer has sent and that are not confirmed. 0: as many as the server reports, or 20 with version 3.1.1, which tells nothing."`
 	KeepAlive     time.Duration `option:"keep-alive" min:"5s" max:"65535s" unit:"1s" zero:"yes" help:"How often a silent client tells that it is there; 0: never."`
@@ -190,6 +190,14 @@ const versionTopic = "$SYS/broker/version"
 
 // versionWait is how long a message may take that the server has sent before its answer.
 const versionWait = 100 * time.Millisecond
+
+// AtMost implements driver.Ceiling.
+func (c *Config) AtMost(bool) driver.Guarantee {
+	if c.QoS == 0 {
+		return driver.Written
+	}
+	return driver.Received
+}
 
 // Facts connects. The guarantee is the level that the server grants.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {

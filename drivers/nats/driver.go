@@ -158,6 +158,11 @@ func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
 	return driver.Buffered
 }
 
+// AtMost implements driver.Ceiling.
+func (c *Config) AtMost(requests bool) driver.Guarantee {
+	return c.Foresee(driver.Servers{Requests: requests})
+}
+
 // Backlog implements driver.Backlogger. The server keeps nothing.
 func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (uint64, error) {
 	return c.ends.Backlog(ctx, subscription)

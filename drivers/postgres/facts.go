@@ -121,6 +121,11 @@ func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
 	return d.confirms().Guarantee
 }
 
+// AtMost implements driver.Ceiling. What a commit waits for is set on each connection.
+func (c *Config) AtMost(bool) driver.Guarantee {
+	return durability{commit: c.SynchronousCommit, fsync: true}.confirms().Guarantee
+}
+
 // settings are those that decide durability and delivery, by the vendor's names.
 var settings = []string{
 	"fsync", "synchronous_commit", "synchronous_standby_names", "full_page_writes", "wal_level", "wal_sync_method", "commit_delay", "max_connections",

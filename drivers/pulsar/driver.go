@@ -112,7 +112,7 @@ type Config struct {
 	TLS      driver.TLSOptions `option:"tls"`
 
 	Namespace   string `option:"namespace" help:"Namespace of topics that weir makes, as tenant/namespace. It must exist."`
-	JournalSync string `option:"journal-sync" allowed:"unknown,no,yes" help:"Whether the bookies sync their journals before they answer (journalSyncData). The brokers do not report it."`
+	JournalSync string `option:"journal-sync" allowed:"unknown,no,yes" firm:"yes" help:"Whether the bookies sync their journals before they answer (journalSyncData). The brokers do not report it."`
 	Type        string `option:"subscription-type" allowed:"shared,exclusive,failover,key_shared" help:"Type of each subscription: how its consumers divide the messages."`
 
 	Batching      bool          `option:"batching" help:"Producers gather messages into one entry of the topic. With subscription-type key_shared each entry has one key."`

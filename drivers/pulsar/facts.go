@@ -77,6 +77,11 @@ func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
 	return q.confirms(c.JournalSync == "yes").Guarantee
 }
 
+// AtMost implements driver.Ceiling. The brokers do not tell whether the bookies sync.
+func (c *Config) AtMost(bool) driver.Guarantee {
+	return quorums{3, 3, 2}.confirms(c.JournalSync == "yes").Guarantee
+}
+
 // confirms returns what a confirmation means: a message is in the journals of as many
 // bookies as the ack quorum, of all that are to have it (the write quorum).
 // (https://pulsar.apache.org/docs/4.0.x/administration-zk-bk/#configure-bookkeeper-persistence-policies)

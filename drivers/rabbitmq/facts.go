@@ -142,6 +142,14 @@ func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
 	return c.confirms(k, true).Guarantee
 }
 
+// AtMost implements driver.Ceiling. The queues that there are decide the rest.
+func (c *Config) AtMost(bool) driver.Guarantee {
+	if !c.Confirm {
+		return driver.Written
+	}
+	return driver.Persisted
+}
+
 // Backlog implements driver.Backlogger: what the queues hold ready, as the server
 // tells, and what it has sent to this Conn's consumers and they have not settled,
 // over all destinations of theirs. What consumers elsewhere have AMQP does not

@@ -191,3 +191,83 @@ func TestAGuaranteeIsReadFromARunningSystem(t *testing.T) {
 		}
 	}
 }
+
+// TestServersOfOnesOwnGiveNoMoreThanTheClientAllows: what the driver's options alone decide
+// is refused before weir connects, with the options that allow it. What the servers decide
+// is not.
+func TestServersOfOnesOwnGiveNoMoreThanTheClientAllows(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct{ driver, options, guarantee, want string }{
+		{"kafka", "acks=0", "persisted", "driver kafka confirms at most written with these options, whatever the servers are set to (--option acks=all allows persisted)"},
+		{"kafka", "acks=0", "received", "(--option acks=all allows persisted)"},
+		{"kafka", "acks=0", "written", ""},
+		{"kafka", "acks=1", "persisted", ""}, // one replica that syncs each message
+		{"kafka", "", "persisted", ""},
+		{"kmq", "acks=0", "received", "(--option acks=all allows persisted)"},
+		{"jetstream", "", "persisted", ""},
+		{"nats", "confirm=none", "received", "at most buffered with these options, whatever the servers are set to (--option confirm=flush allows received)"},
+		{"rabbitmq", "confirm=no", "received", "(--option confirm=yes allows persisted)"},
+		{"artemis", "datasync=no", "persisted", "(--option datasync=yes allows persisted)"},
+		{"artemis", "confirm=no,datasync=no", "persisted", "--option datasync=yes"},
+		{"activemq", "", "persisted", "at most received with these options, whatever the servers are set to (--option store=synced allows persisted)"},
+		{"amqp1", "store=written", "persisted", "(--option store=synced allows persisted)"},
+		{"beanstalkd", "", "persisted", "(--option fsync=0 allows persisted)"},
+		{"beanstalkd", "fsync=0", "persisted", ""},
+		{"eventstore", "flushes=no", "persisted", "(--option flushes=yes allows persisted)"},
+		{"iris", "pattern=publish", "received", "(--option pattern=request allows received)"},
+		{"mqtt", "qos=0", "received", "(--option qos=1 allows received)"},
+		{"postgres", "synchronous-commit=off", "persisted", "(--option synchronous-commit=on allows persisted)"},
+		{"mongodb", "journal=no", "persisted", "(--option journal=yes allows persisted)"},
+		{"mongodb", "w=1,journal=no", "replicated", "allows"},
+		{"pulsar", "", "persisted", "(--option journal-sync=yes allows persisted)"},
+		{"pulsar", "", "replicated", ""},
+	} {
+		flags := map[string]string{"--driver": x.driver, "--address": "127.0.0.1:1", "--guarantee": x.guarantee}
+		for set := range strings.SplitSeq(x.options, ",") {
+			if name, v, ok := strings.Cut(set, "="); ok {
+				flags["--option\t"+name] = v
+			}
+		}
+		said := refusal(t, flags)
+		if (said == "") != (x.want == "") || !strings.Contains(said, x.want) {
+			t.Errorf("%s, %s, %s: %q lacks %q", x.driver, x.options, x.guarantee, said, x.want)
+		}
+	}
+}
+
+// TestNoCeilingIsBelowTheTable: on no row of a driver's page does a confirmation mean more
+// than the driver's ceiling says.
+func TestNoCeilingIsBelowTheTable(t *testing.T) {
+	t.Parallel()
+	rows := 0
+	for _, d := range all.Definitions() {
+		if d.New == nil {
+			continue
+		}
+		if _, bounds := d.New().(driver.Ceiling); !bounds {
+			continue
+		}
+		for _, row := range d.Confirmations {
+			cfg := d.New()
+			for s := range strings.SplitSeq(row.When, ", ") {
+				name, value, _ := strings.Cut(s, ": ")
+				value, _, _ = strings.Cut(value, " to ")
+				if !strings.HasPrefix(name, driver.ServerPrefix) {
+					_ = driver.SetOption(cfg, name, value) // what is not an option is of the servers
+				}
+			}
+			if told := map[string][2]string{"beanstalkd": {"fsync", "0"}, "activemq": {"store", "synced"}, "amqp1": {"store", "synced"}, "artemis": {"datasync", "yes"}, "pulsar": {"journal-sync", "yes"}}[d.Name]; told[0] != "" && row.Guarantee == driver.Persisted {
+				if err := driver.SetOption(cfg, told[0], told[1]); err != nil { // the recipe says so of its servers
+					t.Fatal(err)
+				}
+			}
+			rows++
+			if most := cfg.(driver.Ceiling).AtMost(strings.Contains(row.When, "request")); most < row.Guarantee {
+				t.Errorf("%s, %s: at most %s, and the page says %s", d.Name, row.When, most, row.Guarantee)
+			}
+		}
+	}
+	if rows < 25 {
+		t.Errorf("%d rows", rows)
+	}
+}

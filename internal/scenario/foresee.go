@@ -224,7 +224,11 @@ func (o *outlook) others(ways []way, want driver.Guarantee) (names []string) {
 // foresee takes over what the recipe gives the driver, and refuses a guarantee that the
 // servers will not give.
 func (d *decoder) foresee(s *Scenario) {
-	if s.System.Start == StartNone || len(d.faults) > 0 {
+	switch {
+	case len(d.faults) > 0:
+		return
+	case s.System.Start == StartNone:
+		d.bound(s)
 		return
 	}
 	o := s.outlook()
@@ -251,4 +255,67 @@ func (d *decoder) foresee(s *Scenario) {
 		help = known
 	}
 	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these settings (%s)", o.def.Name, gives, help)
+}
+
+// bound refuses a guarantee that servers of the user's own cannot give with the driver's
+// options, whatever they are set to. What only they tell is asked when weir connects.
+func (d *decoder) bound(s *Scenario) {
+	c, bounds := s.System.Config.(driver.Ceiling)
+	want, requests := s.System.Guarantee, s.Mode == engine.Request
+	if !bounds || want == 0 {
+		return
+	}
+	most := c.AtMost(requests)
+	if most >= want {
+		return
+	}
+	help, best := "", most
+	for _, set := range choices(s.System.Config) {
+		cfg := driver.Clone(s.System.Config)
+		var flags []string
+		for _, x := range set {
+			if driver.SetOption(cfg, x[0], x[1]) != nil {
+				flags = nil
+				break
+			}
+			flags = append(flags, "--option "+x[0]+"="+x[1])
+		}
+		if flags == nil || driver.Check(cfg) != nil {
+			continue
+		}
+		g := cfg.(driver.Ceiling).AtMost(requests)
+		if best = max(best, g); g >= want {
+			help = strings.Join(flags, " ") + " allows " + g.String()
+			break
+		}
+	}
+	if help == "" {
+		help = "up to " + best.String()
+	}
+	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these options, whatever the servers are set to (%s)", s.System.Definition.Name, most, help)
+}
+
+// choices are the values of the client's options that may make a confirmation mean more:
+// those of one option, then those of two.
+func choices(cfg driver.Config) (sets [][][2]string) {
+	var all [][2]string
+	for _, o := range driver.Options(cfg) {
+		if strings.HasPrefix(o.Name, driver.ServerPrefix) {
+			continue
+		}
+		for _, v := range o.Firm {
+			all = append(all, [2]string{o.Name, v})
+		}
+	}
+	for _, one := range all {
+		sets = append(sets, [][2]string{one})
+	}
+	for i, one := range all {
+		for _, other := range all[i+1:] {
+			if other[0] != one[0] {
+				sets = append(sets, [][2]string{one, other})
+			}
+		}
+	}
+	return sets
 }

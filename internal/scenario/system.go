@@ -95,6 +95,11 @@ func (d *decoder) combineSystem(s *Scenario) {
 	}
 	def := sys.Definition
 	if can := def.Capabilities.Guarantees; len(can) > 0 && sys.Guarantee > slices.Max(can) {
+		_, bounds := sys.Config.(driver.Ceiling)
+		if all, err := d.in.Drivers.Lookup(def.Name); bounds && err == nil && slices.Contains(all.Capabilities.Guarantees, sys.Guarantee) {
+			d.bound(s) // with other options it does
+			return
+		}
 		d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s never confirms more than %s (up to %s)", def.Name, slices.Max(can), slices.Max(can))
 	}
 }

@@ -256,6 +256,14 @@ func (c *Common) Foresee(s driver.Servers) driver.Guarantee {
 	return foreseen(c.Acks, s.Replicas, need, flush)
 }
 
+// AtMost implements driver.Ceiling: without an answer nothing is known of a message.
+func (c *Common) AtMost(bool) driver.Guarantee {
+	if c.Acks == "0" {
+		return driver.Written
+	}
+	return driver.Persisted
+}
+
 // ForeseeLog returns the guarantee of a decision in the log of transactions.
 func (c *Common) ForeseeLog(s driver.Servers) driver.Guarantee {
 	return foreseen("all", s.Nodes, minInsync(s.Nodes), c.Server.FlushMessages)
