@@ -97,7 +97,7 @@ func (e *Early) decided(conf float64) bool {
 			return false
 		}
 		e.slices.widen(e.kinds[i], d, sum, new(measure.Counts), conf)
-		if o.Judge(o.resultOf(d)).Status == result.Undecided {
+		if o.judge(o.resultOf(d), conf).Status == result.Undecided {
 			return false
 		}
 	}

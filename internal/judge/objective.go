@@ -86,10 +86,16 @@ func parseObjective(s string) (o Objective, err error) {
 	}
 	rest := strings.TrimLeft(s[from:], signs)
 	o.op = s[from : len(s)-len(rest)]
+	if plain := map[string]string{"=": "==", "≤": "<=", "≥": ">="}[o.op]; plain != "" {
+		o.op = plain
+	}
 	if !slices.Contains([]string{"<=", ">=", "<", ">", "=="}, o.op) {
+		if turned := map[string]string{"=<": "<=", "=>": ">="}[o.op]; turned != "" {
+			return o, fmt.Errorf("%q is not a comparison, did you mean %q? (%s)", o.op, turned, allowedOps)
+		}
 		return o, fmt.Errorf("%q is not a comparison (%s)", o.op, allowedOps)
 	}
-	if o.figure, err = parseFigure(strings.TrimSpace(s[:from])); err != nil {
+	if o.figure, err = parseFigure(meant(strings.TrimSpace(s[:from]))); err != nil {
 		return o, err
 	}
 	o.text = strings.Join(strings.Fields(rest), "")
@@ -134,6 +140,27 @@ func parseFigure(s string) (figure, error) {
 	return figure{}, fmt.Errorf("%q is not a figure of a run (%s)", s, allowedFigures())
 }
 
+// meant is a figure by the name that it has here, where it is written in the words of other
+// tools and only one can be meant: error_rate, errors, loss, e2e p99, e2e.p(99), e2e.avg.
+func meant(s string) string {
+	switch strings.ToLower(s) {
+	case "errors", "error", "failures":
+		return "failed"
+	case "error_rate", "error rate", "http_req_failed":
+		return "ratio(failed, sent)"
+	case "loss":
+		return "lost"
+	}
+	if m := called.FindStringSubmatch(strings.ToLower(s)); m != nil && slices.Contains(distributions[:], m[1]) {
+		return m[1] + ".p" + m[2]
+	}
+	of, stat, _ := strings.Cut(s, ".")
+	if name := map[string]string{"avg": "mean", "average": "mean", "med": "p50", "median": "p50"}[stat]; name != "" {
+		return of + "." + name
+	}
+	return s
+}
+
 // called is a percentile as other tools write it: p(99), e2e p99.
 var called = regexp.MustCompile(`^(?:([a-z0-9]+)[ .]+)?p\(?([0-9]+(?:\.[0-9]+)?)\)?$`)
 
@@ -141,9 +168,7 @@ var called = regexp.MustCompile(`^(?:([a-z0-9]+)[ .]+)?p\(?([0-9]+(?:\.[0-9]+)?)
 func elsewhere(s string) string {
 	s = strings.ToLower(s)
 	switch s {
-	case "errors", "error", "error_rate", "http_req_failed", "failures":
-		return `"failed"`
-	case "dropped", "missing", "loss":
+	case "dropped", "missing":
 		return `"lost"`
 	case "throughput", "qps", "rps", "rate":
 		return `"received.rate" or "confirmed.rate"`
@@ -151,11 +176,8 @@ func elsewhere(s string) string {
 		return `"e2e.p99" or "send.p99"`
 	}
 	m := called.FindStringSubmatch(s)
-	switch {
-	case m == nil, m[1] != "" && !slices.Contains(distributions[:], m[1]):
+	if m == nil || m[1] != "" {
 		return ""
-	case m[1] != "":
-		return fmt.Sprintf(`"%s.p%s"`, m[1], m[2])
 	}
 	return fmt.Sprintf(`"e2e.p%s", "send.p%[1]s" or "rtt.p%[1]s"`, m[2])
 }
@@ -351,8 +373,12 @@ func exactly(v float64, unit string) found { return found{value: v, unit: unit, 
 
 // Judge holds the objective against a run. It is met only if the whole 95 %
 // interval of the figure keeps the limit, and missed only if the whole interval
-// misses it.
-func (o Objective) Judge(r *result.Result) result.SLO {
+// misses it. A percentile without an upper end keeps a limit also where all messages
+// tell so; see bounded.
+func (o Objective) Judge(r *result.Result) result.SLO { return o.judge(r, confidence) }
+
+// judge is Judge for a distribution with intervals of some confidence.
+func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 	f := o.figure.find(r)
 	s := result.SLO{Expr: o.String(), Value: f.value, Unit: f.unit, Lo: f.lo, Hi: f.hi, Status: result.Undecided}
 	if f.unit == "" {
@@ -377,6 +403,10 @@ func (o Objective) Judge(r *result.Result) result.SLO {
 		s.Why = fmt.Sprintf("the limit lies inside its 95 %% interval, %s to %s", nanos(int64(lo)), nanos(int64(hi)))
 	}
 	if s.Status == result.Undecided {
+		if why := o.bounded(o.figure.distribution(&r.Latency), conf); why != "" {
+			s.Status, s.Pass, s.Why = result.Pass, true, why
+			return s
+		}
 		s.NeedsS = o.needs(r, f)
 		switch {
 		case s.NeedsS > 0:

@@ -182,6 +182,51 @@ func (f figure) findPercentile(d *result.Dist) found {
 	return x
 }
 
+// bounded says why a percentile keeps its limit although its own interval does not decide;
+// "" where that is not known. A larger percentile bounds it, by the upper end of its own
+// interval, or by the largest sample of all.
+//
+// Of n independent samples none lies beyond percentile p with the chance p^n, whatever the
+// distribution (Hahn and Meeker, Statistical Intervals, section 5.4). So where that is at most
+// what an end of an interval may miss, the largest is an upper bound. The samples count as
+// so many as they are worth; where that is not known, they bound nothing. ADR 74.
+func (o Objective) bounded(d *result.Dist, conf float64) string {
+	if _, is := o.Percentile(); !is || d == nil || d.MaxNS == nil || d.Censored+d.Overflow > 0 || !strings.HasPrefix(o.op, "<") {
+		return ""
+	}
+	off := int64(0)
+	if d.ClockBoundNS != nil {
+		off = *d.ClockBoundNS
+	}
+	keeps := func(ns int64) bool {
+		pass, _ := compare(o.op, float64(ns+off), float64(ns+off), o.limit)
+		return pass
+	}
+	for i := range d.Percentiles {
+		row := &d.Percentiles[i]
+		switch {
+		case row.UnsupportedBy == result.ByUnknownClock:
+			return ""
+		case row.P < o.figure.p || row.P >= 100 || !row.Supported || row.AtLeast:
+			continue
+		case row.UnboundedBy == "" && row.HiNS != nil && keeps(*row.HiNS):
+			return fmt.Sprintf("the interval of %s ends at %s, and %s is at most that", name(row.P), nanos(*row.HiNS), name(o.figure.p))
+		case row.UnboundedBy == result.ByEpisodes && row.Deff > 0 && keeps(*d.MaxNS):
+			worth := float64(d.Count) / row.Deff
+			if math.Pow(row.P/100, worth) <= (1-conf)/2 {
+				return fmt.Sprintf("all %s messages kept it (at most %s) and are worth %s independent ones; with %s over the limit, %s %% of such runs have a message over it",
+					count(d.Count), nanos(*d.MaxNS), count(uint64(worth)), name(row.P), certain(math.Pow(row.P/100, worth)))
+			}
+		}
+	}
+	return ""
+}
+
+// certain writes how many percent of runs have what is absent with a chance, rounded down.
+func certain(chance float64) string {
+	return fmt.Sprintf("%.4g", math.Floor(1000*(1-chance))/10)
+}
+
 // dependent says why an interval is not known.
 const dependent = "too few independent samples, as neighbouring messages are alike"
 
