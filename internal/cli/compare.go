@@ -127,6 +127,11 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, err error) {
 	switch {
 	case single && len(sides) > 2:
 		e.say("each argument is a side; several folders of one side have commas between them (a,b,c,d), or are a pattern in quotes ('results/base-*')")
+	case errors.Is(err, compare.ErrTooFew) && single && len(sides) == 2 && len(sides[0].Runs)+len(sides[1].Runs) == 2:
+		e.say("each side is a single run; this repeats both in turns, and compares them:")
+		for _, line := range report.InTurns(sides[0].Runs[0].Dir, sides[1].Runs[0].Dir) {
+			e.say("  %s", line)
+		}
 	case errors.Is(err, compare.ErrTooFew):
 		e.say("weir run FILE --repeat N makes a series of runs, in a folder that is a side; weir run --append DIR --repeat N adds runs to it")
 	}

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
 // TestTheGatesOfBuildServers runs the commands of the GitHub Action and the GitLab job of
@@ -75,6 +78,76 @@ func TestTheGatesOfBuildServers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTheWorkflowGatesTheBuildUnderTest runs the example workflow's own steps in their order,
+// with those of the action, at a server that a step before it starts: the figures are of that
+// server, and not of one of weir's own.
+func TestTheWorkflowGatesTheBuildUnderTest(t *testing.T) {
+	t.Parallel()
+	alike(t)
+	var flow struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Run, Uses string
+				With      map[string]string
+			}
+		}
+	}
+	ofDeploy(t, "github/example.yml", &flow)
+	dir := t.TempDir()
+	server := natsdtest.Start(t, func(o *natsserver.Options) { o.JetStream, o.StoreDir, o.ServerName = true, t.TempDir(), "the-build" })
+	gate, err := os.ReadFile("../../docs/examples/gate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The build is there when the step has ended.
+	at := strings.TrimPrefix(server.ClientURL(), "nats://")
+	script := "#!/bin/sh\nset -e\nexec 3<>/dev/tcp/" + strings.Replace(at, ":", "/", 1) + "\ntouch started\n"
+	script = strings.Replace(script, "/bin/sh", "/usr/bin/env bash", 1)
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "gate.yaml"), gate, 0o644), os.WriteFile(filepath.Join(dir, "start-broker.sh"), []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	code, said, with := 0, "", map[string]string{}
+	for _, step := range flow.Jobs["gate"].Steps {
+		commands := []string{step.Run}
+		switch {
+		case strings.HasPrefix(step.Uses, "actions/checkout"):
+			continue
+		case strings.HasPrefix(step.Uses, "weirmq/weir/deploy/ci/github"):
+			commands, with = actionSteps(t), step.With
+		case step.Uses != "":
+			t.Fatalf("no test does %s", step.Uses)
+		}
+		for _, command := range commands {
+			cmd := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", command)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "PATH="+withWeir(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "SCENARIO="+with["scenario"],
+				"ARGUMENTS="+strings.Replace(with["arguments"], "nats://127.0.0.1:4222", server.ClientURL(), 1)+" --warmup 100ms --measure 1s --quiet --no-color",
+				"GITHUB_OUTPUT="+filepath.Join(dir, "output"), "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary"), "CODE="+outputCode(dir))
+			out, err := cmd.CombinedOutput()
+			said += string(out)
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+				code = exit.ExitCode()
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if code != int(OK) && code != int(Invalid) { // a busy host
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "started")); err != nil {
+		t.Errorf("the step before did not start the build: %v\n%s", err, said)
+	}
+	r, err := os.ReadFile(filepath.Join(dir, "weir-result", "scenario.yaml"))
+	if err != nil || !strings.Contains(string(r), at) {
+		t.Errorf("%v, the run was not at %s:\n%s\n%s", err, at, r, said)
+	}
+	if varz, err := server.Varz(nil); err != nil || varz.InMsgs < 400 {
+		t.Errorf("%v, the server got %d messages", err, varz.InMsgs)
 	}
 }
 

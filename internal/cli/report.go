@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/export"
 	"github.com/weirmq/weir/internal/quantity"
@@ -22,8 +24,9 @@ import (
 // reportCommand is `weir report`.
 type reportCommand struct {
 	Dirs        []string `arg:"" name:"dir" help:"Result folder, or a folder that holds some, such as that of a suite."`
-	Format      *string  `placeholder:"FORMAT" help:"text, markdown, html, or for other programs benchstat, csv, junit, omb, openmetrics. Default: what the name of --out ends with, else text."`
+	Format      *string  `placeholder:"FORMAT" help:"text, markdown, html, or for other programs benchstat, csv, json, junit, omb, openmetrics. Default: what the name of --out ends with, else text."`
 	HTML        bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
+	JSON        bool     `name:"json" help:"The same as --format json: result.json, one after another where there are several; of weir capacity, capacity.json."`
 	Out         *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
 	Full        bool     `help:"With several runs, show each in full after the table. HTML always does."`
 	Judge       bool     `help:"Reach each verdict again from what the folder holds, by the rules of this version of weir, and show it in place of the stored one."`
@@ -53,8 +56,9 @@ const (
 	formatMarkdown = "markdown"
 	formatHTML     = "html"
 	formatCSV      = "csv"
+	formatJSON     = "json"
 	formatOMB      = "omb"
-	allowedFormats = formatText + ", " + formatMarkdown + ", " + formatHTML + ", benchstat, csv, junit, " + formatOMB + ", openmetrics"
+	allowedFormats = formatText + ", " + formatMarkdown + ", " + formatHTML + ", benchstat, csv, json, junit, " + formatOMB + ", openmetrics"
 )
 
 // run ends at the first signal.
@@ -112,6 +116,8 @@ func (c *reportCommand) report(e *env) Code {
 		return Usage
 	case format == formatOMB:
 		err = export.OMB(&b, e.path(entries[0].Dir))
+	case format == formatJSON:
+		err = objects(&b, entries, searches)
 	case slices.Contains(export.Formats(), format):
 		err = export.Write(&b, format, runsOf(entries))
 	case several && format == formatHTML:
@@ -139,13 +145,41 @@ func (c *reportCommand) report(e *env) Code {
 	return c.gate(e, entries)
 }
 
+// objects writes what the folders hold as JSON: the search of each folder that has one, else
+// the runs.
+func objects(b *bytes.Buffer, entries []report.Entry, searches []*report.Search) error {
+	for _, s := range searches {
+		if err := writeJSON(b, s.Report); err != nil {
+			return err
+		}
+	}
+	for _, x := range entries {
+		if slices.ContainsFunc(searches, func(s *report.Search) bool { return strings.HasPrefix(x.Dir, s.Dir+string(filepath.Separator)) }) {
+			continue // one of its probes
+		}
+		if err := writeJSON(b, x.Result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // format decides on the format.
 func (c *reportCommand) format() (string, error) {
-	if c.HTML {
-		if c.Format != nil && !strings.EqualFold(*c.Format, formatHTML) {
-			return "", fmt.Errorf("--html: contradicts --format %s (use one of them)", *c.Format)
+	if c.HTML && c.JSON {
+		return "", errors.New("--html and --json: a report has one format (one of them)")
+	}
+	for _, short := range []struct {
+		given  bool
+		format string
+	}{{c.HTML, formatHTML}, {c.JSON, formatJSON}} {
+		switch {
+		case !short.given:
+		case c.Format != nil && !strings.EqualFold(*c.Format, short.format):
+			return "", fmt.Errorf("--%s: contradicts --format %s (use one of them)", short.format, *c.Format)
+		default:
+			return short.format, nil
 		}
-		return formatHTML, nil
 	}
 	if c.Format == nil {
 		if c.Out == nil {
@@ -158,23 +192,45 @@ func (c *reportCommand) format() (string, error) {
 			return formatHTML, nil
 		case ".csv":
 			return formatCSV, nil
+		case ".json":
+			return formatJSON, nil
 		case ".xml":
 			return "", fmt.Errorf("--out: tests of a build server are a format of their own: add --format junit (%s)", allowedFormats)
-		case ".hgrm", ".json", ".pdf":
+		case ".hgrm", ".pdf":
 			// No user means text under such a name.
-			return "", fmt.Errorf("--out: there is no report in the format of %s (.md, .html, .csv, .txt, or --format %s)", ext, strings.ReplaceAll(allowedFormats, ", ", "|"))
+			return "", fmt.Errorf("--out: there is no report in the format of %s (.md, .html, .csv, .json, .txt, or --format %s)", ext, strings.ReplaceAll(allowedFormats, ", ", "|"))
 		}
 		return formatText, nil
 	}
 	switch f := strings.ToLower(*c.Format); f {
-	case formatText, formatMarkdown, formatHTML, "benchstat", formatCSV, "junit", formatOMB, "openmetrics":
+	case formatText, formatMarkdown, formatHTML, "benchstat", formatCSV, formatJSON, "junit", formatOMB, "openmetrics":
 		return f, nil
 	case "hgrm":
 		return "", fmt.Errorf("--format: %s is not in this build yet (%s)", f, allowedFormats)
-	case "json":
-		return "", fmt.Errorf("--format: json is what the folder's result.json is, or the capacity.json of a search (%s)", allowedFormats)
+	default:
+		if meant := cmp.Or(formatOf(f), driver.Nearest(f, strings.Split(allowedFormats, ", "))); meant != "" {
+			return "", fmt.Errorf("--format: %q is not known, did you mean %s? (%s)", *c.Format, meant, allowedFormats)
+		}
 	}
 	return "", fmt.Errorf("--format: %q is not known (%s)", *c.Format, allowedFormats)
+}
+
+// formatOf is the format that is meant by a word of other programs; "" where that is not
+// known.
+func formatOf(word string) string {
+	switch word {
+	case "prometheus", "prom", "metrics":
+		return "openmetrics"
+	case "xml", "xunit":
+		return "junit"
+	case "md":
+		return formatMarkdown
+	case "htm", "page":
+		return formatHTML
+	case "txt", "table", "plain":
+		return formatText
+	}
+	return ""
 }
 
 // read reads all folders, each once. Everything wrong with any is told, and ok

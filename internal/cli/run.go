@@ -143,6 +143,9 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		e.complain(err)
 		return Usage
 	}
+	if !c.quiet {
+		e.exposed(scenarios)
+	}
 	if c.Explain {
 		return explain(e, scenarios)
 	}

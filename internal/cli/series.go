@@ -296,6 +296,16 @@ func (e *env) absent(s *scenario.System) string {
 	return fmt.Sprintf("nothing answers at the default address of %s: add %s to have weir start a server, or --address for a server of yours", s.Definition.Name, way)
 }
 
+// exposed says, once, that a fault meets messages that are on one node only.
+func (e *env) exposed(scenarios []*scenario.Scenario) {
+	for _, s := range scenarios {
+		if says := s.Exposed(); says != "" {
+			e.say("%s", says)
+			return
+		}
+	}
+}
+
 // overlooked says that a variable names a server, where weir starts one of its own.
 func (e *env) overlooked(scenarios []*scenario.Scenario) {
 	for _, s := range scenarios {

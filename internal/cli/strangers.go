@@ -131,11 +131,17 @@ func strangeLetter(verb, letter string) error {
 // where weir knows no such flag.
 func shown(verb, name string) string {
 	switch {
+	case slices.Contains([]string{"compare", "history"}, verb) && slices.Contains([]string{"format", "output"}, name):
+		return "--json, --markdown or --html"
+	case verb == "run" && slices.Contains([]string{"format", "html", "markdown"}, name):
+		return "--json, or weir report DIR --format FORMAT after the run"
 	case verb != "report":
 		return ""
-	case name == "json":
-		return "--format csv"
-	case slices.Contains([]string{"csv", "markdown", "junit", "openmetrics", "benchstat", "text"}, name):
+	case name == "output":
+		return "--format or --out"
+	case formatOf(name) != "":
+		return "--format " + formatOf(name)
+	case slices.Contains(strings.Split(allowedFormats, ", "), name):
 		return "--format " + name
 	}
 	return ""

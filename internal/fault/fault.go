@@ -277,6 +277,11 @@ func (f Fault) Scaled(factor float64) Fault {
 // every, each with a duration. Only at is needed. It does not Check it.
 func Parse(text string) (Fault, error) {
 	words := strings.Fields(text)
+	for i := range words { // kill 1 at 2s, for 1s
+		if plain := strings.TrimSuffix(words[i], ","); plain != "" && i+1 < len(words) {
+			words[i] = plain
+		}
+	}
 	if len(words) > 0 {
 		if meant := verbs(words[0]); meant != "" {
 			return Fault{}, fmt.Errorf("%q is not known, did you mean %s?", words[0], meant)
@@ -288,14 +293,14 @@ func Parse(text string) (Fault, error) {
 	if slices.Contains([]string{"node", "broker", "server"}, strings.ToLower(words[1])) && len(words) > 2 {
 		return Fault{}, fmt.Errorf("%q is not a target, did you mean \"%s %s\"?", words[1], words[0], words[2])
 	}
-	if strings.HasSuffix(words[1], ",") {
-		return Fault{}, fmt.Errorf("%q ends with a comma (leave it out)", words[1])
-	}
 	f := Fault{Do: Verb(words[0]), To: words[1]}
 	rest := words[2:]
 	given := map[string]bool{}
 	for ; len(rest) > 1; rest = rest[2:] {
 		into, other := f.When(rest[0]), f.Word(rest[0])
+		if into == nil && other == nil && (slices.Contains(Verbs(), rest[0]) || verbs(rest[0]) != "") {
+			return Fault{}, fmt.Errorf("%q begins another fault: give it a flag or a line of its own", strings.Join(rest, " "))
+		}
 		if into == nil && other == nil {
 			return Fault{}, fmt.Errorf("%q is not known%s", rest[0], instant(rest[0]))
 		}
@@ -343,10 +348,10 @@ func verbs(word string) string {
 
 // instant offers at where a duration stands without a word before it.
 func instant(word string) string {
-	if _, err := Step(strings.TrimSuffix(word, ",")); err != nil {
+	if _, err := Step(word); err != nil {
 		return ""
 	}
-	return fmt.Sprintf(", did you mean \"at %s\"?", strings.TrimSuffix(word, ","))
+	return fmt.Sprintf(", did you mean \"at %s\"?", word)
 }
 
 // Step reads a duration that may be negative.

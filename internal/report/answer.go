@@ -109,7 +109,7 @@ func (t *single) headline() (label string, spans []layout.Span) {
 	case t.r.Run.Loop == result.LoopClosed && sent(t.r):
 		text := "confirmed " + Rate(t.r.Throughput.ConfirmedPerS)
 		if known && watched(t.r) {
-			text += ", received " + Rate(perS)
+			text += ", delivered " + Rate(perS)
 		}
 		return "rate", []layout.Span{plain(text)}
 	case t.r.Run.Mode == result.ModeBacklog && known:
@@ -199,6 +199,13 @@ func (t *single) finds(names ...string) bool {
 // below is the part of what a system carries that is advised to measure latencies at.
 const below = 0.8
 
+// keeps is the least part of the rate that a system carries which did not fall far behind,
+// and beginsBelow is by what a search divides what the run carried.
+const (
+	keeps       = 0.8
+	beginsBelow = 10
+)
+
 // advisedWarmUp finds the warm-up that the check of the steady state advises.
 var advisedWarmUp = regexp.MustCompile(`--warmup \d+s`)
 
@@ -223,7 +230,13 @@ func (t *single) next(scenario string) (command, why string) {
 	if perS, known := r.Throughput.Received(); known && perS > 0 && watched(r) && r.Run.Mode != result.ModeBacklog {
 		carried = min(carried, perS)
 	}
+	// Where the system was full, what it carried says little of what it carries in time.
+	far := carried < keeps*r.Throughput.OfferedPerS
 	slower := func(perS float64) string { return again + " --rate " + flagRate(perS) }
+	search := func() (command, why string) {
+		return t.search(strings.Replace(again, "weir run ", "weir capacity ", 1), carried), "finds the rate that keeps it"
+	}
+	bounded := (closed || far) && len(r.Stages) == 0
 	warmUp, behind := t.unsteady()
 	switch {
 	case t.finds(judge.CheckBooks):
@@ -236,10 +249,14 @@ func (t *single) next(scenario string) (command, why string) {
 		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "has the errors"
 	case t.finds(judge.CheckSamples) && !fleet:
 		return again + " --measure " + flagTime(math.Max(10, 2*r.Run.MeasureS)), "more samples"
+	case bounded && !closed && carried > 0 && !fleet && (behind || r.Host.LaneWaits > 0 && t.finds(judge.CheckLateness)):
+		return search()
 	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that the system takes"
 	case warmUp != "" && !fleet:
 		return again + " " + warmUp, "leaves the warm-up out"
+	case behind && closed && carried > 0 && !fleet:
+		return search()
 	case behind && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that the consumers keep up with"
 	case t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckHiccups, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckGC, judge.CheckBlocked):
@@ -258,6 +275,8 @@ func (t *single) next(scenario string) (command, why string) {
 		return again + " --measure " + flagTime(2*r.Run.MeasureS), "shows whether it settles"
 	case r.MessagesAll.Pending > 0:
 		return again + " --drain " + flagTime(math.Max(60, 2*float64(r.Host.DrainNeedsNS)/1e9)), "waits for what is pending"
+	case saturated(r) != "" && carried > 0 && bounded:
+		return search()
 	case saturated(r) != "" && carried > 0:
 		return slower(below * carried), "a rate that the system takes"
 	}
@@ -270,9 +289,26 @@ func (t *single) next(scenario string) (command, why string) {
 	case r.Consuming() || r.Run.Series != "":
 		return "", ""
 	case closed && carried > 0 && r.Run.Mode != result.ModeBacklog:
-		return slower(below * carried), "latency at 80 % of this rate"
+		return search()
 	}
 	return again + " --repeat 6", "runs differ: six can be compared"
+}
+
+// search is a search for the highest rate that keeps the objectives of the run; without
+// any, for one that most users know. It begins well below what the run carried.
+func (t *single) search(command string, carried float64) string {
+	command += " --rate " + flagRate(carried/beginsBelow)
+	if len(t.r.Verdict.SLO) > 0 {
+		return command
+	}
+	of := "e2e"
+	switch {
+	case t.r.Latency.RTT.Service != nil:
+		of = "rtt"
+	case !watched(t.r):
+		of = "send"
+	}
+	return command + " --slo '" + of + ".p99 <= 10ms'"
 }
 
 // unsteady is what the reason of a run that is not steady says to do: the warm-up that it

@@ -18,15 +18,15 @@ func TestWindowsAreNamedApart(t *testing.T) {
 	}{
 		"two windows": {
 			result.Throughput{SentPerS: 40_000, ConfirmedPerS: 40_000, SentBytesPerS: 4e7, ReceivedPerS: &perS, ReceivedBytesPerS: &bytes, SendS: 0.5, ReceiveS: 1.25},
-			"sent 40,000/s, confirmed 40,000/s in 500 ms, received 16,000/s in 1.25 s; 40.0 MB/s out, 16.0 MB/s in",
+			"sent 40,000/s, confirmed 40,000/s in 500 ms, delivered 16,000/s in 1.25 s; 40.0 MB/s out, 16.0 MB/s in",
 		},
 		"one window": {
 			result.Throughput{SentPerS: 40_000, ConfirmedPerS: 40_000, SentBytesPerS: 4e7, ReceivedPerS: &perS, ReceivedBytesPerS: &bytes, SendS: 0.5, ReceiveS: 0.5},
-			"sent 40,000/s, confirmed 40,000/s, received 16,000/s; 40.0 MB/s out, 16.0 MB/s in",
+			"sent 40,000/s, confirmed 40,000/s, delivered 16,000/s; 40.0 MB/s out, 16.0 MB/s in",
 		},
 		"not known": {
 			result.Throughput{SentPerS: 40_000, ConfirmedPerS: 40_000, SentBytesPerS: 4e7, SendS: 0.5},
-			"sent 40,000/s, confirmed 40,000/s, received not known (all came in one call); 40.0 MB/s out",
+			"sent 40,000/s, confirmed 40,000/s, delivered not known (all came in one call); 40.0 MB/s out",
 		},
 	} {
 		r := base

@@ -110,9 +110,9 @@ func (c comparison) decision(side int) (word, text string) {
 	}
 	switch {
 	case found[compare.NeedsRuns] > 0:
-		return "undecided", fmt.Sprintf("too few runs to tell %s from %s: %s", name, base, c.quoted(figures, side))
+		return "undecided", fmt.Sprintf("too few runs to tell %s from %s: %s%s", name, base, c.quoted(figures, side), c.beside(figures, side))
 	case found[compare.NothingShown] > 0:
-		return "undecided", fmt.Sprintf("the runs differ too much to tell %s from %s: %s", name, base, c.quoted(figures, side))
+		return "undecided", fmt.Sprintf("the runs differ too much to tell %s from %s: %s%s", name, base, c.quoted(figures, side), c.beside(figures, side))
 	}
 	within := ""
 	if c.Band > 0 {
@@ -121,17 +121,79 @@ func (c comparison) decision(side int) (word, text string) {
 	return "no", fmt.Sprintf("%s does not differ from %s%s in any of %s%s", name, base, within, Counted(len(figures), "figure", "figures"), shown)
 }
 
+// beside names the figures that are decided where those that tell users most are not:
+// what the sides used.
+func (c comparison) beside(deciding []compare.Figure, side int) string {
+	text := ""
+	for _, x := range []struct {
+		word    string
+		verdict compare.Verdict
+	}{{"Worse", compare.Worse}, {"Better", compare.Better}} {
+		var names []string
+		for _, f := range c.Figures {
+			if f.Sides[side].Change.Verdict == x.verdict && !slices.ContainsFunc(deciding, func(d compare.Figure) bool { return d.Family == f.Family && d.Name == f.Name }) {
+				names = append(names, shortName(&f))
+			}
+		}
+		if n := len(names) - mostBeside; n > 1 {
+			names = append(names[:mostBeside], fmt.Sprintf("%d more", n))
+		}
+		if len(names) > 0 {
+			text += ". " + x.word + ": " + strings.Join(names, ", ")
+		}
+	}
+	return text
+}
+
+// mostBeside is how many figures beside the answer are named.
+const mostBeside = 3
+
+// shortName is what a figure is called where its family is not told.
+func shortName(f *compare.Figure) string {
+	if f.Unit != compare.UnitTime {
+		return f.Name
+	}
+	head, _, _ := strings.Cut(f.Family, ".")
+	return head + " " + f.Name
+}
+
 // called is what a side is called in the answer: what its runs were chosen by, as
-// load.in_flight=8, of drivers the name alone. Sides that are folders have their letters.
+// load.in_flight=8, of drivers the name alone. Sides that are folders are called by their
+// drivers, or by the only key in which their runs differ, or have their letters.
 func (c comparison) called(side int) string {
 	s := c.Sides[side]
 	for _, x := range c.Sides {
 		if key, _, ok := strings.Cut(x.Given, "="); !ok || !partingKey.MatchString(key) {
-			return s.Side
+			return or(c.apart(side), s.Side)
 		}
 	}
 	return strings.TrimPrefix(s.Given, "system.driver=")
 }
+
+// apart is what the runs of a side have that those of each other side have not: their
+// driver, or the value of the only difference; "" where there is no such thing.
+func (c comparison) apart(side int) string {
+	for _, d := range c.Differences {
+		if d.Name != "driver" && len(c.Differences) > 1 || len(d.Sides) != len(c.Sides) {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, values := range d.Sides {
+			if len(values) != 1 || seen[values[0]] || layout.Length(values[0]) > mostCalled {
+				return ""
+			}
+			seen[values[0]] = true
+		}
+		if d.Name == "driver" {
+			return d.Sides[side][0]
+		}
+		return d.Name + "=" + d.Sides[side][0]
+	}
+	return ""
+}
+
+// mostCalled is how long a value may be by which a side is called.
+const mostCalled = 30
 
 // partingKey is a key of a scenario, as sides that were parted by one are named.
 var partingKey = regexp.MustCompile(`^[a-z][a-z_-]*(\.[a-z_-]+)*$`)
@@ -161,11 +223,7 @@ func verb(f *compare.Figure, worse bool) string {
 // shifted is by how much a figure of a side lies above the base's, with the interval.
 func (c comparison) shifted(f *compare.Figure, side int) string {
 	change := f.Sides[side].Change
-	head, _, _ := strings.Cut(f.Family, ".")
-	name := f.Name
-	if f.Unit == compare.UnitTime {
-		name = head + " " + f.Name
-	}
+	name := shortName(f)
 	shift, lo, hi := &change.Shift, change.Lo, change.Hi
 	number, unit := func(v float64) string { return signed(v, f.Unit) }, ""
 	if change.Percent != nil { // as in the table
@@ -325,6 +383,17 @@ func (c comparison) folders() []string {
 		}
 	}
 	return all
+}
+
+// InTurns are the commands that repeat two single runs in turns, and compare them.
+func InTurns(a, b string) []string {
+	again := func(dir, to string) string {
+		return "weir run " + Quoted(filepath.Join(dir, result.FileScenario)) + " --out turns/" + to + "$i"
+	}
+	return []string{
+		fmt.Sprintf("for i in 1 2 3 4 5 6; do %s; %s; done", again(a, "a"), again(b, "b")),
+		"weir compare 'turns/a*' 'turns/b*'",
+	}
 }
 
 // folderOfSeveral is how the folder of one of several runs is named.

@@ -111,19 +111,33 @@ func TestAnAnswerNamesWhatTheSidesAre(t *testing.T) {
 	change := compare.Change{Verdict: compare.NothingShown, Shift: 6140, Lo: new(-11.9e6), Hi: new(5.09e6), Percent: new(1.6), PercentLo: new(-96.6), PercentHi: new(1060.0)}
 	low := change
 	low.PercentHi = nil
+	driver, flight := compare.Difference{Name: "driver", Sides: [][]string{{"nats"}, {"jetstream"}}}, compare.Difference{Name: "load.in_flight", Sides: [][]string{{"1"}, {"64"}}}
+	mixed := compare.Difference{Name: "driver", Sides: [][]string{{"nats", "kafka"}, {"jetstream"}}}
 	for _, tt := range []struct {
-		a, b   string
-		change *compare.Change
-		want   string
+		a, b    string
+		differs []compare.Difference
+		change  *compare.Change
+		want    string
 	}{
-		{"system.driver=nats", "system.driver=jetstream", &change, "undecided: the runs differ too much to tell jetstream from nats: e2e p99 +1.6 % (-96.6 to +1,060 %)"},
-		{"load.in_flight=1", "load.in_flight=64", &low, "undecided: the runs differ too much to tell load.in_flight=64 from load.in_flight=1: e2e p99 +1.6 % (at least -96.6 %)"},
-		{"runs/a=1", "runs/a=2", &change, "undecided: the runs differ too much to tell B from A: "},
-		{"before", "after", &change, "undecided: the runs differ too much to tell B from A: "},
+		{"before", "after", []compare.Difference{flight, driver}, &change, "undecided: the runs differ too much to tell jetstream from nats: e2e p99 +1.6 % (-96.6 to +1,060 %). Worse: servers' cpu, servers' memory. Better: written"},
+		{"before", "after", []compare.Difference{flight}, &change, "undecided: the runs differ too much to tell load.in_flight=64 from load.in_flight=1: "},
+		{"before", "after", []compare.Difference{flight, flight}, &change, "undecided: the runs differ too much to tell B from A: "},
+		{"before", "after", []compare.Difference{mixed}, &change, "undecided: the runs differ too much to tell B from A: "},
+		{"system.driver=nats", "system.driver=jetstream", nil, &change, "undecided: the runs differ too much to tell jetstream from nats: e2e p99 +1.6 % (-96.6 to +1,060 %)"},
+		{"load.in_flight=1", "load.in_flight=64", nil, &low, "undecided: the runs differ too much to tell load.in_flight=64 from load.in_flight=1: e2e p99 +1.6 % (at least -96.6 %)"},
+		{"runs/a=1", "runs/a=2", nil, &change, "undecided: the runs differ too much to tell B from A: "},
+		{"before", "after", nil, &change, "undecided: the runs differ too much to tell B from A: "},
 	} {
 		found := &compare.Comparison{
 			Alpha: 0.05, Band: 0.05, Sides: []compare.SideSummary{{Side: "A", Given: tt.a}, {Side: "B", Given: tt.b, Tally: &compare.Tally{}}},
-			Figures: []compare.Figure{{Family: "e2e.response", Name: "p99", Unit: compare.UnitTime, Sides: []compare.Values{{}, {Change: tt.change}}}},
+			Figures:     []compare.Figure{{Family: "e2e.response", Name: "p99", Unit: compare.UnitTime, Sides: []compare.Values{{}, {Change: tt.change}}}},
+			Differences: tt.differs,
+		}
+		for _, x := range []struct {
+			name    string
+			verdict compare.Verdict
+		}{{"servers' cpu", compare.Worse}, {"servers' memory", compare.Worse}, {"written", compare.Better}, {"on disk", compare.NothingShown}} {
+			found.Figures = append(found.Figures, compare.Figure{Family: "resources", Name: x.name, Unit: compare.UnitBytes, Sides: []compare.Values{{}, {Change: &compare.Change{Verdict: x.verdict}}}})
 		}
 		p := new(layout.Page)
 		Conclusion(p, found, Parting{})

@@ -408,6 +408,9 @@ func (t *single) throughput() {
 			rates[len(rates)-1] += " in " + Time(int64(p.SendS*1e9))
 		}
 		word := "received "
+		if sent(t.r) {
+			word = "delivered "
+		}
 		if t.r.Run.Mode == result.ModeBacklog {
 			word = "drained " + drainedMessages(t.r) // when nothing else was going on
 		}

@@ -225,3 +225,28 @@ func (d *decoder) combineCut(s *Scenario, f fault.Fault, at Position, path strin
 		d.fault(at, path, "a single node has no other to be cut from (from clients, or system.nodes: 3)")
 	}
 }
+
+// Exposed says of faults that take one node away that each message is on one node only, and
+// which flags keep copies; "" where none take one, or the system keeps none.
+func (s *Scenario) Exposed() string {
+	takes := func(f fault.Fault) bool {
+		return (f.Do == fault.Kill || f.Do == fault.Stop || f.Do == fault.Cut) && f.Target() != fault.All
+	}
+	i := slices.IndexFunc(s.Faults, takes)
+	recipe := s.System.Recipe
+	if i < 0 || recipe == nil || s.Topology.Replication > 1 || !s.System.Definition.Capabilities.Replicas {
+		return ""
+	}
+	flags, nodes := "", s.System.Nodes
+	if more := slices.IndexFunc(recipe.Nodes, func(n int) bool { return n >= usualNodes }); nodes < usualNodes {
+		if more < 0 {
+			return ""
+		}
+		nodes = recipe.Nodes[more]
+		flags = fmt.Sprintf("--nodes %d ", nodes)
+	}
+	return fmt.Sprintf("%s: each message is on one node, and while that is away messages may be lost or stop: add %s--replication %d", s.Faults[i].Text(), flags, usualNodes)
+}
+
+// usualNodes is how many nodes have copies where one may be lost.
+const usualNodes = 3

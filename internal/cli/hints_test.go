@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/drivers/all"
+)
+
+// TestAFaultOfANodeWithTheOnlyCopySaysSo before anything runs, with the flags that keep
+// copies, and only where they would help.
+func TestAFaultOfANodeWithTheOnlyCopySaysSo(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--driver jetstream --fault kill_1_at_2s":                           "kill 1 at 2s: each message is on one node, and while that is away messages may be lost or stop: add --nodes 3 --replication 3\n",
+		"--driver jetstream --nodes 3 --fault kill_leader_at_2s,_for_1s":    "kill leader at 2s for 1s: each message is on one node, and while that is away messages may be lost or stop: add --replication 3\n",
+		"--driver kafka --nodes 3 --fault cut_1_at_2s":                      "cut 1 at 2s: each message is on one node, and while that is away messages may be lost or stop: add --replication 3\n",
+		"--driver jetstream --nodes 3 --replication 3 --fault kill_1_at_2s": "",
+		"--driver jetstream --nodes 3 --fault kill_all_at_2s":               "", // copies do not help
+		"--driver jetstream --nodes 3 --fault disconnect_clients_at_2s":     "",
+		"--driver nats --nodes 3 --fault kill_1_at_2s":                      "", // it keeps none
+		"--driver jetstream": "",
+	} {
+		given := []string{"run", "--explain", "--start", "process"}
+		for a := range strings.FieldsSeq(args) {
+			given = append(given, strings.ReplaceAll(a, "_", " "))
+		}
+		code, stdout, stderr := do(t, World{Drivers: all.Definitions()}, given...)
+		if code != int(OK) || stderr.String() != want || !strings.HasPrefix(stdout.String(), "weir: 1") {
+			t.Errorf("%s: exit code %d, said %q; want %q", args, code, stderr, want)
+		}
+	}
+}
+
+// TestSingleRunsAreRepeatedByACommandThatWorks: the commands that a comparison of two single
+// runs names are done as they stand, and then it compares them.
+func TestSingleRunsAreRepeatedByACommandThatWorks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, out := range []string{"one", "other"} {
+		if code, _, stderr := do(t, World{Dir: dir}, "run", "--driver", "chan", "--rate", "max", "--messages", "500", "--warmup", "0s", "--out", out); code != int(OK) && code != int(Invalid) {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+	}
+	code, _, stderr := do(t, World{Dir: dir}, "compare", "one", "other")
+	said := stderr.String()
+	const loop = "  for i in 1 2 3 4 5 6; do weir run one/scenario.yaml --out turns/a$i; weir run other/scenario.yaml --out turns/b$i; done\n  weir compare 'turns/a*' 'turns/b*'\n"
+	if code != int(Usage) || !strings.HasSuffix(said, loop) || strings.Contains(said, "--append") {
+		t.Fatalf("exit code %d, said\n%swant at its end\n%s", code, said, loop)
+	}
+	for _, i := range []string{"1", "2", "3", "4"} {
+		for _, side := range [][2]string{{"one", "a"}, {"other", "b"}} {
+			if code, _, stderr := do(t, World{Dir: dir}, "run", side[0]+"/scenario.yaml", "--out", "turns/"+side[1]+i); code != int(OK) && code != int(Invalid) {
+				t.Fatalf("exit code %d: %s", code, stderr)
+			}
+		}
+	}
+	if code, _, stderr := do(t, World{Dir: dir}, "compare", "turns/a*", "turns/b*"); code != int(OK) && !strings.Contains(stderr.String(), "INVALID") { // a busy host
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// TestAReportIsJSONToo, of one run and of several, and other words for a format lead to it.
+func TestAReportIsJSONToo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if code, _, stderr := do(t, World{Dir: dir}, "run", "--driver", "noop", "--rate", "max", "--messages", "500", "--warmup", "0s", "--repeat", "2", "--out", "r"); code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	first, err := filepath.Glob(filepath.Join(dir, "r", "01-*"))
+	if err != nil || len(first) != 1 {
+		t.Fatal(err, first)
+	}
+	for args, want := range map[string]int{"r --json": 2, "r --format json": 2, first[0] + " --format JSON": 1, "r -o r.json": 2} {
+		code, stdout, stderr := do(t, World{Dir: dir}, append([]string{"report"}, strings.Fields(args)...)...)
+		text := stdout.String()
+		if strings.Contains(args, "-o") {
+			b, err := os.ReadFile(filepath.Join(dir, "r.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(b)
+		}
+		objects := 0
+		for d := json.NewDecoder(strings.NewReader(text)); d.More(); objects++ {
+			var v map[string]any
+			if err := d.Decode(&v); err != nil || v["schema"] != "weir.result/v1" {
+				t.Fatalf("%s: %v, schema %v", args, err, v["schema"])
+			}
+		}
+		if code != int(OK) || objects != want {
+			t.Errorf("%s: exit code %d, %d objects; want %d\n%s", args, code, objects, want, stderr)
+		}
+	}
+	for args, want := range map[string]string{
+		"report r --format prometheus":  `--format: "prometheus" is not known, did you mean openmetrics? (`,
+		"report r --format xml":         "did you mean junit?",
+		"report r --format jsno":        "did you mean json?",
+		"report r --prometheus":         "unknown flag --prometheus, did you mean --format openmetrics?",
+		"report r --csv":                "unknown flag --csv, did you mean --format csv?",
+		"report r --json --html":        "--html and --json: a report has one format (one of them)",
+		"report r --json --format text": "--json: contradicts --format text (use one of them)",
+		"compare r r --format json":     "unknown flag --format, did you mean --json, --markdown or --html?",
+		"history r --output html":       "unknown flag --output, did you mean --json, --markdown or --html?",
+		"run --driver noop --html":      "unknown flag --html, did you mean --json, or weir report DIR --format FORMAT after the run?",
+	} {
+		code, _, stderr := do(t, World{Dir: dir}, strings.Fields(args)...)
+		if code != int(Usage) || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: exit code %d, said %q; want %q", args, code, stderr, want)
+		}
+	}
+}
