@@ -3,11 +3,11 @@
 package broker
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -120,8 +120,8 @@ func playWeir(what string) {
 // serveFake is a server that says hello and how many nodes it was told there are.
 // Modes: ok; die (at once, with a last word); mute (takes connections and says
 // nothing); stubborn (ignores SIGTERM, and has a child that does); late (answers
-// after half a second); thief (holds the port, says so by a file, and serves
-// nobody).
+// after half a second); behind (its first three connections hear
+// that it confirms nothing); thief (holds the port, says so by a file, and serves nobody).
 func serveFake(args []string) {
 	port, nodes, mode := args[0], args[1], args[2]
 	switch mode {
@@ -147,13 +147,13 @@ func serveFake(args []string) {
 		_ = os.WriteFile("taken", nil, 0o600)
 		select {}
 	}
-	for {
+	for n := 1; ; n++ {
 		c, err := l.Accept()
 		if err != nil {
 			os.Exit(1)
 		}
 		if mode != "mute" {
-			fmt.Fprintf(c, "hello %s\n%d\n", nodes, time.Now().Unix())
+			fmt.Fprintf(c, "hello %s\n%d\n%t\n", nodes, time.Now().Unix(), mode != "behind" || n > 3)
 			_ = c.Close()
 		}
 	}
@@ -179,22 +179,53 @@ type fakeConn struct {
 func (c *fakeConn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "fake"}
 	for _, a := range c.c.Address {
-		d := net.Dialer{Timeout: 300 * time.Millisecond}
-		nc, err := d.DialContext(ctx, "tcp", a)
+		said, err := c.hear(ctx, a)
 		if err != nil {
-			return f, fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+			return f, err
 		}
-		_ = nc.SetDeadline(time.Now().Add(300 * time.Millisecond))
-		line, err := bufio.NewReader(nc).ReadString('\n')
-		_ = nc.Close()
-		n, found := strings.CutPrefix(strings.TrimSpace(line), "hello ")
-		if err != nil || !found {
-			return f, fmt.Errorf("%w: it said %q", driver.ErrUnreachable, line)
-		}
-		f.Nodes, _ = strconv.Atoi(n)
+		f.Nodes, _ = strconv.Atoi(said[0])
 	}
 	return f, nil
 }
+
+// hear returns what a server says: how many nodes there are, its time, whether it confirms.
+func (c *fakeConn) hear(ctx context.Context, address string) ([]string, error) {
+	d := net.Dialer{Timeout: 300 * time.Millisecond}
+	nc, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	_ = nc.SetDeadline(time.Now().Add(300 * time.Millisecond))
+	b, err := io.ReadAll(nc)
+	_ = nc.Close()
+	text, found := strings.CutPrefix(string(b), "hello ")
+	said := strings.Fields(text)
+	if err != nil || !found || len(said) != 3 {
+		return nil, fmt.Errorf("%w: it said %q", driver.ErrUnreachable, b)
+	}
+	return said, nil
+}
+
+// Producer returns one that asks a server for each message whether it confirms.
+func (c *fakeConn) Producer(_ context.Context, _ driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	return &fakeProducer{c: c, done: done}, nil
+}
+
+type fakeProducer struct {
+	driver.Producer
+	c    *fakeConn
+	done driver.Completer
+}
+
+func (p *fakeProducer) Publish(ctx context.Context, m *driver.Message) {
+	said, err := p.c.hear(ctx, p.c.c.Address[0])
+	if err == nil && said[2] != "true" {
+		err = fmt.Errorf("%w: its copies are behind", driver.ErrTimeout)
+	}
+	p.done.Complete(m, err)
+}
+
+func (p *fakeProducer) Close(context.Context) error { return nil }
 
 func (c *fakeConn) Declare(context.Context, ...driver.Destination) error { return nil }
 
@@ -246,6 +277,7 @@ func fakeDefinition() driver.Definition {
 	text := fakeRecipe("fake", "ok", "ready: {declare: true, within: 20s}\n") +
 		fakeRecipe("hanging", "mute", "ready: {within: 5m}\n") +
 		fakeRecipe("mute", "mute", "ready: {within: 1s}\nstop: {grace: 1s}\n") +
+		fakeRecipe("behind", "behind", "ready: {confirm: true, within: 20s}\n") +
 		robbed("robbed", 1) + robbed("hopeless", 9) +
 		`recipe: 1
 name: slow

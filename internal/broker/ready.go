@@ -26,6 +26,7 @@ type question struct {
 	options map[string][]string
 	nodes   int
 	declare bool
+	confirm bool // as declare, and messages must be confirmed
 }
 
 // config returns the driver's settings. Options that the driver has not are left
@@ -75,8 +76,8 @@ func (q *question) ask(ctx context.Context, gone func() error) (driver.Facts, er
 	}
 }
 
-// once connects, reads the facts, and where asked for makes and deletes a
-// destination.
+// once connects, reads the facts, and where asked for makes a destination, has messages
+// confirmed there, and deletes it.
 func (q *question) once(ctx context.Context) (f driver.Facts, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -96,15 +97,55 @@ func (q *question) once(ctx context.Context) (f driver.Facts, err error) {
 	if q.nodes > 1 && f.Nodes < q.nodes {
 		return f, fmt.Errorf("%d of %d nodes are up", f.Nodes, q.nodes)
 	}
-	if !q.declare {
+	if !q.declare && !q.confirm {
 		return f, nil
 	}
 	d := driver.Destination{Name: id, Partitions: 1, Replicas: 1}
 	if q.def.Capabilities.Replicas {
 		d.Replicas = q.nodes
 	}
-	if err := c.Declare(ctx, d); err != nil {
-		return f, errors.Join(err, c.Delete(ctx, d))
+	if q.confirm && q.def.Capabilities.Partitions {
+		d.Partitions = max(q.nodes, 1) // one for each node that takes messages
 	}
-	return f, c.Delete(ctx, d)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+		defer cancel()
+		err = errors.Join(err, c.Delete(ctx, d))
+	}()
+	if err = c.Declare(ctx, d); err == nil && q.confirm {
+		err = confirmed(ctx, c, d)
+	}
+	return f, err
 }
+
+// confirmed sends a message for each partition of a destination. All must be confirmed.
+func confirmed(ctx context.Context, c driver.Conn, d driver.Destination) (err error) {
+	payload := []byte("weir: is a message confirmed?")
+	all := make(fates, d.Partitions)
+	p, err := c.Producer(ctx, driver.ProducerSpec{Destinations: []string{d.Name}, InFlight: d.Partitions, Largest: len(payload)}, all)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close(context.WithoutCancel(ctx))) }()
+	for range d.Partitions {
+		p.Publish(ctx, &driver.Message{Destination: d.Name, Payload: payload})
+	}
+	for n := range d.Partitions {
+		select {
+		case failed := <-all:
+			err = errors.Join(err, failed)
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("%d of %d messages have no confirmation: %w", d.Partitions-n, d.Partitions, ctx.Err()), err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("a message is not confirmed: %w", err)
+	}
+	return nil
+}
+
+// fates take what became of messages, with room for all.
+type fates chan error
+
+// Complete implements driver.Completer.
+func (f fates) Complete(_ *driver.Message, err error) { f <- err }

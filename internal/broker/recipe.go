@@ -133,6 +133,7 @@ type Connect struct {
 type Ready struct {
 	Driver  string   `yaml:"driver"`  // which of those that share the recipe, where none is named
 	Declare bool     `yaml:"declare"` // a destination must be made and deleted, too
+	Confirm bool     `yaml:"confirm"` // as Declare, and messages to it must be confirmed
 	Within  duration `yaml:"within"`  // 0: a minute
 }
 

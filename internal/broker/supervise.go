@@ -338,7 +338,7 @@ func (s *supervisor) start(ctx context.Context, first bool, stdout io.Writer) er
 func (s *supervisor) answers(ctx, limited context.Context, stdout io.Writer) error {
 	q := &question{
 		def: s.def, address: s.layout.address, options: s.layout.options[s.def.Name],
-		nodes: s.plan.nodes, declare: s.plan.recipe.Ready.Declare,
+		nodes: s.plan.nodes, declare: s.plan.recipe.Ready.Declare, confirm: s.plan.recipe.Ready.Confirm,
 	}
 	if _, err := q.ask(limited, s.failed); err != nil {
 		if gone := s.failed(); gone != nil {

@@ -124,6 +124,33 @@ func TestSystemThatDoesNotStartSaysWhyAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestASystemIsReadyWhenItConfirms: one may answer, and make destinations, before it has the
+// copies that a confirmation needs.
+func TestASystemIsReadyWhenItConfirms(t *testing.T) {
+	s := serving(t, "behind", 2)
+	r := up(t, s)
+	confirms := func() error {
+		c := &fakeConn{c: &fakeConfig{Address: r.Address}}
+		return confirmed(t.Context(), c, driver.Destination{Name: "d", Partitions: 2, Replicas: 1})
+	}
+	if err := confirms(); err != nil {
+		t.Errorf("when it is ready: %v", err)
+	}
+	if err := r.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := confirms(); err != nil {
+		t.Errorf("when it is ready again: %v", err)
+	}
+	// Without the key it is ready before.
+	early := serving(t, "fake", 1)
+	early.Settings = map[string]string{"mode": "behind"}
+	r = up(t, early)
+	if err := confirms(); !errors.Is(err, driver.ErrTimeout) || !strings.Contains(err.Error(), "a message is not confirmed: ") {
+		t.Errorf("without the key: %v", err)
+	}
+}
+
 func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
 	r := up(t, serving(t, "robbed", 2))
 	attempts, err := os.ReadFile(filepath.Join(r.Dir, "attempts"))
