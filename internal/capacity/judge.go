@@ -33,8 +33,10 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 	case r.Verdict.Status == result.Invalid:
 		return Limited, "INVALID for " + found(r, result.Invalid)
 	}
-	if steady := find(judge.CheckSteady); steady.Status == result.Suspect && judge.Growing(*steady) {
-		return Failed, steady.Value
+	if steady := find(judge.CheckSteady); steady.Status == result.Suspect {
+		if grows, _ := judge.Growing(*steady); grows {
+			return Failed, steady.Value
+		}
 	}
 	for _, x := range []struct {
 		was result.Outcome

@@ -41,6 +41,10 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckSteady, result.Suspect, "the backlog grew by 9 messages (1/s)")}},
 			want:    Failed, why: "the backlog grew by 9 messages (1/s)",
 		},
+		"confirmations come ever later": {
+			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckSteady, result.Suspect, "messages sent and not yet confirmed grew by 900 messages (100/s)")}},
+			want:    Failed, why: "messages sent and not yet confirmed grew by 900 messages (100/s)",
+		},
 		"the system warms up, which is no failure": {
 			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckSteady, result.Suspect, "p50 went up")}},
 			want:    Passed,

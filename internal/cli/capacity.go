@@ -57,8 +57,8 @@ func (*capacityCommand) Help() string {
 		"The section search of a scenario file says the same as the flags of a search. " +
 		"A probe goes on until its objectives about percentiles are decided, up to --longest. " +
 		"Rates near the limit may stay undecided: the answer then names the rates around them.\n\n" +
-		"A probe passes when it keeps every objective, loses nothing, fails nothing, and its backlog does not grow. " +
-		"In probes under 10 s only a backlog that grows fast can be seen. " +
+		"A probe passes when it keeps every objective, loses nothing, and fails nothing. " +
+		"Neither its backlog nor what is not yet confirmed may grow; in probes under 10 s only fast growth can be seen. " +
 		"A probe that the generator or its host spoilt never counts against the system. " +
 		"A system that weir starts is started anew for each probe.\n\n" +
 		"Exit codes are those of weir run. They describe the search, not the probes: 4 when no rate passed, 5 when the search ended without an interval.\n\n" +

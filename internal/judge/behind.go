@@ -37,10 +37,8 @@ func (s *subject) behind() (found, advice string) {
 	if !s.filling() && backlog.growsBeyond(s.perS, s.inFlightS()) {
 		return backlog.says(grewBacklog), consumersBehind + s.catchUp()
 	}
-	// What failed is not confirmed either, and a closed loop fills the places in flight.
-	if !s.closed() && s.MessagesAll.Failed == 0 && open.growsBeyond(s.perS, s.inFlightS()) {
-		return open.says("messages sent and not yet confirmed grew by "),
-			"The system does not confirm as fast as messages are sent: the longer the run, the longer they take. Lower the rate."
+	if s.confirmsAll() && open.growsBeyond(s.perS, s.inFlightS()) {
+		return open.says(grewOpen), systemBehind
 	}
 	return "", ""
 }

@@ -54,7 +54,11 @@ func TestConsumersThatFallBehindAreSeenInAShortRun(t *testing.T) {
 		if c.Status != result.Suspect || !strings.Contains(c.Value, tt.says) || c.Why == "" {
 			t.Errorf("%s: %+v; want it suspect, saying %q", name, c, tt.says)
 		}
-		if strings.Contains(tt.says, "backlog") && (!Growing(c) || !strings.Contains(c.Why, "The consumers do not keep up")) {
+		consumers := strings.Contains(tt.says, "backlog")
+		if grows, those := Growing(c); !grows || those != consumers {
+			t.Errorf("%s: %+v; want that it counts as falling behind", name, c)
+		}
+		if consumers && !strings.Contains(c.Why, "The consumers do not keep up") {
 			t.Errorf("%s: %+v; want the reason of long runs", name, c)
 		}
 	}

@@ -65,10 +65,13 @@ func steady(s *subject) result.Check {
 			advice = append(advice, "Something fills up or warms up, so the figures hold for a run of this length only. Measure for longer, or look for the cause.")
 		}
 	}
-	if grown, perS, ok := growing(rows, s.perS); ok && !s.filling() {
-		found = append(found, fmt.Sprintf(grewBacklog+"%s messages (%s/s)", count(uint64(grown)), count(uint64(perS))))
-		// What waits ever longer changes the latencies too: no warm-up helps.
+	// What waits ever longer changes the latencies too: no warm-up helps.
+	if grown, ok := growing(rows, backlogs(rows), s.perS); ok && !s.filling() {
+		found = append(found, grewBacklog+grown)
 		advice, warm = []string{consumersBehind + s.catchUp()}, 0
+	} else if grown, ok := growing(rows, s.unconfirmed(), s.perS); ok && s.confirmsAll() {
+		found = append(found, grewOpen+grown)
+		advice, warm = []string{systemBehind}, 0
 	}
 	if warm > 0 {
 		advice = append([]string{fmt.Sprintf("The system was still warming up for %.0f s (the present warm-up included). Use a warm-up of %.0f s (--warmup %[2]gs), which is half as long again.",
@@ -87,20 +90,27 @@ func steady(s *subject) result.Check {
 	return c
 }
 
-// grewBacklog begins what the check says of a backlog that grew, and consumersBehind why it did.
+// What the check says of a backlog that grew, and of confirmations that came ever later,
+// begins so; and why that is.
 const (
 	grewBacklog     = "the backlog grew by "
+	grewOpen        = "messages sent and not yet confirmed grew by "
 	consumersBehind = "The consumers do not keep up with the rate: the longer the run, the longer messages wait. "
+	systemBehind    = "The system does not confirm as fast as messages are sent: the longer the run, the longer they take. Lower the rate."
 )
 
-// Growing reports whether a check of the steady state (CheckSteady) found that the backlog
-// grew: the consumers do not keep up with the rate.
-func Growing(c result.Check) bool {
-	return c.Name == CheckSteady && grew.MatchString(c.Value)
+// Growing reports whether a check of the steady state (CheckSteady) found that ever more
+// messages wait, so that the rate is too high: for the consumers, or for confirmations.
+func Growing(c result.Check) (grows, consumers bool) {
+	if c.Name != CheckSteady {
+		return false, false
+	}
+	what := grew.FindString(c.Value)
+	return what != "", what != "" && what != grewOpen
 }
 
-// grew finds that a backlog grew, also in verdicts of older versions.
-var grew = regexp.MustCompile(`the backlog (of messages not yet delivered )?grew by `)
+// grew finds that what waits grew, also in verdicts of older versions.
+var grew = regexp.MustCompile(`the backlog (of messages not yet delivered )?grew by |` + grewOpen)
 
 // catchUp is the advice where a backlog grows.
 func (s *subject) catchUp() string {
@@ -245,21 +255,44 @@ func drift(values []float64) (change float64, ok bool) {
 	return change, t.P < driftAlpha && abs(change) > driftMost
 }
 
-// growing returns by how much the backlog grew over the window, where that is
-// more than chance and more than a part of what is offered.
-func growing(rows []result.Interval, offered float64) (grown, perS float64, ok bool) {
+// backlogs are the messages that wait for consumers at the end of each second.
+func backlogs(rows []result.Interval) []float64 {
 	values := make([]float64, len(rows))
 	for i := range rows {
 		values[i] = float64(rows[i].Backlog)
 	}
-	t := stats.FindTrend(values, confidence)
+	return values
+}
+
+// unconfirmed are the messages that are sent and not confirmed at the end of each second
+// of the measured window.
+func (s *subject) unconfirmed() (values []float64) {
+	open := 0.0
+	for i := range s.Intervals {
+		x := &s.Intervals[i]
+		open += float64(x.Sent) - float64(x.Confirmed)
+		if x.Phase == "measure" {
+			values = append(values, open)
+		}
+	}
+	return values
+}
+
+// confirmsAll reports whether what is not confirmed is still to be: what failed is not
+// confirmed either, and a closed loop fills the places in flight.
+func (s *subject) confirmsAll() bool { return !s.closed() && s.MessagesAll.Failed == 0 }
+
+// growing says by how much what waits at the end of each second grew over the window, where
+// that is more than chance and more than a part of what is offered.
+func growing(rows []result.Interval, waits []float64, offered float64) (says string, ok bool) {
+	t := stats.FindTrend(waits, confidence)
 	length := rows[len(rows)-1].TS - rows[0].TS
-	n := float64(len(values)/max(t.Step, 1)) - 1
+	n := float64(len(waits)/max(t.Step, 1)) - 1
 	tau := float64(t.S) / max(1, n*(n+1)/2) // 1: up in every pair of seconds
 	if t.Step == 0 || length <= 0 || t.P >= driftAlpha && tau < growthTau {
-		return 0, 0, false
+		return "", false
 	}
-	grown = t.Slope.Estimate * float64(len(rows)-1)
-	perS = grown / length
-	return grown, perS, perS > growthMost*offered && perS >= 1
+	grown := t.Slope.Estimate * float64(len(waits)-1)
+	perS := grown / length
+	return fmt.Sprintf("%s messages (%s/s)", count(uint64(max(0, grown))), count(uint64(max(0, perS)))), perS > growthMost*offered && perS >= 1
 }

@@ -63,13 +63,33 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 			}
 			return p50(i)
 		}, p99, flat), "send p50 of the first 7 of 14 measured seconds"},
-		"a tail that grows":   {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 rose from "},
-		"a median that falls": {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 fell from "},
-		"consumers too slow":  {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
+		"a tail that grows":      {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 rose from "},
+		"a median that falls":    {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 fell from "},
+		"confirmations too slow": {short(2, 20, 1000, flat, func(i int) uint64 { return uint64(30 * i) }).Intervals, "messages sent and not yet confirmed grew by 570 messages (30/s)"},
+		"consumers too slow":     {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
 	} {
 		in := lasting(1000, tt.rows)
 		if c := steady(of(&in)); c.Status != result.Suspect || !strings.Contains(c.Value, tt.want) || c.Why == "" {
 			t.Errorf("%s: %+v; want it suspect, with %q", name, c, tt.want)
+		}
+	}
+}
+
+// TestConfirmationsThatComeLateAreNotFallingBehind: a latency that is long and stays so, a
+// stall at the end, messages that failed, and a closed loop, which fills its places.
+func TestConfirmationsThatComeLateAreNotFallingBehind(t *testing.T) {
+	behind := func(i int) uint64 { return uint64(30 * i) }
+	failed, closed := short(2, 20, 1000, flat, behind), short(2, 20, 1000, flat, behind)
+	failed.MessagesAll.Failed = 600
+	closed.Run.Loop = result.LoopClosed
+	for name, in := range map[string]result.Result{
+		"a latency of 3 s":   short(2, 10, 1000, flat, func(i int) uint64 { return min(3000, 1000*uint64(i+1)) }),
+		"a stall at its end": short(2, 20, 1000, flat, func(i int) uint64 { return uint64(i%3 + i/21*900) }),
+		"messages failed":    failed,
+		"a closed loop":      closed,
+	} {
+		if c := steady(of(&in)); grew.MatchString(c.Value) {
+			t.Errorf("%s: %+v", name, c)
 		}
 	}
 }

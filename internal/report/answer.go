@@ -249,16 +249,16 @@ func (t *single) next(scenario string) (command, why string) {
 		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "has the errors"
 	case t.finds(judge.CheckSamples) && !fleet:
 		return again + " --measure " + flagTime(math.Max(10, 2*r.Run.MeasureS)), "more samples"
-	case bounded && !closed && carried > 0 && !fleet && (behind || r.Host.LaneWaits > 0 && t.finds(judge.CheckLateness)):
+	case bounded && !closed && carried > 0 && !fleet && (behind != "" || r.Host.LaneWaits > 0 && t.finds(judge.CheckLateness)):
 		return search()
 	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that the system takes"
 	case warmUp != "" && !fleet:
 		return again + " " + warmUp, "leaves the warm-up out"
-	case behind && closed && carried > 0 && !fleet:
+	case behind != "" && closed && carried > 0 && !fleet:
 		return search()
-	case behind && carried > 0 && !fleet:
-		return slower(below * carried), "a rate that the consumers keep up with"
+	case behind != "" && carried > 0 && !fleet:
+		return slower(below * carried), "a rate that " + behind
 	case t.finds(judge.CheckLateness, judge.CheckRate, judge.CheckHiccups, judge.CheckCPU, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap, judge.CheckGC, judge.CheckBlocked):
 		switch {
 		case len(hosts) > 1 && met != "":
@@ -312,18 +312,24 @@ func (t *single) search(command string, carried float64) string {
 }
 
 // unsteady is what the reason of a run that is not steady says to do: the warm-up that it
-// advises, "" without one, or whether the consumers fell behind. Of an INVALID run the
-// figures must not be used, so its reasons come first.
-func (t *single) unsteady() (warmUp string, behind bool) {
+// advises, "" without one, or what of a rate would help where what waits grew. Of an INVALID
+// run the figures must not be used, so its reasons come first.
+func (t *single) unsteady() (warmUp, behind string) {
 	if t.r.Verdict.Status == result.Invalid {
-		return "", false
+		return "", ""
 	}
 	for _, c := range t.r.Verdict.Checks {
-		if c.Name == judge.CheckSteady && c.Status == result.Suspect {
-			return advisedWarmUp.FindString(c.Why), judge.Growing(c)
+		if c.Name != judge.CheckSteady || c.Status != result.Suspect {
+			continue
 		}
+		if grows, consumers := judge.Growing(c); consumers {
+			behind = "the consumers keep up with"
+		} else if grows {
+			behind = "the system takes"
+		}
+		return advisedWarmUp.FindString(c.Why), behind
 	}
-	return "", false
+	return "", ""
 }
 
 // charts is the command that draws a run.

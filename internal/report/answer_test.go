@@ -32,6 +32,10 @@ func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
 			suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", "")(r)
 			r.Throughput.ReceivedPerS = new(900.0)
 		}, "weir run 'a b/scenario.yaml' --rate 720/s"},
+		"confirmations that nearly keep up": {func(r *result.Result) {
+			suspect(judge.CheckSteady, "messages sent and not yet confirmed grew by 9 messages (1/s)", "")(r)
+			r.Throughput.ReceivedPerS = new(900.0)
+		}, "weir run 'a b/scenario.yaml' --rate 720/s"},
 		"slow consumers of a profile": {func(r *result.Result) {
 			suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", "")(r)
 			r.Stages = make([]result.Stage, 2)
