@@ -165,7 +165,7 @@ func (l *line) ask(ctx context.Context, code int, fields map[string]string, body
 	case err != nil:
 		return nil, nil, words.Unreachable(err)
 	case a.Code != success:
-		return nil, nil, words.Cause(&refusal{a.Code, a.Remark})
+		return nil, nil, words.Cause(&refusal{a.Code, failure.Brief(a.Remark)})
 	}
 	return a.ExtFields, answer, nil
 }

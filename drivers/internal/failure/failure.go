@@ -7,6 +7,7 @@
 package failure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,10 +101,45 @@ func (m Map) Unreachable(err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 }
 
-// Plain takes from err's text what only one connection says.
+// mostBrief bounds what Brief returns, in bytes.
+const mostBrief = 200
+
+// Brief returns what a server says happened, on one line: without headings, without the
+// stack of its program, and without what is beyond 200 bytes.
+func Brief(text string) string {
+	heading := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "Message:"))
+		switch {
+		case line == "", line == "null", strings.HasSuffix(line, ":"):
+		case strings.HasPrefix(line, "---"): // as Pulsar's brokers begin
+			heading = cmp.Or(heading, strings.Trim(line, "- "))
+		default:
+			return shorten(line)
+		}
+	}
+	return shorten(heading)
+}
+
+// shorten cuts a text that is too long behind a word.
+func shorten(text string) string {
+	if len(text) <= mostBrief {
+		return text
+	}
+	text = strings.ToValidUTF8(text[:mostBrief], "")
+	if i := strings.LastIndexByte(text, ' '); i > mostBrief/2 {
+		text = text[:i]
+	}
+	return text + " ..."
+}
+
+// stack finds the stack of a program on the JVM behind a message.
+var stack = regexp.MustCompile(`(?s)\s*\n\s*(Stacktrace:|at [\w$.<>/@-]+\().*`)
+
+// Plain takes from err's text what only one connection says, and a server's stack.
 func (m Map) Plain(err error) error {
 	text := err.Error()
-	plain := text
+	plain := stack.ReplaceAllString(text, "")
 	if strings.Contains(plain, "->") {
 		plain = local.ReplaceAllString(plain, "")
 	}

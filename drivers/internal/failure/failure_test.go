@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -73,5 +74,30 @@ func TestErrorsOfOneKindHaveOneText(t *testing.T) {
 	var none failure.Map
 	if a, b := none.Cause(reset(1)), none.Cause(reset(2)); a.Error() != b.Error() {
 		t.Errorf("%v and %v", a, b)
+	}
+}
+
+// TestAServersWordsAreOneLine: what it says of a failure, and no stack of its program.
+func TestAServersWordsAreOneLine(t *testing.T) {
+	for said, want := range map[string]string{
+		"exists": "exists",
+		"":       "",
+		"\n --- An unexpected error occurred in the server ---\n\nMessage: Bookie is gone\n\nStacktrace:\n\norg.example.Gone: x\n\tat org.example.A.b(A.java:1)\n": "Bookie is gone",
+		" --- An unexpected error occurred in the server ---\n\nMessage: null\n\nStacktrace:\n\norg.example.Gone\n\tat org.example.A.b(A.java:1)\n":                "org.example.Gone",
+		" --- An unexpected error ---\n":    "An unexpected error",
+		strings.Repeat("word ", 100):        strings.Repeat("word ", 40) + "...",
+		strings.Repeat("\u00e9", 150) + "x": strings.Repeat("\u00e9", 100) + " ...",
+	} {
+		if got := failure.Brief(said); got != want {
+			t.Errorf("%q: %q; want %q", said, got, want)
+		}
+	}
+	err := errors.New("the server says: org.example.Gone: no\n\tat java.base/java.lang.Thread.run(Thread.java:840)\n\tat x.Y.z(Y.java:1)")
+	if got := words.Cause(err).Error(); got != "the server says: org.example.Gone: no" {
+		t.Errorf("with a stack: %q", got)
+	}
+	both := errors.Join(errors.New("one"), errors.New("at two"))
+	if got := words.Cause(both).Error(); got != "one\nat two" {
+		t.Errorf("two errors: %q", got)
 	}
 }

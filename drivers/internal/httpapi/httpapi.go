@@ -54,7 +54,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 type Refusal struct {
 	Status   int
 	Location string // where a redirect leads
-	Message  string // of the answer {"message": ...} or {"reason": ...}, or the status as a text
+	Message  string // of the answer {"message": ...} or {"reason": ...}, in brief, or the status as a text
 }
 
 // Error returns the message and the status.
@@ -155,7 +155,7 @@ func (c *Client) send(ctx context.Context, method, base, path string, query url.
 		e := &Refusal{Status: r.StatusCode, Message: http.StatusText(r.StatusCode), Location: r.Header.Get("Location")}
 		var said struct{ Message, Reason string }
 		if json.Unmarshal(b, &said) == nil {
-			e.Message = cmp.Or(said.Message, said.Reason, e.Message)
+			e.Message = cmp.Or(failure.Brief(cmp.Or(said.Message, said.Reason)), e.Message)
 		}
 		return nil, fmt.Errorf("asking %s: %w", base, e)
 	}

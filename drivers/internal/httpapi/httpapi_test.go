@@ -36,6 +36,9 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	case "/reason":
 		w.WriteHeader(http.StatusConflict)
 		_, _ = fmt.Fprint(w, `{"reason": "exists"}`)
+	case "/stack": // as a broker of Pulsar's answers
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = fmt.Fprint(w, `{"reason": "\n --- An unexpected error occurred in the server ---\n\nMessage: a bookie is gone\n\nStacktrace:\n\nx.Gone: y\n\tat x.A.b(A.java:1)\n"}`)
 	case "/text":
 		_, _ = fmt.Fprint(w, "<html>")
 	case "/mine":
@@ -106,6 +109,7 @@ func TestABadAnswerSaysWhy(t *testing.T) {
 		"/away":   {nil, "Found (HTTP 302)", false},
 		"/text":   {driver.ErrUnsupported, "what answers is not nsqd", false},
 		"/mine":   {driver.ErrAuth, "Forbidden (HTTP 403)", false},
+		"/stack":  {nil, "a bookie is gone (HTTP 500)", false},
 		"/silent": {driver.ErrUnreachable, "system unreachable", false},
 		"/none":   {nil, "TOPIC_NOT_FOUND (HTTP 404)", true},
 	} {
