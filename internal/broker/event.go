@@ -24,7 +24,7 @@ func hostNow() int64 { return pace.NewClock().Epoch().MonotonicNS }
 func (v *server) tell(stdout io.Writer, ended string) error {
 	e := ServerEvent{Process: v.unit.name, Node: v.unit.node, Pid: v.cmd.Process.Pid, Ended: ended, MonotonicNS: hostNow()}
 	if ended != "" {
-		e.MonotonicNS = v.end
+		e.MonotonicNS, e.ByFault = v.end, v.meant
 	}
 	b, err := json.Marshal(e)
 	if err != nil {

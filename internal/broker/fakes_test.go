@@ -121,7 +121,8 @@ func playWeir(what string) {
 // Modes: ok; die (at once, with a last word); mute (takes connections and says
 // nothing); stubborn (ignores SIGTERM, and has a child that does); late (answers
 // after half a second); behind (its first three connections hear
-// that it confirms nothing); thief (holds the port, says so by a file, and serves nobody).
+// that it confirms nothing); logs
+// (when asked to end, it adds its kind to a file, of the kind server a moment late); thief (holds the port, says so by a file, and serves nobody).
 func serveFake(args []string) {
 	port, nodes, mode := args[0], args[1], args[2]
 	switch mode {
@@ -137,6 +138,24 @@ func serveFake(args []string) {
 		select {}
 	case "late":
 		time.Sleep(500 * time.Millisecond)
+	case "logs":
+		kind, file := args[3], args[4]
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		go func() {
+			<-asked
+			if kind == "server" {
+				time.Sleep(100 * time.Millisecond)
+			}
+			f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+			if err == nil {
+				_, err = fmt.Fprintln(f, kind)
+			}
+			if err != nil {
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}()
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(loopback, port))
 	if err != nil {
@@ -278,7 +297,24 @@ func fakeDefinition() driver.Definition {
 		fakeRecipe("hanging", "mute", "ready: {within: 5m}\n") +
 		fakeRecipe("mute", "mute", "ready: {within: 1s}\nstop: {grace: 1s}\n") +
 		fakeRecipe("behind", "behind", "ready: {confirm: true, within: 20s}\n") +
-		robbed("robbed", 1) + robbed("hopeless", 9) +
+		`recipe: 1
+name: kinds
+title: A fake with two kinds of servers
+version: "1"
+nodes: [1, 2]
+install: {pypi: {package: fake, version: "1", programs: {fake: fake}}}
+settings: {log: {default: none, help: "Where servers say that they end."}}
+processes:
+  - name: base
+    on: first
+    ports: {inner: 4001}
+    start: ['{{program "fake"}}', ` + fakeServer + `, '{{.Port.inner}}', '{{len .Nodes}}', logs, base, '{{set "log"}}']
+  - name: server
+    ports: {client: 4000}
+    start: ['{{program "fake"}}', ` + fakeServer + `, '{{.Port.client}}', '{{len .Nodes}}', logs, server, '{{set "log"}}']
+connect: {address: '{{.At "client"}}'}
+---
+` + robbed("robbed", 1) + robbed("hopeless", 9) +
 		`recipe: 1
 name: slow
 title: Slow to install

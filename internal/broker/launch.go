@@ -31,6 +31,7 @@ type Running struct {
 	Version   string              // of what was installed, where that is known
 	Disks     []int               // processes of weir's own that serve disks which can be slow
 
+	grace    time.Duration // that its guard gives it to end
 	process  *guard.Process
 	ready    chan string // further lines, of restarts
 	orders   chan orderDone
@@ -60,6 +61,9 @@ func (r *Running) Done() <-chan struct{} { return r.process.Done() }
 
 // Err returns, after Done, why the system is gone, where it was not Stop.
 func (r *Running) Err() error { return r.process.Err() }
+
+// EndsWithin is how long Stop takes at most, on a host that lets processes be killed.
+func (r *Running) EndsWithin() time.Duration { return r.grace + settles }
 
 // Stop ends the system and removes its folder. It returns when both are done, or
 // with ctx's error; they still are then. It is idempotent.
@@ -147,7 +151,7 @@ func launch(ctx context.Context, self string, within Within, spec guard.Spec, na
 		})
 		close(ready)
 	}()
-	r := &Running{Pids: []int{p.Pid()}, process: p, ready: ready, orders: orders, Dir: spec.Dir}
+	r := &Running{Pids: []int{p.Pid()}, grace: spec.Grace, process: p, ready: ready, orders: orders, Dir: spec.Dir}
 	select {
 	case line, ok := <-ready:
 		if ok {

@@ -123,8 +123,9 @@ type ServerEvent struct {
 	Process     string `json:"process"` // "server-2"
 	Node        int    `json:"node"`
 	Pid         int    `json:"pid"`
-	Ended       string `json:"ended,omitempty"` // why it did; "": it was started again, as this process
-	MonotonicNS int64  `json:"monotonic_ns"`    // when, on the host's monotonic clock
+	Ended       string `json:"ended,omitempty"`    // why it did; "": it was started again, as this process
+	ByFault     bool   `json:"by_fault,omitempty"` // an order ended it
+	MonotonicNS int64  `json:"monotonic_ns"`       // when, on the host's monotonic clock
 }
 
 // String says what happened: "server-2 on node 2 (pid 4711) ended: signal: killed".

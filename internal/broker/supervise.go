@@ -75,7 +75,7 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 			return fmt.Errorf("%w: %w", ErrStart, err)
 		}
 	}
-	// The guard asks by SIGTERM, which the servers get at the same time.
+	// The guard asks by SIGTERM. The servers get one from here (guard.Spec.Orderly).
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	s := &supervisor{
@@ -134,7 +134,7 @@ func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) er
 	}
 	defer end()
 	defer s.endDisks() // after the servers, which still write when they end
-	defer s.leave(ctx)
+	defer s.stop(context.WithoutCancel(ctx))
 	defer s.clocks.close()
 	if err := s.begin(ctx, stdout); err != nil {
 		return err
@@ -416,9 +416,21 @@ func (s *supervisor) clear(u *unit) error {
 	return os.RemoveAll(u.dir)
 }
 
-// stop ends the servers all together, and forgets them.
+// stop ends the servers and forgets them. Those of one kind end together, as those must that
+// wait for a quorum in order to end. Kinds end in the reverse of the order in which they
+// started: one may need those before it to end. All of it takes no longer than the recipe's grace.
 func (s *supervisor) stop(ctx context.Context) {
-	s.askToEnd(ctx, s.servers)
+	limited, cancel := context.WithTimeout(ctx, s.plan.recipe.grace())
+	defer cancel()
+	for i := range slices.Backward(s.plan.recipe.Processes) {
+		var kind []*server
+		for _, v := range s.servers {
+			if v.unit.part == &s.plan.recipe.Processes[i] {
+				kind = append(kind, v)
+			}
+		}
+		s.askToEnd(limited, kind)
+	}
 	for _, v := range s.servers {
 		<-v.done
 	}
@@ -457,20 +469,4 @@ func (s *supervisor) askToEnd(ctx context.Context, those []*server) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-}
-
-// leave returns when no server is left. Where ctx has ended the guard has asked
-// them already, and a second time means "at once" to some.
-func (s *supervisor) leave(ctx context.Context) {
-	if ctx.Err() != nil {
-		asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.plan.recipe.grace())
-		defer cancel()
-		for _, v := range s.servers {
-			select {
-			case <-v.done:
-			case <-asked.Done():
-			}
-		}
-	}
-	s.stop(context.WithoutCancel(ctx))
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/weirmq/weir/internal/guard"
 )
@@ -25,6 +26,10 @@ type announcement struct {
 	Version   string              `json:"version,omitempty"`
 	Disks     []int               `json:"disks,omitempty"` // processes that serve disks which can be slow
 }
+
+// settles is how long the supervising process may take beyond the recipe's grace, in which
+// it ends the servers: to reap those that it killed.
+const settles = 3 * time.Second
 
 // StartSystem starts real servers by their recipe and returns when they answer,
 // or with ErrStart, which carries what went wrong and what the server said last.
@@ -61,7 +66,7 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 		args = append(args, "--set", k+"="+s.Settings[k])
 	}
 	r, line, err := launch(ctx, s.Self, s.Within, guard.Spec{
-		Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Grace: s.Recipe.grace(),
+		Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Orderly: true, Grace: s.Recipe.grace() + settles,
 	}, name, log, tell)
 	if err != nil {
 		return nil, err

@@ -151,6 +151,27 @@ func TestASystemIsReadyWhenItConfirms(t *testing.T) {
 	}
 }
 
+// TestServersEndInTheReverseOfTheirStart: one may need those before it in order to end. So it
+// is when a run ends, and when the system starts again.
+func TestServersEndInTheReverseOfTheirStart(t *testing.T) {
+	s := serving(t, "kinds", 2)
+	log := filepath.Join(t.TempDir(), "log")
+	s.Settings = map[string]string{"log": log}
+	r, err := StartSystem(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.Restart(t.Context())
+	again, _ := os.ReadFile(log)
+	if err := errors.Join(err, r.Stop(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	const want = "server\nserver\nbase\n"
+	if b, _ := os.ReadFile(log); string(again) != want || string(b) != want+want {
+		t.Errorf("servers ended as %q, and in the end %q; want %q each time", again, b, want)
+	}
+}
+
 func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
 	r := up(t, serving(t, "robbed", 2))
 	attempts, err := os.ReadFile(filepath.Join(r.Dir, "attempts"))

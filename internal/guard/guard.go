@@ -65,6 +65,7 @@ type Spec struct {
 	Stdout    *os.File      // nil: StdoutFile in Dir; stays the caller's, who may close it after Start
 	Stderr    *os.File      // nil: StderrFile in Dir; likewise
 	Grace     time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
+	Orderly   bool          // the program itself ends what it started: only what it leaves behind gets SIGTERM from the guard
 }
 
 // validate reports every fault in s, joined.
@@ -179,7 +180,7 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) 
 	}
 	close3 = append(close3, statusW)
 
-	cmd := exec.Command(self, append([]string{argument, grace.String(), dir, strconv.FormatBool(spec.RemoveDir), program}, spec.Args...)...)
+	cmd := exec.Command(self, append([]string{argument, grace.String(), dir, strconv.FormatBool(spec.RemoveDir), strconv.FormatBool(spec.Orderly), program}, spec.Args...)...)
 	cmd.Dir = "/" // so that the guard keeps no folder busy
 	cmd.Env = spec.Env
 	cmd.Stdout, cmd.Stderr = stdout, stderr

@@ -90,6 +90,27 @@ func playChild(part string) {
 			time.Sleep(time.Millisecond)
 		}
 		os.Exit(7)
+	case "orderly": // looks who else is asked before it ends
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		fork("asked")
+		for exists("grandpid") != nil {
+			time.Sleep(time.Millisecond)
+		}
+		write("pid", os.Getpid())
+		<-asked
+		time.Sleep(100 * time.Millisecond)
+		if exists("term") == nil {
+			write("early", os.Getpid())
+		}
+		os.Exit(0)
+	case "asked":
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		write("grandpid", os.Getpid())
+		<-asked
+		write("term", os.Getpid())
+		os.Exit(0)
 	case "middle":
 		fork("grandchild")
 		os.Exit(0)
@@ -175,6 +196,32 @@ func start(t *testing.T, part string, remove bool) (*Process, string) {
 		}
 	})
 	return p, dir
+}
+
+// TestAnOrderlyChildIsAskedAlone: what it leaves behind is asked when it is gone.
+func TestAnOrderlyChildIsAskedAlone(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux finds processes that left their parent's group")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	p, err := Start(t.Context(), self, Spec{Args: []string{self}, Env: append(os.Environ(), role+"=orderly", quick), Dir: dir, Grace: time.Minute, Orderly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, other := readPid(t, filepath.Join(dir, "pid")), readPid(t, filepath.Join(dir, "grandpid"))
+	if err := p.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if exists(filepath.Join(dir, "early")) == nil || exists(filepath.Join(dir, "term")) != nil {
+		t.Errorf("the other process was asked early (%v), or never (%v)", exists(filepath.Join(dir, "early")), exists(filepath.Join(dir, "term")))
+	}
+	if alive(child) || alive(other) {
+		t.Error("a process is alive after Stop")
+	}
 }
 
 func TestStopEndsTheWholeTreeAndRemovesItsFolder(t *testing.T) {

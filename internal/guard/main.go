@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,7 +40,7 @@ func Main(args []string) (code int, handled bool) {
 	}
 	status := os.NewFile(fdStatus, "status")
 	life := os.NewFile(fdLife, "life")
-	if status == nil || life == nil || len(args) < 7 {
+	if status == nil || life == nil || len(args) < 8 {
 		fmt.Fprintln(os.Stderr, "weir guard: not started by guard.Start")
 		return codeBadGuard, true
 	}
@@ -49,21 +50,23 @@ func Main(args []string) (code int, handled bool) {
 	syscall.CloseOnExec(fdStatus)
 	grace, err1 := time.ParseDuration(args[2])
 	remove, err2 := strconv.ParseBool(args[4])
-	if err := errors.Join(err1, err2); err != nil {
+	orderly, err3 := strconv.ParseBool(args[5])
+	if err := errors.Join(err1, err2, err3); err != nil {
 		fmt.Fprintln(status, "error", err)
 		return codeBadGuard, true
 	}
-	g := &warden{dir: args[3], remove: remove, grace: grace, life: life, status: status}
-	return g.run(args[5], args[6:]), true
+	g := &warden{dir: args[3], remove: remove, orderly: orderly, grace: grace, life: life, status: status}
+	return g.run(args[6], args[7:]), true
 }
 
 // A warden is the state of a guard process.
 type warden struct {
-	dir    string
-	remove bool
-	grace  time.Duration
-	life   *os.File
-	status io.WriteCloser
+	dir     string
+	remove  bool
+	orderly bool
+	grace   time.Duration
+	life    *os.File
+	status  io.WriteCloser
 }
 
 // run starts the child, waits until it or weir ends, and clears up.
@@ -134,6 +137,9 @@ func (w *warden) end(pid int, r *reaper, reap <-chan os.Signal) {
 			break
 		}
 		for _, p := range left {
+			if w.orderly && p != pid && slices.Contains(left, pid) {
+				continue // the child asks it
+			}
 			if !asked[p] {
 				asked[p] = true
 				_ = syscall.Kill(p, syscall.SIGTERM)

@@ -58,7 +58,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 			m.mu.Lock()
 			m.ended = true
 			m.mu.Unlock()
-			limit := 20 * time.Second
+			limit := max(20*time.Second, running.EndsWithin())
 			if raw != nil && raw.Gone != nil { // what is left of a cluster cannot end in order; its guard ends it, also after us
 				limit = 5 * time.Second
 			}

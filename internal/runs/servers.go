@@ -104,10 +104,11 @@ func (m *measurement) serverEvent(e broker.ServerEvent) {
 	}
 	m.mu.Lock()
 	m.died = slices.DeleteFunc(m.died, func(d death) bool { return d.event.Process == e.Process })
-	if e.Ended != "" {
-		m.died = append(m.died, death{e, at})
-	} else {
+	switch {
+	case e.Ended == "":
 		m.subject.restarted(e.Process, e.Pid)
+	case !e.ByFault: // which the table of faults tells
+		m.died = append(m.died, death{e, at})
 	}
 	m.mu.Unlock()
 	if e.Ended == "" {

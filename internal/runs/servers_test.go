@@ -35,6 +35,7 @@ func TestOnlyServersThatStayedAwayAreToldOfAtTheEnd(t *testing.T) {
 	gone("server-2", 2, "signal: killed", 5_000_000_000)
 	gone("server-3", 3, "stopped for a restart", 5_000_000_000)
 	gone("server-3", 3, "", 6_000_000_000)
+	m.serverEvent(broker.ServerEvent{Process: "server-4", Node: 4, Pid: 9, Ended: "killed by a fault", ByFault: true, MonotonicNS: 5_000_000_000})
 	want := `nats: server-1 on node 1 ended by itself before the run began: exit code 3: no disk; no luck
 nats: server-2 on node 2 ended by itself 2.0 s into the run: killed (signal 9)
 `
