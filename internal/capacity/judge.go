@@ -13,7 +13,8 @@ import (
 // Judge says what a run at a rate says of that rate, and why where it did not pass. broken
 // says that messages were lost, or worse than the driver declares became of them. The
 // system's own failure counts first. A run that the generator or its host spoilt says
-// nothing about the system, whatever its objectives say.
+// nothing about the system, whatever its objectives say, and so does one that missed
+// something while other programs used the host.
 func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 	find := func(name string) *result.Check {
 		i := slices.IndexFunc(r.Verdict.Checks, func(c result.Check) bool { return c.Name == name })
@@ -29,13 +30,13 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 	case find(judge.CheckFailed).Status != result.Valid && find(judge.CheckFailed).Status != "":
 		return Failed, "failed messages: " + find(judge.CheckFailed).Value
 	case judge.Full(*rate):
-		return Failed, rate.Value
+		return missed(r, rate.Value)
 	case r.Verdict.Status == result.Invalid:
 		return Limited, "INVALID for " + found(r, result.Invalid)
 	}
 	if steady := find(judge.CheckSteady); steady.Status == result.Suspect {
 		if grows, _ := judge.Growing(*steady); grows {
-			return Failed, steady.Value
+			return missed(r, steady.Value)
 		}
 	}
 	for _, x := range []struct {
@@ -53,10 +54,22 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 			if disturbed := judge.Disturbed(&r.Verdict); len(disturbed) > 0 {
 				why += "; the host was disturbed: " + strings.Join(disturbed, ", ")
 			}
+			if x.j == Failed {
+				return missed(r, why)
+			}
 			return x.j, why
 		}
 	}
 	return Passed, ""
+}
+
+// missed says what a run says of its rate that missed something: nothing where other
+// programs took the host's cores from the system.
+func missed(r *result.Result, why string) (Judgement, string) {
+	if others := judge.Others(r); others > judge.OthersMost {
+		return Limited, fmt.Sprintf("%s; other programs used %.0f %% of the host's cores", why, 100*others)
+	}
+	return Failed, why
 }
 
 // found lists the checks of a status.

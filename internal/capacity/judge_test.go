@@ -3,6 +3,7 @@ package capacity
 import (
 	"testing"
 
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
@@ -65,6 +66,44 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 				t.Errorf("%v, %q; want %v, %q", j, why, tt.want, tt.why)
 			}
 		})
+	}
+}
+
+// TestWhatOthersTookIsNotTheSystems: where other programs used the host's cores, what a run
+// missed says nothing of its rate. What it kept, it kept.
+func TestWhatOthersTookIsNotTheSystems(t *testing.T) {
+	run := func(busy, weir, server float64, checks ...result.Check) *result.Result {
+		r := &result.Result{Verdict: result.Verdict{Status: result.Suspect, Checks: checks, SLO: []result.SLO{{Expr: "e2e.p99 <= 1ms", Status: result.Fail}}}}
+		r.Host.Usage = &host.Usage{Cores: 2, CPUShare: &weir, HostBusyShare: &busy}
+		half := server / 2
+		r.Servers = &result.Servers{Processes: []host.ServerUsage{{Cores: &half}, {Cores: &half}}}
+		return r
+	}
+	kept := run(0.99, 0.1, 0.2)
+	kept.Verdict.SLO = nil
+	elsewhere := run(0.99, 0.1, 0.2)
+	elsewhere.Servers = nil // not of weir's: they may be what used the host
+	fleet := run(0.99, 0.1, 0.2)
+	fleet.Agents = make([]result.Agent, 2)
+	grows := result.Check{Name: judge.CheckSteady, Status: result.Suspect, Value: "the backlog grew by 9 messages (1/s)"}
+	failed := result.Check{Name: judge.CheckFailed, Status: result.Suspect, Value: "7"}
+	for name, tt := range map[string]struct {
+		r    *result.Result
+		want Judgement
+		why  string
+	}{
+		"other programs":         {run(0.99, 0.1, 0.2), Limited, "e2e.p99 <= 1ms: fail; other programs used 79 % of the host's cores"},
+		"the servers themselves": {run(0.99, 0.3, 1.2), Failed, "e2e.p99 <= 1ms: fail"},
+		"a little":               {run(0.5, 0.1, 0.4), Failed, "e2e.p99 <= 1ms: fail"},
+		"a backlog":              {run(0.99, 0.1, 0.2, grows), Limited, "the backlog grew by 9 messages (1/s); other programs used 79 % of the host's cores"},
+		"refused messages":       {run(0.99, 0.1, 0.2, failed), Failed, "failed messages: 7"},
+		"all is kept":            {kept, Passed, ""},
+		"servers of the user":    {elsewhere, Failed, "e2e.p99 <= 1ms: fail"},
+		"agents":                 {fleet, Failed, "e2e.p99 <= 1ms: fail"},
+	} {
+		if j, why := Judge(tt.r, false); j != tt.want || why != tt.why {
+			t.Errorf("%s: %v, %q; want %v, %q", name, j, why, tt.want, tt.why)
+		}
 	}
 }
 

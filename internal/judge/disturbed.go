@@ -19,3 +19,25 @@ func Disturbed(v *result.Verdict) (checks []string) {
 	}
 	return checks
 }
+
+// Others returns which part of the host's cores programs used that are neither weir nor the
+// servers that it started, at least; 0 where that is not known, as with agents, and with
+// servers that weir did not start.
+func Others(r *result.Result) float64 {
+	u := r.Host.Usage
+	if r.Servers == nil || len(r.Agents) > 0 || u == nil || u.HostBusyShare == nil || u.CPUShare == nil || u.Cores <= 0 {
+		return 0
+	}
+	servers := 0.0
+	for _, p := range r.Servers.Processes {
+		if p.Cores == nil {
+			return 0
+		}
+		servers += *p.Cores
+	}
+	return max(0, *u.HostBusyShare-*u.CPUShare-servers/float64(u.Cores))
+}
+
+// OthersMost is how much of the host's cores others may use before what a system missed
+// says nothing of it: half of a core of two.
+const OthersMost = 0.25
