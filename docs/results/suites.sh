@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the suites with the weir in PATH, one system after another, and stores the table of each in suites/: an hour and
 # a half on a quiet host. Arguments choose: SUITE, or SUITE/SYSTEM. SCALE=1 runs them at the articles' full length, and
-# ROWS=a,b runs only these rows.
+# ROWS=a,b runs only these rows, and keeps the others that are stored.
 # Then: go test ./internal/cli -run Articles -update
 set -uo pipefail
 cd "$(dirname "$0")"
@@ -11,6 +11,16 @@ wanted=("$@")
 
 chosen() {
 	((${#wanted[@]} == 0)) || [[ " ${wanted[*]} " == *" $1 "* || " ${wanted[*]} " == *" $1/$2 "* ]]
+}
+
+# merged STORED NEW: the new table, and with ROWS also the rows of the stored one that did not run again.
+merged() {
+	if [[ -n ${ROWS:-} && -e $1 ]]; then
+		jq -c --slurpfile new "$2" '(.rows | map([.row, .system] as $x | select(all($new[0].rows[]; [.row, .system] != $x)))) as $kept |
+			$new[0] + {chosen: (.chosen + $new[0].chosen | unique)} | .rows = $kept + .rows | .planned = (.rows | length)' "$1"
+	else
+		jq -c . "$2"
+	fi
 }
 
 # suite NAME SCALE SYSTEM...: every row of the suite against each system; a driver's name stands for all of its systems.
@@ -23,8 +33,9 @@ suite() {
 		weir suite run "$name" --drivers "$system" --scale "$scale" ${ROWS:+--rows "$ROWS"} --quiet --out "$folders/$name-$system" >"$folders/said" 2>&1
 		code=$?
 		if [[ -e $folders/$name-$system/suite.json ]]; then
-			jq -c . "$folders/$name-$system/suite.json" >"suites/$name/$system.json"
-			jq -r --arg code "$code" '"\(.suite.name) \(.rows[0].system): exit code \($code), verdicts \([.rows[].verdict // "none"] | join(" "))"' "suites/$name/$system.json"
+			merged "suites/$name/$system.json" "$folders/$name-$system/suite.json" >"$folders/merged"
+			mv "$folders/merged" "suites/$name/$system.json"
+			jq -r --arg code "$code" '"\(.suite.name) \(.rows[0].system): exit code \($code), verdicts \([.rows[].verdict // "none"] | join(" "))"' "$folders/$name-$system/suite.json"
 		else
 			echo "$name $system: no table (exit code $code)" >&2
 			tail -5 "$folders/said" >&2

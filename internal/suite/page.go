@@ -7,6 +7,8 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // Page lays out what a suite would run, and what the article printed.
@@ -43,6 +45,9 @@ func (s *Suite) Page() *layout.Page {
 		if about == "" {
 			about = row.run.Flow()
 		}
+		if b := s.sends(&row); b >= tellsFrom {
+			about += fmt.Sprintf(" (sends %.3g GiB in all)", b/(1<<30))
+		}
 		t.Row(row.Name, about, strings.Join(printed, ", "))
 	}
 	p.Table(t)
@@ -53,6 +58,38 @@ func (s *Suite) Page() *layout.Page {
 		p.Bullet(n)
 	}
 	return p
+}
+
+// tellsFrom is from how many bytes a page tells what a row sends: a host may lack the room.
+const tellsFrom = 1 << 30
+
+// sends returns how many bytes of messages a run of a row sends, without its warm-up; 0
+// where the row does not fix it.
+func (s *Suite) sends(row *Row) float64 {
+	run := tree.Overlay(s.run, row.run)
+	text := func(path ...string) string {
+		n := run
+		for _, key := range path {
+			if n = n.Field(key); n == nil {
+				return ""
+			}
+		}
+		return n.Text
+	}
+	size, err := quantity.Size(text("message", "size"))
+	if err != nil {
+		return 0
+	}
+	if n, ok := quantity.Whole(text("messages")); ok {
+		return float64(size) * float64(n)
+	}
+	digits, perSecond := strings.CutSuffix(text("load", "rate"), "/s")
+	rate, ok := quantity.Whole(digits)
+	d, err := quantity.Duration(text("measure"))
+	if !perSecond || !ok || err != nil {
+		return 0
+	}
+	return float64(size) * float64(rate) * d.Seconds()
 }
 
 // Drawn is Page with pictures, for browsers: each figure that the article gives too, ours
