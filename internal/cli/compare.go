@@ -127,6 +127,7 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, err error) {
 	switch {
 	case single && len(sides) > 2:
 		e.say("each argument is a side; several folders of one side have commas between them (a,b,c,d), or are a pattern in quotes ('results/base-*')")
+	case errors.Is(err, compare.ErrTooFew) && errors.Is(err, compare.ErrDifferent) && single: // repeats would differ, too
 	case errors.Is(err, compare.ErrTooFew) && single && len(sides) == 2 && len(sides[0].Runs)+len(sides[1].Runs) == 2:
 		e.say("each side is a single run; this repeats both in turns, and compares them:")
 		for _, line := range report.InTurns(sides[0].Runs[0].Dir, sides[1].Runs[0].Dir) {

@@ -51,6 +51,12 @@ func TestSingleRunsAreRepeatedByACommandThatWorks(t *testing.T) {
 	if code != int(Usage) || !strings.HasSuffix(said, loop) || strings.Contains(said, "--append") {
 		t.Fatalf("exit code %d, said\n%swant at its end\n%s", code, said, loop)
 	}
+	if code, _, stderr := do(t, World{Dir: dir}, "run", "--driver", "chan", "--rate", "500/s", "--messages", "500", "--warmup", "0s", "--out", "open"); code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if _, _, stderr := do(t, World{Dir: dir}, "compare", "one", "open"); strings.Contains(stderr.String(), "for i in") || !strings.Contains(stderr.String(), "--allow-different") {
+		t.Errorf("runs that no repeats make comparable: %s", stderr)
+	}
 	for _, i := range []string{"1", "2", "3", "4"} {
 		for _, side := range [][2]string{{"one", "a"}, {"other", "b"}} {
 			if code, _, stderr := do(t, World{Dir: dir}, "run", side[0]+"/scenario.yaml", "--out", "turns/"+side[1]+i); code != int(OK) && code != int(Invalid) {
