@@ -66,4 +66,7 @@ func (c *Config) Open(_ context.Context, run driver.Run) (driver.Conn, error) {
 	return mesh.Open(lib, run, c.Options, map[string]string{"hwm": strconv.Itoa(c.HWM)})
 }
 
+// AtMost implements driver.Ceiling.
+func (c *Config) AtMost(bool) driver.Guarantee { return guarantee(c.Pattern) }
+
 var _ driver.Narrowed = (*Config)(nil)

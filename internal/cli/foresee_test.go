@@ -221,8 +221,12 @@ func TestServersOfOnesOwnGiveNoMoreThanTheClientAllows(t *testing.T) {
 		{"mongodb", "w=1,journal=no", "replicated", "allows"},
 		{"pulsar", "", "persisted", "(--option journal-sync=yes allows persisted)"},
 		{"pulsar", "", "replicated", ""},
+		{"zeromq", "pattern=pubsub", "written", "driver zeromq confirms at most buffered with these options (--option pattern=pipeline allows written)"},
 	} {
 		flags := map[string]string{"--driver": x.driver, "--address": "127.0.0.1:1", "--guarantee": x.guarantee}
+		if x.driver == "zeromq" {
+			delete(flags, "--address")
+		}
 		for set := range strings.SplitSeq(x.options, ",") {
 			if name, v, ok := strings.Cut(set, "="); ok {
 				flags["--option\t"+name] = v

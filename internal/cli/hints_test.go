@@ -54,7 +54,7 @@ func TestSingleRunsAreRepeatedByACommandThatWorks(t *testing.T) {
 	if code, _, stderr := do(t, World{Dir: dir}, "run", "--driver", "chan", "--rate", "500/s", "--messages", "500", "--warmup", "0s", "--out", "open"); code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	if _, _, stderr := do(t, World{Dir: dir}, "compare", "one", "open"); strings.Contains(stderr.String(), "for i in") || !strings.Contains(stderr.String(), "--allow-different") {
+	if _, _, stderr := do(t, World{Dir: dir}, "compare", "one", "open"); !strings.Contains(stderr.String(), "left out: INVALID") && (strings.Contains(stderr.String(), "for i in") || !strings.Contains(stderr.String(), "--allow-different")) { // a busy host
 		t.Errorf("runs that no repeats make comparable: %s", stderr)
 	}
 	for _, i := range []string{"1", "2", "3", "4"} {

@@ -292,7 +292,11 @@ func (d *decoder) bound(s *Scenario) {
 	if help == "" {
 		help = "up to " + best.String()
 	}
-	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these options, whatever the servers are set to (%s)", s.System.Definition.Name, most, help)
+	anywhere := ", whatever the servers are set to"
+	if !slices.ContainsFunc(driver.Options(s.System.Config), func(o driver.Option) bool { return o.Name == "address" }) {
+		anywhere = "" // there is none
+	}
+	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these options%s (%s)", s.System.Definition.Name, most, anywhere, help)
 }
 
 // choices are the values of the client's options that may make a confirmation mean more:

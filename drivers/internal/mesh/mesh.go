@@ -83,7 +83,7 @@ func Capabilities() driver.Capabilities {
 
 // Options are those that the drivers share.
 type Options struct {
-	Pattern   string `option:"pattern" allowed:"pipeline,pubsub" help:"Sockets: pipeline is PUSH and PULL, where one consumer gets a message; pubsub is PUB and SUB, where each subscription gets it."`
+	Pattern   string `option:"pattern" allowed:"pipeline,pubsub" firm:"pipeline" help:"Sockets: pipeline is PUSH and PULL, where one consumer gets a message; pubsub is PUB and SUB, where each subscription gets it."`
 	Transport string `option:"transport" allowed:"inproc,ipc,tcp" help:"What connects the sockets: memory of the process, Unix sockets, or TCP on 127.0.0.1."`
 	Bind      string `option:"bind" allowed:"producers,consumers" help:"Which side binds its sockets; the other side connects to all of them."`
 }
