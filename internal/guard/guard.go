@@ -62,6 +62,7 @@ type Spec struct {
 	Env       []string      // as of os.Environ; nil: that of this process
 	Dir       string        // an existing folder: the working folder
 	RemoveDir bool          // remove Dir and all in it when the tree is gone
+	Group     string        // path of a control group that the tree makes, removed with those in it when the tree is gone; "": none
 	Stdout    *os.File      // nil: StdoutFile in Dir; stays the caller's, who may close it after Start
 	Stderr    *os.File      // nil: StderrFile in Dir; likewise
 	Grace     time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
@@ -92,6 +93,7 @@ type Process struct {
 	pid     int
 	command string
 	remove  string // the folder to remove should the guard not live to do it; "" for none
+	group   string // likewise the control group
 	cmd     *exec.Cmd
 	done    chan struct{}
 	err     error // written before done is closed
@@ -180,7 +182,7 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) 
 	}
 	close3 = append(close3, statusW)
 
-	cmd := exec.Command(self, append([]string{argument, grace.String(), dir, strconv.FormatBool(spec.RemoveDir), strconv.FormatBool(spec.Orderly), program}, spec.Args...)...)
+	cmd := exec.Command(self, append([]string{argument, grace.String(), dir, strconv.FormatBool(spec.RemoveDir), strconv.FormatBool(spec.Orderly), spec.Group, program}, spec.Args...)...)
 	cmd.Dir = "/" // so that the guard keeps no folder busy
 	cmd.Env = spec.Env
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -190,7 +192,7 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) 
 		_ = statusR.Close()
 		return nil, fmt.Errorf("guard: starting: %w", err)
 	}
-	p := &Process{command: filepath.Base(spec.Args[0]), cmd: cmd, done: make(chan struct{}), life: lifeW}
+	p := &Process{command: filepath.Base(spec.Args[0]), cmd: cmd, done: make(chan struct{}), life: lifeW, group: spec.Group}
 	if spec.RemoveDir {
 		p.remove = dir
 	}
@@ -257,6 +259,7 @@ func (p *Process) finish(waited error, trouble string) {
 		if p.remove != "" {
 			p.err = errors.Join(p.err, os.RemoveAll(p.remove))
 		}
+		p.err = errors.Join(p.err, removeGroup(p.group))
 	}
 	close(p.done)
 }
@@ -299,4 +302,26 @@ func (p *Process) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("guard: stopping %s: %w", p.command, ctx.Err())
 	}
+}
+
+// removeGroup removes a control group with those in it. Processes that were killed may still be
+// in one, so that it is tried for a while. A group that is not there is none to remove.
+func removeGroup(path string) error {
+	if path == "" {
+		return nil
+	}
+	var err error
+	for range 100 {
+		below, _ := filepath.Glob(filepath.Join(path, "*/"))
+		for _, one := range append(below, path) {
+			if err = syscall.Rmdir(one); errors.Is(err, syscall.ENOENT) {
+				err = nil
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		time.Sleep(killPause)
+	}
+	return fmt.Errorf("removing control group %s: %w", path, err)
 }

@@ -468,3 +468,37 @@ func TestStartRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestAGroupGoesWithTheTree: a folder stands for a control group. Both are removed by rmdir.
+func TestAGroupGoesWithTheTree(t *testing.T) {
+	for name, end := range map[string]func(*Process){
+		"stopped":             func(p *Process) { _ = p.Stop(t.Context()) },
+		"the guard is killed": func(p *Process) { _ = syscall.Kill(p.GuardPid(), syscall.SIGKILL) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir, group := t.TempDir(), filepath.Join(t.TempDir(), "group")
+			p, err := Start(t.Context(), self, Spec{Args: []string{self}, Env: append(os.Environ(), role+"=plain", quick), Dir: dir, Group: group, Grace: 200 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range []string{"1", "shared"} { // the tree makes them
+				if err := os.MkdirAll(filepath.Join(group, one), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			end(p)
+			select {
+			case <-p.Done():
+			case <-time.After(time.Minute):
+				t.Fatal("not done within a minute")
+			}
+			if err := exists(group); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the group: %v; want none", err)
+			}
+		})
+	}
+}

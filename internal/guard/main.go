@@ -40,7 +40,7 @@ func Main(args []string) (code int, handled bool) {
 	}
 	status := os.NewFile(fdStatus, "status")
 	life := os.NewFile(fdLife, "life")
-	if status == nil || life == nil || len(args) < 8 {
+	if status == nil || life == nil || len(args) < 9 {
 		fmt.Fprintln(os.Stderr, "weir guard: not started by guard.Start")
 		return codeBadGuard, true
 	}
@@ -55,8 +55,8 @@ func Main(args []string) (code int, handled bool) {
 		fmt.Fprintln(status, "error", err)
 		return codeBadGuard, true
 	}
-	g := &warden{dir: args[3], remove: remove, orderly: orderly, grace: grace, life: life, status: status}
-	return g.run(args[6], args[7:]), true
+	g := &warden{dir: args[3], remove: remove, orderly: orderly, group: args[6], grace: grace, life: life, status: status}
+	return g.run(args[7], args[8:]), true
 }
 
 // A warden is the state of a guard process.
@@ -64,6 +64,7 @@ type warden struct {
 	dir     string
 	remove  bool
 	orderly bool
+	group   string // a control group to remove, "": none
 	grace   time.Duration
 	life    *os.File
 	status  io.WriteCloser
@@ -175,9 +176,12 @@ func (w *warden) end(pid int, r *reaper, reap <-chan os.Signal) {
 	w.clear()
 }
 
-// clear removes the folder where asked. A process that is being killed may still
-// create files, so that it is tried a few times.
+// clear removes the control group and the folder where asked. A process that is being killed may
+// still create files, so that it is tried a few times.
 func (w *warden) clear() {
+	if err := removeGroup(w.group); err != nil {
+		fmt.Fprintln(w.status, oneLine(err))
+	}
 	if !w.remove || !filepath.IsAbs(w.dir) || w.dir == "/" {
 		return
 	}

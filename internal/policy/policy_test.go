@@ -41,6 +41,7 @@ var levels = map[string]int{
 	"internal/sever":           1,
 	"internal/slowdisk":        1,
 	"internal/clockstep":       1,
+	"internal/nodecut":         2,
 	"internal/natsd":           0,
 	"internal/natsdial":        0,
 	"internal/natsd/*":         0, // only tests import them
@@ -369,6 +370,7 @@ var ownFiles = map[string]string{
 	"internal/network":           "/proc",
 	"internal/sever":             "/proc",
 	"internal/clockstep":         "/proc",
+	"internal/nodecut":           "/proc and control groups",
 	"internal/golden":            "goldens of tests",
 	"internal/fleet/nethosts":    "/proc, in tests",
 	"internal/tools/newdriver":   "the tree that it adds to",
