@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/nodecut"
 )
 
 // Running is a system that runs.
@@ -33,7 +34,8 @@ type Running struct {
 
 	grace    time.Duration // that its guard gives it to end
 	process  *guard.Process
-	ready    chan string // further lines, of restarts
+	cutter   *nodecut.Cutter // nil: nodes are not in groups
+	ready    chan string     // further lines, of restarts
 	orders   chan orderDone
 	ordered  uint64 // orders given
 	stopping atomic.Bool
@@ -69,7 +71,20 @@ func (r *Running) EndsWithin() time.Duration { return r.grace + settles }
 // with ctx's error; they still are then. It is idempotent.
 func (r *Running) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
-	return r.process.Stop(ctx)
+	var mended error
+	if r.cutter != nil { // servers that are cut off end slowly
+		mended = r.cutter.Close()
+	}
+	return errors.Join(mended, r.process.Stop(ctx))
+}
+
+// Part has nothing pass between the nodes of each pair from now on, and all else pass. 0 stands
+// for the clients. The servers were started with Serving.Cuts.
+func (r *Running) Part(pairs [][2]int) error {
+	if r.cutter == nil {
+		return errors.New("the servers are not in control groups of their own")
+	}
+	return r.cutter.Part(pairs)
 }
 
 // launch starts a process of weir's own under a guard and returns when it prints its line

@@ -33,6 +33,7 @@ type plan struct {
 	bind      string  // the address to listen and to be reached at; "": loopback
 	disks     bool    // each process has a disk of its own for its data
 	slow      bool    // the data of each process lie on a file system that can be slow
+	groups    string  // path of the control group that has one for each node; "": none has
 	places    []Place // of nodes, where each has its own
 	root      string  // the system's folder
 	install   string  // where the programs are
@@ -116,6 +117,14 @@ func (p *plan) space(node int) string {
 func (p peer) At(port string) (string, error) {
 	host, err := p.Host(port)
 	return fmt.Sprintf("%s:%d", host, p.Port[port]), err
+}
+
+// group is the node of the control group that a process begins in; 0: that of what all nodes share.
+func (p *plan) group(u *unit) int {
+	if u.part.On == onAddress && !p.apart() {
+		return 0
+	}
+	return u.node
 }
 
 // unitName is the name of a process, and of its container.

@@ -24,14 +24,14 @@ type leash struct {
 	life   io.WriteCloser
 }
 
-// leashScript reads a group, a folder and a word. Without the word it is the end
+// leashScript reads a group, a folder, a control group and a word. Without the word it is the end
 // of all that is in the one and of the other. The folder is not an argument, because
 // its name would be found by it.
 //
 // A guard that lives asks its whole tree to end, by SIGTERM: the shell is of it, and
 // ends with the supervisor's word, not before.
 const leashScript = `trap '' TERM INT HUP
-read -r group && read -r folder || exit 0
+read -r group && read -r folder && read -r groups || exit 0
 read -r word
 [ "$word" = done ] && exit 0
 for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -41,14 +41,19 @@ done
 umount -l "$folder"/*/data 2>/dev/null
 umount -l "$folder"/*.below 2>/dev/null
 for i in 1 2 3 4 5 6 7 8 9 10; do
+	[ -n "$groups" ] && [ -e "$groups" ] || break
+	rmdir "$groups"/*/ "$groups" 2>/dev/null || sleep 0.1
+done
+for i in 1 2 3 4 5 6 7 8 9 10; do
 	rm -rf -- "$folder" 2>/dev/null && [ ! -e "$folder" ] && exit 0
 	sleep 0.2
 done
 `
 
 // newLeash returns the leash of this process and of the servers that keep everything in
-// dir. The process has a group of its own.
-func newLeash(dir string) (*leash, error) {
+// dir and are in the control group groups, "": in that of this process. The process has a group
+// of its own.
+func newLeash(dir, groups string) (*leash, error) {
 	l := &leash{starts: make(chan func()), shell: exec.Command("/bin/sh", "-c", leashScript)}
 	l.shell.Dir = "/"
 	l.shell.Env = []string{"PATH=/usr/bin:/bin"}
@@ -60,7 +65,7 @@ func newLeash(dir string) (*leash, error) {
 	if err := l.shell.Start(); err != nil {
 		return nil, fmt.Errorf("tying the servers to their supervisor: %w", err)
 	}
-	if _, err := fmt.Fprintf(l.life, "%d\n%s\n", syscall.Getpgrp(), dir); err != nil {
+	if _, err := fmt.Fprintf(l.life, "%d\n%s\n%s\n", syscall.Getpgrp(), dir, groups); err != nil {
 		return nil, fmt.Errorf("tying the servers to their supervisor: %w", err)
 	}
 	go func() {

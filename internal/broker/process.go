@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/weirmq/weir/internal/nodecut"
 )
 
 // A server is one process that runs.
@@ -158,6 +160,23 @@ func (s *supervisor) prepared(ctx context.Context, u *unit, args []string) (*exe
 	return cmd, nil
 }
 
+// launch starts a command of a process in the network namespace and the control group of its node.
+func (s *supervisor) launch(u *unit, cmd *exec.Cmd) error {
+	if s.plan.groups == "" {
+		return s.leash.start(cmd, s.plan.space(u.node))
+	}
+	group, err := nodecut.Open(s.plan.groups, s.plan.group(u))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = group.Close() }()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	beginIn(cmd.SysProcAttr, group)
+	return s.leash.start(cmd, s.plan.space(u.node))
+}
+
 // commandPause lies between two attempts of a command that is tried again.
 const commandPause = 250 * time.Millisecond
 
@@ -168,7 +187,7 @@ func (s *supervisor) command(ctx context.Context, u *unit, c Command) error {
 		if err != nil {
 			return err
 		}
-		if err = s.leash.start(cmd, s.plan.space(u.node)); err == nil {
+		if err = s.launch(u, cmd); err == nil {
 			err = cmd.Wait()
 		}
 		_ = cmd.Stdout.(*os.File).Close()
@@ -198,7 +217,7 @@ func (s *supervisor) spawn(u *unit) error {
 		return err
 	}
 	defer func() { _ = cmd.Stdout.(*os.File).Close() }()
-	if err := s.leash.start(cmd, s.plan.space(u.node)); err != nil {
+	if err := s.launch(u, cmd); err != nil {
 		return fmt.Errorf("%s: %w", u.name, err)
 	}
 	v := &server{unit: u, cmd: cmd, done: make(chan struct{})}

@@ -23,6 +23,7 @@ type Serving struct {
 	Bind       string            // where servers listen and are reached, see CheckBind; "": 127.0.0.1
 	Within     Within            // where processes are started; nil: here
 	Places     []Place           // where those of each node are, one for each; nil: all at Bind
+	Cuts       bool              // those of each node are in a control group, by which Running.Part cuts nodes off; not with Places
 	Disks      bool              // each process has a disk of its own for its data, which can be filled
 	Slow       bool              // the data of each process lie on a file system that can be slow
 	Cache      string            // as CacheDir has it; the programs are there (Ensure)

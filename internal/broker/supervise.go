@@ -23,11 +23,12 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/nodecut"
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
 // SystemMain is the process that StartSystem starts below a guard: `weir internal system
-// DRIVER RECIPE --dir D --cache C --nodes N --bind IP --place IP=PATH... --set NAME=VALUE...`. args are what
+// DRIVER RECIPE --dir D --cache C --nodes N --bind IP --groups PATH --place IP=PATH... --set NAME=VALUE...`. args are what
 // follows system. It starts the servers, prints one line on stdout when they answer (and
 // again after each restart that was ordered) and one when a server ends or is
 // another process, its log on stderr as JSON, and runs until ctx ends or SIGTERM comes;
@@ -54,6 +55,7 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 	})
 	flags.BoolVar(&p.disks, "disks", false, "each process has a disk of its own for its data")
 	flags.BoolVar(&p.slow, "slow", false, "the data of each process lie on a file system that can be slow")
+	flags.StringVar(&p.groups, "groups", "", "control group to make, with one in it for the processes of each node")
 	flags.Func("place", "of a node, in their order: its address and the path of its network namespace, IP=PATH", func(text string) error {
 		address, space, _ := strings.Cut(text, "=")
 		p.places = append(p.places, Place{address, space})
@@ -72,6 +74,11 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 	}
 	if p.disks || p.slow {
 		if err := apartMounts(); err != nil {
+			return fmt.Errorf("%w: %w", ErrStart, err)
+		}
+	}
+	if p.groups != "" {
+		if err := nodecut.Make(p.groups, p.nodes); err != nil {
 			return fmt.Errorf("%w: %w", ErrStart, err)
 		}
 	}
@@ -124,7 +131,7 @@ func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) er
 			return err
 		}
 	}
-	if s.leash, err = newLeash(s.plan.root); err != nil {
+	if s.leash, err = newLeash(s.plan.root, s.plan.groups); err != nil {
 		return err
 	}
 	defer s.leash.close()

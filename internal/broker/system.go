@@ -11,11 +11,13 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/nodecut"
 )
 
 // announcement is what the supervising process prints when the system answers.
@@ -59,6 +61,13 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	if s.Slow {
 		args = append(args, "--slow")
 	}
+	groups := ""
+	if s.Cuts {
+		if groups, err = nodecut.Path(filepath.Base(dir)); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrStart, errors.Join(err, os.RemoveAll(dir)))
+		}
+		args = append(args, "--groups", groups)
+	}
 	for _, p := range s.Places {
 		args = append(args, "--place", p.Address+"="+p.Space)
 	}
@@ -66,13 +75,19 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 		args = append(args, "--set", k+"="+s.Settings[k])
 	}
 	r, line, err := launch(ctx, s.Self, s.Within, guard.Spec{
-		Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Orderly: true, Grace: s.Recipe.grace() + settles,
+		Args: args, Env: environment(os.Environ()), Dir: dir, RemoveDir: true, Orderly: true, Group: groups, Grace: s.Recipe.grace() + settles,
 	}, name, log, tell)
 	if err != nil {
 		return nil, err
 	}
 	go r.watch(name, true, tell)
-	if err := r.take(line); err != nil {
+	err = r.take(line)
+	if err == nil && s.Cuts {
+		if r.cutter, err = nodecut.New(groups, max(s.Nodes, 1)); err != nil {
+			err = fmt.Errorf("%w: %w", ErrStart, err)
+		}
+	}
+	if err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitLimit)
 		defer cancel()
 		return nil, errors.Join(err, r.Stop(stop))

@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 
@@ -21,6 +22,11 @@ func descendants(pid int) []int {
 
 // dieWithParent has the kernel kill a child when the thread that started it ends.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
+
+// beginIn has a child begin in a control group, with all that it starts.
+func beginIn(a *syscall.SysProcAttr, group *os.File) {
+	a.UseCgroupFD, a.CgroupFD = true, int(group.Fd())
+}
 
 // inSpace calls f in the network namespace at a path, "" the thread's own. The calling
 // goroutine is locked to its thread.

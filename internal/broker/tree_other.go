@@ -2,7 +2,10 @@
 
 package broker
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // descendants returns the process alone: who stems from it cannot be asked here
 // without running another program.
@@ -10,6 +13,9 @@ func descendants(pid int) []int { return []int{pid} }
 
 // dieWithParent does nothing: the kernel has no such service here.
 func dieWithParent(*syscall.SysProcAttr) {}
+
+// beginIn does nothing: only Linux has control groups.
+func beginIn(*syscall.SysProcAttr, *os.File) {}
 
 // inSpace calls f: only Linux has network namespaces.
 func inSpace(_ string, f func() error) error { return f() }

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/network"
+	"github.com/weirmq/weir/internal/nodecut"
 	"github.com/weirmq/weir/internal/slowdisk"
 	"github.com/weirmq/weir/result"
 )
@@ -125,7 +126,7 @@ func codeOf(err error) Code {
 	case errors.Is(err, engine.ErrContract):
 		return Failed
 	case errors.Is(err, engine.ErrGuarantee), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrTooLarge),
-		errors.Is(err, network.ErrMissing), errors.Is(err, broker.ErrNoDisks), errors.Is(err, slowdisk.ErrMissing), errors.Is(err, clockstep.ErrMissing),
+		errors.Is(err, network.ErrMissing), errors.Is(err, broker.ErrNoDisks), errors.Is(err, slowdisk.ErrMissing), errors.Is(err, clockstep.ErrMissing), errors.Is(err, nodecut.ErrMissing),
 		errors.Is(err, protocol.ErrNotAllowed), errors.Is(err, admission.ErrScheme):
 		return Usage
 	case errors.Is(err, context.Canceled):

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/network"
@@ -17,12 +16,13 @@ import (
 // reached from there. stdin is what of it was read; nil: nothing was. by says which agents do the
 // runs. It returns OK where the process goes on as it is.
 func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte, by gathering) Code {
-	wanted, err := runs.CheckNetwork(all)
-	if err == nil && by.Fleet == nil {
+	agents := by.Fleet != nil
+	wanted, err := runs.CheckNetwork(all, agents)
+	if err == nil && !agents {
 		err = agentless(all)
 	}
 	if err == nil {
-		err = runs.CheckFaults(ctx, e.Self, all, by.spared)
+		err = runs.CheckFaults(ctx, e.Self, all, agents, by.spared)
 	}
 	if err != nil {
 		e.complain(err)
@@ -72,15 +72,17 @@ func agentless(all []*scenario.Scenario) error {
 	return nil
 }
 
-// refuseFleet refuses a network where agents do the run.
+// refuseFleet refuses, where agents do the run, a network and what is only in one.
 func refuseFleet(fleet bool, all []*scenario.Scenario) error {
 	for _, s := range all {
-		what := "a network"
-		if !s.Network.Wanted() {
-			what = "a cut"
-		}
-		if fleet && s.Networked() {
-			return fmt.Errorf("--fleet: %s has %s, which weir makes on one host (leave --fleet or %s out)", s.Name, what, strings.TrimPrefix(what, "a "))
+		switch {
+		case !fleet:
+		case s.Networked(true):
+			return fmt.Errorf("--fleet: %s has a network, which weir makes on one host (leave --fleet or network out)", s.Name)
+		default:
+			if err := s.CheckTogether(); err != nil {
+				return fmt.Errorf("--fleet: %s: %w", s.Name, err)
+			}
 		}
 	}
 	return nil

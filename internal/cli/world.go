@@ -22,6 +22,7 @@ import (
 	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/network"
+	"github.com/weirmq/weir/internal/nodecut"
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
@@ -211,6 +212,8 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		err = broker.InstallMain(ctx, rest, e.registry, e.Stdout)
 	case "system":
 		err = broker.SystemMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
+	case "cut":
+		err = nodecut.Main(ctx, rest, e.Stdout)
 	case "clock":
 		err = clockstep.Main(os.Stdin, e.Stdout)
 	case "disk":

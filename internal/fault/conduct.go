@@ -31,6 +31,8 @@ type System struct {
 	// Part has nothing pass between the nodes of each pair until they are parted no more: Part
 	// gets all pairs that are parted from then on. 0 stands for the clients.
 	Part func(pairs [][2]int) error
+	// Parting is what Part does it by, for results.
+	Parting string
 	// Leaders returns the addresses of the servers that lead parts of the run's
 	// destinations; nil where the driver cannot tell.
 	Leaders func(ctx context.Context) ([]string, error)
@@ -280,7 +282,7 @@ func (f *begun) cut(s System, x Fault, parted *[]*begun) error {
 		at := s.Now()
 		return at, s.Part(all)
 	}
-	f.word = "mend"
+	f.word, f.Means = "mend", s.Parting
 	f.undo = func(context.Context) (int64, error) {
 		*parted = slices.DeleteFunc(*parted, func(one *begun) bool { return one == f })
 		return part()

@@ -19,6 +19,9 @@ const (
 // means is what carries the packets, for results.
 const means = "weir's own link between two TUN devices"
 
+// CutMeans is what cuts a node off, for results.
+const CutMeans = "routing rules between network namespaces"
+
 // A Spec says which network is wanted.
 type Spec struct {
 	To    Conditions `json:"to"`              // the system

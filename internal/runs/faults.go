@@ -14,6 +14,8 @@ import (
 	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/network"
+	"github.com/weirmq/weir/internal/nodecut"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/sever"
@@ -136,8 +138,12 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 	system.Tell = func(at int64, text string) {
 		m.event(engine.Event{At: at, Kind: "injected", Text: text})
 	}
-	if m.scenario.Cuts() {
-		system.Part = m.sever
+	switch {
+	case !m.scenario.Cuts():
+	case m.remote():
+		system.Part, system.Parting = m.running.Part, nodecut.Means
+	default:
+		system.Part, system.Parting = m.sever, network.CutMeans
 	}
 	return system
 }
@@ -191,13 +197,14 @@ func undone(faults []result.Fault) error {
 }
 
 // CheckFaults refuses scenarios with faults that this host does not let weir do, with
-// sever.ErrMissing, broker.ErrNoDisks, slowdisk.ErrMissing or clockstep.ErrMissing, and what is
-// needed. self is weir's own binary; here returns those of a scenario that this host does.
-func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, here func(*scenario.Scenario) []fault.Fault) error {
+// sever.ErrMissing, broker.ErrNoDisks, slowdisk.ErrMissing, clockstep.ErrMissing or
+// nodecut.ErrMissing, and what is needed. self is weir's own binary; agents says whether agents do
+// the runs; here returns the faults of a scenario that this host does.
+func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, agents bool, here func(*scenario.Scenario) []fault.Fault) error {
 	for _, s := range all {
 		verbs := fault.Named(here(s))
-		if s.Networked() { // in a namespace of its own weir may
-			verbs = slices.DeleteFunc(verbs, func(verb string) bool { return fault.Verb(verb) == fault.Disconnect })
+		if s.Networked(agents) { // in a namespace of its own weir may, and that is tried elsewhere
+			verbs = slices.DeleteFunc(verbs, func(verb string) bool { return fault.Verb(verb) == fault.Disconnect || fault.Verb(verb) == fault.Cut })
 		}
 		if err := Able(ctx, self, verbs); err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
@@ -218,6 +225,8 @@ func Able(ctx context.Context, self string, verbs []string) error {
 			err = broker.CheckSlowDisks()
 		case fault.Clock:
 			err = clockstep.Check(self)
+		case fault.Cut:
+			err = nodecut.Check(ctx, self)
 		case fault.Disconnect:
 			err = sever.Check()
 		}

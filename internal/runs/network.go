@@ -21,9 +21,10 @@ import (
 var ErrOutside = errors.New("a run with a network is done by a process that network.Enter started")
 
 // CheckNetwork refuses scenarios that want a network where this host lends none, and those
-// that cannot be done from the clients' end of one. wanted is false where none wants one.
-func CheckNetwork(all []*scenario.Scenario) (wanted bool, err error) {
-	wants := func(s *scenario.Scenario) bool { return s.Networked() }
+// that cannot be done from the clients' end of one. agents says whether agents do the runs. wanted
+// is false where none wants one.
+func CheckNetwork(all []*scenario.Scenario, agents bool) (wanted bool, err error) {
+	wants := func(s *scenario.Scenario) bool { return s.Networked(agents) }
 	i := slices.IndexFunc(all, wants)
 	if i < 0 {
 		return false, nil
@@ -39,7 +40,7 @@ func CheckNetwork(all []*scenario.Scenario) (wanted bool, err error) {
 // join makes the network of the run, where the scenario wants one, and returns what ends it.
 func (m *measurement) join(ctx context.Context, stop <-chan struct{}) (end func(), err error) {
 	s := m.scenario
-	if !s.Networked() {
+	if !s.Networked(m.remote()) {
 		return func() {}, nil
 	}
 	if !network.Inside() {

@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/nodecut"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/internal/scenario"
@@ -108,6 +109,9 @@ func (x *subject) disturb(ctx context.Context, s *scenario.Scenario, d agent.Dis
 		return d.Clock.Now() - (clock.Epoch().MonotonicNS + clock.Now() - monotonicNS)
 	})
 	system.Leaders, system.Keep, system.Tell = d.Leaders, d.Keep, d.Tell
+	if s.Cuts() {
+		system.Part, system.Parting = x.running.Part, nodecut.Means
+	}
 	servers, _ := fault.Apart(s.Faults)
 	fault.Conduct(ctx, system, servers, s.WarmUp, max(0, s.Length()-s.WarmUp))
 }

@@ -23,7 +23,7 @@ import (
 func (h *Host) Start(ctx context.Context, s *scenario.Scenario, bind string, doing func(string), happened func(agent.Happening)) (*agent.System, error) {
 	var meter atomic.Pointer[host.ServerMeter]
 	var suffers atomic.Pointer[subject]
-	running, installed, err := h.serve(ctx, &s.System, bind, nil, apart{disks: s.Fills(), slow: s.Slows()}, doing, func(x broker.ServerEvent) {
+	running, installed, err := h.serve(ctx, &s.System, bind, nil, apart{disks: s.Fills(), slow: s.Slows(), cuts: s.Cuts()}, doing, func(x broker.ServerEvent) {
 		if x.Ended == "" {
 			meter.Load().Restarted(x.Process, x.Pid)
 			suffers.Load().restarted(x.Process, x.Pid)
@@ -82,6 +82,7 @@ type apart struct {
 	places []broker.Place // where those of each node are; nil: all together
 	disks  bool
 	slow   bool // their data lie on a file system that can be slow
+	cuts   bool // those of each node are in a control group
 }
 
 // serve starts real servers, which are installed first where they are not
@@ -97,7 +98,7 @@ func (h *Host) serve(ctx context.Context, sys *scenario.System, bind string, wit
 	}
 	running, err := broker.StartSystem(ctx, broker.Serving{
 		Self: h.Self, Definition: sys.Definition, Recipe: sys.Recipe, Nodes: sys.Nodes, Settings: sys.ForRecipe, Bind: bind, Cache: cache, Log: h.Log,
-		Within: within, Places: own.places, Disks: own.disks, Slow: own.slow, OnEvent: event,
+		Within: within, Places: own.places, Disks: own.disks, Slow: own.slow, Cuts: own.cuts, OnEvent: event,
 	})
 	return running, installed, err
 }
@@ -118,7 +119,8 @@ func (m *measurement) bringUp(ctx context.Context) (*broker.Running, error) {
 			Bind: bind, Within: within, OnEvent: m.serverEvent,
 		})
 	}
-	running, installed, err := m.host.serve(ctx, sys, bind, within, apart{places, m.scenario.Fills(), m.scenario.Slows()}, func(line string) { m.observer.Note("%s: %s", sys.Recipe.Name, line) }, m.serverEvent)
+	own := apart{places: places, disks: m.scenario.Fills(), slow: m.scenario.Slows(), cuts: m.scenario.Cuts() && m.remote()}
+	running, installed, err := m.host.serve(ctx, sys, bind, within, own, func(line string) { m.observer.Note("%s: %s", sys.Recipe.Name, line) }, m.serverEvent)
 	m.installed = installed
 	return running, err
 }

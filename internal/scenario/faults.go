@@ -176,9 +176,7 @@ func (d *decoder) combineFaults(s *Scenario) {
 	window := max(0, s.Length()-s.WarmUp)
 	var servers []fault.Server
 	if !alone {
-		for _, p := range broker.Processes(s.System.Recipe, s.System.Nodes, s.Cuts()) {
-			servers = append(servers, fault.Server{Name: p.Name, Node: p.Node})
-		}
+		servers = s.servers(s.Cuts())
 	}
 	for i, f := range s.Faults {
 		one := path
@@ -211,6 +209,28 @@ func (d *decoder) combineFaults(s *Scenario) {
 	if n := fault.Steps(s.Faults, window); n > fault.Most {
 		d.fault(d.at(path), path, "come to more than %d in a window of %v (every: more)", fault.Most, window)
 	}
+}
+
+// servers are those that weir starts. apart: each node has an address of its own.
+func (s *Scenario) servers(apart bool) (all []fault.Server) {
+	for _, p := range broker.Processes(s.System.Recipe, s.System.Nodes, apart) {
+		all = append(all, fault.Server{Name: p.Name, Node: p.Node})
+	}
+	return all
+}
+
+// CheckTogether refuses faults of processes that there are only where each node has an address
+// of its own, for a run in which they have one together.
+func (s *Scenario) CheckTogether() error {
+	for _, f := range s.Faults {
+		if f.OfAgents() || f.Seeks() || s.System.Recipe == nil {
+			continue
+		}
+		if err := fault.CheckTarget(f.Target(), s.servers(false)); err != nil {
+			return fmt.Errorf("the fault %s: %w", f, err)
+		}
+	}
+	return nil
 }
 
 // combineCut refuses a cut that cannot be.

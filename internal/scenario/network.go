@@ -38,8 +38,8 @@ func (n *Network) Wanted() bool {
 }
 
 // Networked reports whether clients and servers are in networks of their own: for conditions
-// between them, or because a fault cuts nodes off.
-func (s *Scenario) Networked() bool { return s.Network.Wanted() || s.Cuts() }
+// between them, or because a fault cuts nodes off, for which a run by agents needs none.
+func (s *Scenario) Networked(agents bool) bool { return s.Network.Wanted() || s.Cuts() && !agents }
 
 // Cuts reports whether a fault cuts nodes off.
 func (s *Scenario) Cuts() bool { return s.does(fault.Cut) }

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/nodecut"
+)
+
+// cuttable skips the test where this machine does not let weir cut off nodes that share a network,
+// or fails it where WEIR_REQUIRE_CUTS is set.
+func cuttable(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nodecut.Check(t.Context(), self); err != nil {
+		if os.Getenv("WEIR_REQUIRE_CUTS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// groupsOf are the control groups of the processes of servers below a folder.
+func groupsOf(t *testing.T, home string) (groups []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := nodecut.Path("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) // it may be gone meanwhile
+		b, _ := os.ReadFile(path)
+		for line := range strings.Lines(string(b)) {
+			group, is := strings.CutPrefix(strings.TrimSpace(line), "0::")
+			if _, own, below := strings.Cut(group, "/weir-nats-"); is && below && strings.Contains(string(command), home) {
+				if at := filepath.Join(root, "weir-nats-"+own); !slices.Contains(groups, at) {
+					groups = append(groups, at)
+				}
+			}
+		}
+	}
+	slices.Sort(groups)
+	return groups
+}
+
+// TestHostsHaveTheLeaderCutOff: the node that leads is cut off from the others on its host, and
+// another one leads. All are then cut off from clients, which are on other hosts. Nothing that was
+// confirmed is lost, and nothing is left.
+func TestHostsHaveTheLeaderCutOff(t *testing.T) {
+	slow(t)
+	cuttable(t)
+	c := muster(t, "a", "b", "bk")
+	_, home := c.troubled("bk")
+	c.agent("a")
+	c.agent("b")
+	run := c.troubledRun("--nodes", "3", "--replication", "3", "--warmup", "1s", "--measure", "14s", "--drain", "60s",
+		"--fault", "cut leader from nodes at 1s for 5s", "--fault", "cut leader from clients at 9s for 500ms", "--fault", "cut all from clients at 11s for 1s")
+	run.until(t, "bk: cut server-")
+	groups := groupsOf(t, home)
+	r := c.ended(run, OK, Invalid, Refused, Unreachable) // on a busy host it may find no leader any more
+	if len(groups) != 3 {
+		t.Errorf("the servers are in the control groups %q; want one for each node", groups)
+	}
+	if len(r.Faults) != 3 {
+		t.Fatalf("faults %+v", r.Faults)
+	}
+	for _, f := range r.Faults {
+		if f.Do != "cut" || f.Error != "" || len(f.Processes) == 0 || f.UndoneNS == nil || f.Means != nodecut.Means || !slices.Equal(f.Agents, []string{"bk"}) {
+			t.Errorf("%+v", f)
+		}
+	}
+	nodes, clients := r.Faults[0], r.Faults[2]
+	if nodes.Processes[0] == r.Faults[1].Processes[0] {
+		t.Errorf("%s leads after it was cut off from the others for 5 s", nodes.Processes[0])
+	}
+	if e := nodes.Effect; e == nil || e.Unconfirmed == nil || e.Unconfirmed.ToNS-e.Unconfirmed.FromNS < int64(time.Second) {
+		t.Errorf("what followed the cut from nodes: %+v", nodes.Effect)
+	}
+	if e := clients.Effect; e == nil || e.Unconfirmed == nil || e.Undelivered == nil || e.Unconfirmed.ToNS-e.Unconfirmed.FromNS < int64(500*time.Millisecond) {
+		t.Errorf("what followed the cut from clients: %+v", clients.Effect)
+	}
+	c.gone(home)
+	for _, g := range groups {
+		if _, err := os.Stat(filepath.Dir(g)); err == nil {
+			t.Errorf("control group %s is left", filepath.Dir(g))
+		}
+	}
+}
+
+// TestHostsCutsEndWithTheirAgent: it is killed while all its nodes are cut off.
+func TestHostsCutsEndWithTheirAgent(t *testing.T) {
+	slow(t)
+	cuttable(t)
+	c := muster(t, "a", "b", "bk")
+	bk, home := c.troubled("bk")
+	c.agent("a")
+	c.agent("b")
+	run := c.troubledRun("--nodes", "3", "--replication", "3", "--warmup", "500ms", "--measure", "4s", "--drain", "3s", "--fault", "cut all at 100ms for 60s")
+	run.until(t, "bk: cut server-1, server-2, server-3 from all")
+	groups := groupsOf(t, home)
+	if len(groups) != 3 {
+		t.Errorf("the servers are in the control groups %q; want one for each node", groups)
+	}
+	bk.signal(t, syscall.SIGKILL)
+	c.gone(home)
+	var left []string
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		left = leftOf(t, home)
+		for _, g := range groups {
+			if _, err := os.Stat(filepath.Dir(g)); err == nil {
+				left = append(left, "control group "+filepath.Dir(g))
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("left: %q", left)
+}
+
+// TestHostsRefuseACut: before anything starts, where the agent finds no control groups. That is so
+// in a container without them.
+func TestHostsRefuseACut(t *testing.T) {
+	slow(t)
+	cuttable(t)
+	c := muster(t, "a", "b", "bk")
+	path, err := nodecut.Path("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mount := path // the agent's own group, or one above
+	for !mounted(t, mount) {
+		mount = filepath.Dir(mount)
+	}
+	cache, err := broker.CacheDir(os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf(`umount -l %s && exec "$0" "$@"`, mount)
+	c.start("bk", "agent bk", []string{"unshare", "--mount", "sh", "-c", script, c.weir, "agent", "--name", "bk", "--allow", "broker,faults", "--bind", c.hosts.Addr("bk")},
+		"WEIR_JOIN="+c.url, "WEIR_CACHE="+cache)
+	c.agent("a")
+	c.agent("b")
+	run := c.troubledRun("--nodes", "3", "--measure", "3s", "--fault", "cut 1 from nodes at 1s")
+	want := "agent bk: not allowed: cut: " + nodecut.ErrMissing.Error() + ": "
+	if code := run.end(t); code != int(Usage) || !strings.Contains(run.stderr.String(), want) || strings.Contains(run.stderr.String(), "started jetstream") {
+		t.Errorf("exit code %d; want %d and %q\n%s", code, Usage, want, &run.stderr)
+	}
+}
+
+// mounted reports whether a path is that of a mount.
+func mounted(t *testing.T, path string) bool {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || path == "/" {
+		t.Fatalf("looking for the mount of control groups: %v", err)
+	}
+	return strings.Contains(string(b), " "+path+" cgroup2 ")
+}
