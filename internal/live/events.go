@@ -44,6 +44,7 @@ var words = map[string]string{
 
 // repeats collapses what happens again and again.
 type repeats struct {
+	from  int64 // the end of the warm-up, since the epoch
 	order []string
 	of    map[string]*repeated
 }
@@ -88,14 +89,14 @@ func (r *repeats) tell(at int64, kind, text string) string {
 		}
 		r.of[key] = &repeated{line: line, gap: quiet, next: at + quiet}
 		r.order = append(r.order, key)
-		return when(at) + line
+		return r.when(at) + line
 	}
 	e.line = line
 	e.more++
 	if at < e.next {
 		return ""
 	}
-	s := fmt.Sprintf("%s%s (%s times since the last such line)", when(at), line, report.Count(e.more))
+	s := fmt.Sprintf("%s%s (%s times since the last such line)", r.when(at), line, report.Count(e.more))
 	e.more = 0
 	e.gap *= 2
 	e.next = at + e.gap
@@ -114,16 +115,23 @@ func (r *repeats) rest() []string {
 	return lines
 }
 
-// when is the instant before an event's line, none before the epoch.
-func when(at int64) string {
-	switch d := time.Duration(at); {
-	case d <= 0:
+// when is the instant before an event's line, none before the epoch: since the end of the
+// warm-up, as the report has it.
+func (r *repeats) when(at int64) string {
+	if at <= 0 {
 		return ""
-	case d < time.Minute:
-		return fmt.Sprintf("at %.1f s: ", d.Seconds())
-	default:
-		return "at " + report.Span(d.Round(time.Second)) + ": "
 	}
+	of := ""
+	if at < r.from {
+		of = " of the warm-up"
+	} else {
+		at -= r.from
+	}
+	d := time.Duration(at)
+	if d < time.Minute {
+		return fmt.Sprintf("at %.1f s%s: ", d.Seconds(), of)
+	}
+	return "at " + report.Span(d.Round(time.Second)) + of + ": "
 }
 
 // collected says what the text of a collection tells, and whether its longest stop is too

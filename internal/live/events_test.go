@@ -33,6 +33,23 @@ func TestWhatHappensAgainAndAgainIsToldLessAndLessOften(t *testing.T) {
 	}
 }
 
+// TestInstantsCountFromTheEndOfTheWarmUp, as those of the report do.
+func TestInstantsCountFromTheEndOfTheWarmUp(t *testing.T) {
+	t.Parallel()
+	for at, want := range map[int64]string{
+		-1:              "fault: kill server-1",
+		second / 2:      "at 0.5 s of the warm-up: fault: kill server-1",
+		2 * second:      "at 0.0 s: fault: kill server-1",
+		4 * second:      "at 2.0 s: fault: kill server-1",
+		62*second + 1e8: "at 1 min: fault: kill server-1",
+	} {
+		r := repeats{from: 2 * second}
+		if got := r.tell(at, "injected", "kill server-1"); got != want {
+			t.Errorf("at %d: %q; want %q", at, got, want)
+		}
+	}
+}
+
 func TestManyKindsOfEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	var r repeats

@@ -69,7 +69,7 @@ type figures struct {
 
 // New returns a view of a run that has not begun.
 func New(t Terminal, p Plan) *View {
-	return &View{to: screen{out: t.Out, rewrite: t.Rewrite, colour: t.Colour, size: t.Size}, plan: p}
+	return &View{to: screen{out: t.Out, rewrite: t.Rewrite, colour: t.Colour, size: t.Size}, plan: p, said: repeats{from: int64(p.WarmUp)}}
 }
 
 func (v *View) silent() bool { return v.to.out == nil }

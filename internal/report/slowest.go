@@ -125,12 +125,12 @@ func (t *single) slowestTable() {
 	for _, s := range t.r.Slowest[:min(len(t.r.Slowest), 3)] {
 		for _, m := range s.Messages[:min(len(s.Messages), 20)] {
 			rows = append(rows, []layout.Span{
-				plain(s.Of), plain(Time(m.NS)), plain(seconded(float64(m.DueNS) / 1e9)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
+				plain(s.Of), plain(Time(m.NS)), plain(seconded(float64(m.DueNS-windowFrom(t.r)) / 1e9)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
 				plain(layout.Shortened(strings.Join(m.Beside, ", "), 200)),
 			})
 		}
 	}
 	if len(rows) > 0 {
-		t.Fold(listed(rows, "", "took", "due at", "producer", "destination", "what happened meanwhile"), plain("the slowest messages"))
+		t.Fold(listed(rows, "", "took", "due, after the warm-up", "producer", "destination", "what happened meanwhile"), plain("the slowest messages"))
 	}
 }

@@ -26,16 +26,18 @@ type Windows struct {
 
 // A window is what completed in one of them, by the tags of intervals.hlog.
 type window struct {
-	from, to int64 // ns since the epoch
+	from, to int64 // ns since the end of the warm-up
 	counts   map[string]*measure.Counts
 }
 
 // mostWindows bounds a table.
 const mostWindows = 400
 
-// windowed reads the samples of a run in windows of some seconds, from its interval log.
-// A line of the log, a second, is in the window in which it begins.
-func windowed(dir string, every time.Duration) (*Windows, error) {
+// windowed reads the samples of a run in windows of some seconds, from its interval log. The
+// first begins at the instant begins of the run, with the measured window. A line of the log,
+// about a second, is in the window that holds its middle: seconds of the log end some
+// milliseconds late, by more on a busy host.
+func windowed(dir string, every time.Duration, begins int64) (*Windows, error) {
 	path := filepath.Join(dir, result.FileIntervals)
 	f, err := userfile.Open(path)
 	if err != nil {
@@ -43,7 +45,6 @@ func windowed(dir string, every time.Duration) (*Windows, error) {
 	}
 	defer func() { _ = f.Close() }()
 	w := &Windows{Every: every}
-	begun, first := false, int64(0)
 	for log := result.NewLogReader(f); ; {
 		l, err := log.NextOf(func(tag string) bool { return strings.HasSuffix(tag, "."+measure.Measure.String()) })
 		switch {
@@ -55,20 +56,16 @@ func windowed(dir string, every time.Duration) (*Windows, error) {
 		if l.Counts == nil { // of the warm-up, or of what came after the end
 			continue
 		}
-		if !begun {
-			begun, first = true, l.From
-		}
-		i := int(max(0, l.From-first) / int64(every))
+		i := int(max(0, (l.From+l.To)/2-begins) / int64(every))
 		if i >= mostWindows {
 			w.more = max(w.more, i-mostWindows+1)
 			continue
 		}
 		for len(w.parts) <= i {
-			from := first + int64(len(w.parts))*int64(every)
-			w.parts = append(w.parts, window{from: from, to: from, counts: map[string]*measure.Counts{}})
+			from := int64(len(w.parts)) * int64(every)
+			w.parts = append(w.parts, window{from: from, to: from + int64(every), counts: map[string]*measure.Counts{}})
 		}
 		part := &w.parts[i]
-		part.to = max(part.to, l.To)
 		if part.counts[l.Tag] == nil {
 			part.counts[l.Tag] = new(measure.Counts)
 		}
@@ -91,7 +88,7 @@ func (t *single) windows(w *Windows) {
 	if t.drawn != "" {
 		t.Chapter("in windows of " + Span(w.Every))
 	}
-	says := "in windows of " + Span(w.Every) + ", of what was confirmed, answered or delivered in each"
+	says := "in windows of " + Span(w.Every) + " since the end of the warm-up, of what was confirmed, answered or delivered in each"
 	if w.more > 0 {
 		says += fmt.Sprintf("; %s more are left out", Count(uint64(w.more)))
 	}
@@ -151,7 +148,7 @@ func (t *single) windows(w *Windows) {
 		if most <= 0 {
 			continue
 		}
-		f := &layout.Chart{Caption: "Percentiles of each window, at its middle. A hollow dot has too few samples."}
+		f := &layout.Chart{Caption: "Percentiles of each window, at its middle. Time counts from the end of the warm-up. A hollow dot has too few samples."}
 		f.Chart = plot.Chart{ID: t.drawn + "windows-" + c.group, Title: c.group + " " + c.name + " in windows of " + Span(w.Every), Height: low, Lines: lines[i]}
 		var heads []string
 		for k, p := range asked {

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -44,7 +47,7 @@ func TestWindowsHavePercentilesOfTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	const ms = 1_000_000
 	loggedSeconds(t, dir, ms, ms, ms, ms, ms, 3*ms, 3*ms, 3*ms, 3*ms, 3*ms, 3*ms)
-	w, err := windowed(dir, 5*time.Second)
+	w, err := windowed(dir, 5*time.Second, 2e9)
 	if err != nil || len(w.parts) != 3 {
 		t.Fatalf("%d windows, %v; want 3", len(w.parts), err)
 	}
@@ -54,7 +57,7 @@ func TestWindowsHavePercentilesOfTheirOwn(t *testing.T) {
 	if err := Text(&text, e, Options{Percentiles: []float64{95}, Width: 120}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"in windows of 5 s", "2..7 s", "5,000", "7..12 s", "12..13 s", "3.00 ms"} {
+	for _, want := range []string{"in windows of 5 s", "0..5 s", "5,000", "5..10 s", "10..15 s", "3.00 ms"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text.String())
 		}
@@ -67,8 +70,52 @@ func TestWindowsHavePercentilesOfTheirOwn(t *testing.T) {
 		t.Error(err)
 	}
 	c := chart(page.String(), "c-windows-send")
-	if !strings.Contains(c, "7..12 s, p95: 3.") || !strings.Contains(c, "send response in windows of 5 s") {
+	if !strings.Contains(c, "5..10 s, p95: 3.") || !strings.Contains(c, "send response in windows of 5 s") {
 		t.Errorf("the chart of windows: %s", c)
+	}
+}
+
+// TestWindowsBeginWithTheMeasuredWindow, at whole seconds, though lines of the log end some
+// milliseconds late, and one of the last warm-up second holds messages of the measured window.
+func TestWindowsBeginWithTheMeasuredWindow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const ms = 1_000_000
+	var log bytes.Buffer
+	w, err := result.NewLogWriter(&log, time.Unix(1_795_275_128, 0), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range [][3]int64{ // from, to, messages
+		{1001_810814, 2001_799785, 4}, {2001_799785, 3002_030175, 2000}, {3002_030175, 4000_900000, 1999}, {4000_900000, 5002_015741, 2003},
+		{6000_000000, 7001_786334, 7}, {7001_786334, 7003_000000, 5},
+	} {
+		c := new(measure.Counts)
+		c.Add(ms, uint64(x[2])) //nolint:gosec // G115: small
+		if err := w.Write(result.Tag(measure.SendResponse, measure.Measure), x[0], x[1], c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, result.FileIntervals), log.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := repeat(1, ms, 11_000)
+	if e.Windows, err = windowed(dir, time.Second, 2001_799785); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := Text(&text, e, Options{Percentiles: []float64{50}, Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(text.String(), "in windows of 1 s since the end of the warm-up")
+	var got []string
+	for line := range strings.Lines(table) {
+		if f := strings.Fields(line); len(f) > 2 && f[1] == "s" {
+			got = append(got, f[0]+" "+f[2])
+		}
+	}
+	if diff := cmp.Diff([]string{"0..1 2,004", "1..2 1,999", "2..3 2,003", "3..4 0", "4..5 7", "5..6 5"}, got); diff != "" {
+		t.Errorf("windows (-want +got):\n%s", diff)
 	}
 }
 
@@ -80,11 +127,11 @@ func TestWindowsBeyondTheBoundAreCounted(t *testing.T) {
 		each[i] = 1_000_000
 	}
 	loggedSeconds(t, dir, each...)
-	w, err := windowed(dir, time.Second)
+	w, err := windowed(dir, time.Second, 2e9)
 	if err != nil || len(w.parts) != mostWindows || w.more != 7 {
 		t.Errorf("%d windows and %d more, %v; want %d and 7", len(w.parts), w.more, err, mostWindows)
 	}
-	if _, err := windowed(t.TempDir(), time.Second); err == nil {
+	if _, err := windowed(t.TempDir(), time.Second, 0); err == nil {
 		t.Error("a folder without a log has windows")
 	}
 }
