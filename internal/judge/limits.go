@@ -102,11 +102,13 @@ const (
 	// steady runs. Less is what hosts do from minute to minute (A. Maricq et al., "Taming
 	// performance variability", OSDI 2018: coefficients of variation of up to a tenth on
 	// quiet machines). A beginning with medians twice off in its seconds needs no test.
-	// Fewer than ten seconds give no test either.
+	// Fewer than ten seconds give no test either. Of ten in which the system stood still for
+	// one or two, eight are left, the fewest for the test of a trend.
 	driftMost     = 0.25
 	driftAlpha    = 0.01
 	beginningMost = 1.0
 	fewestSeconds = 10
+	fewestSampled = 8
 
 	// The warm-up that is advised where a run began before its end, in times of where
 	// that was found: from run to run it is not the same.

@@ -23,8 +23,8 @@ type series struct {
 // steady checks that the run was the same throughout: that its beginning does
 // not belong to the warm-up, that no percentile goes up or down, and that the
 // backlog does not grow, but where it is filled on purpose. A figure of a run that
-// is not steady depends on when it was begun and how long it took. Of seconds
-// without a percentile it says nothing. Of a run with too few seconds for a test it
+// is not steady depends on when it was begun and how long it took. Seconds
+// without a percentile are left out, and counted. Of a run with too few seconds for a test it
 // says only what fell behind throughout.
 func steady(s *subject) result.Check {
 	limit := fmt.Sprintf("a change of %s, a backlog that grows by %s of the rate, unless it may be chance: p < %v", percent(driftMost), percent(growthMost), driftAlpha)
@@ -41,8 +41,8 @@ func steady(s *subject) result.Check {
 		return inapplicable(CheckSteady, limit, "The scenario changes the rate in the measured window, so its seconds differ by plan.")
 	case s.measuredNothing():
 		return notRun(CheckSteady, limit, "The run measured nothing.")
-	case len(rows) < fewestSeconds:
-		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, len(rows)))
+	case s.wholeSeconds(len(rows)) < fewestSeconds:
+		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, s.wholeSeconds(len(rows))))
 		if found, advice := s.behind(); found != "" {
 			c.Status, c.Value, c.Why = result.Suspect, found, advice
 			c.Limit = fmt.Sprintf("%s of all, and what %s or the messages in flight explain; other changes need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
@@ -52,7 +52,7 @@ func steady(s *subject) result.Check {
 	c := result.Check{Name: CheckSteady, Status: result.Valid, Limit: limit}
 	var found, advice []string
 	warm := 0.0 // until when the run was warming up, in seconds since its epoch
-	figures := latencySeries(rows)
+	figures, sampled := latencySeries(rows)
 	for _, s := range figures {
 		cut, change := warmingUp(s.values, strings.HasSuffix(s.name, "p50"))
 		if _, still := drift(s.values[cut:]); cut > 0 && !still {
@@ -80,12 +80,16 @@ func steady(s *subject) result.Check {
 	switch {
 	case len(found) > 0:
 	case len(figures) == 0:
-		return notRun(CheckSteady, limit, fmt.Sprintf("Most seconds have no percentile: p50 needs %s samples in each.", count(stats.Needed(50))))
+		return notRun(CheckSteady, limit, fmt.Sprintf("p50 needs %s samples in a second. %d of %d seconds have them, and this check needs %d.",
+			count(stats.Needed(50)), sampled, len(rows), sampledNeeded(len(rows))))
 	default:
-		c.Value = fmt.Sprintf("no change in %d seconds", len(rows))
+		c.Value = fmt.Sprintf("no change in %d seconds", sampled) + leftOut(len(rows)-sampled)
 		return c
 	}
 	c.Status, c.Value = result.Suspect, strings.Join(found, "; ")
+	if len(figures) > 0 {
+		c.Value += leftOut(len(rows) - sampled)
+	}
 	c.Why = strings.Join(compact(advice), " ")
 	return c
 }
@@ -159,9 +163,35 @@ func more(n int) string {
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// latencySeries are the percentiles that most seconds have.
-func latencySeries(rows []result.Interval) []series {
-	var out []series
+// wholeSeconds is how many whole seconds were measured. Rows are more where seconds of the
+// clock and of the window do not begin together, and fewer where a busy host made one long.
+func (s *subject) wholeSeconds(rows int) int {
+	if s.Run.MeasureS <= 0 {
+		return rows
+	}
+	if rows < fewestSampled {
+		return min(rows, int(s.Run.MeasureS+0.05))
+	}
+	return int(s.Run.MeasureS + 0.05) // a window that ends a few milliseconds early is whole
+}
+
+// sampledNeeded is how many of the measured seconds must have a percentile.
+func sampledNeeded(rows int) int { return max(fewestSampled, (3*rows+3)/4) }
+
+// leftOut says how many seconds have no percentile. In most of them the system stood still.
+func leftOut(seconds int) string {
+	switch {
+	case seconds <= 0:
+		return ""
+	case seconds == 1:
+		return "; 1 second left out, with too few samples for a percentile"
+	}
+	return fmt.Sprintf("; %d seconds left out, with too few samples for a percentile", seconds)
+}
+
+// latencySeries are the percentiles that most seconds have. sampled is how many seconds have
+// one at all.
+func latencySeries(rows []result.Interval) (out []series, sampled int) {
 	for _, of := range []struct {
 		name string
 		of   func(*result.Interval) result.Points
@@ -190,12 +220,13 @@ func latencySeries(rows []result.Interval) []series {
 			}
 			// A second at an end of the window may be cut short, and one in which
 			// nothing came has no percentile.
-			if len(s.values) >= fewestSeconds && 4*len(s.values) >= 3*len(rows) {
+			if len(s.values) >= sampledNeeded(len(rows)) {
 				out = append(out, s)
 			}
+			sampled = max(sampled, len(s.values))
 		}
 	}
-	return out
+	return out, sampled
 }
 
 // warmingUp returns how many values at the beginning are unlike the rest, and by
@@ -283,7 +314,8 @@ func (s *subject) unconfirmed() (values []float64) {
 func (s *subject) confirmsAll() bool { return !s.closed() && s.MessagesAll.Failed == 0 }
 
 // growing says by how much what waits at the end of each second grew over the window, where
-// that is more than chance and more than a part of what is offered.
+// that is more than chance and more than a part of what is offered, and where most of it
+// still waits at the end.
 func growing(rows []result.Interval, waits []float64, offered float64) (says string, ok bool) {
 	t := stats.FindTrend(waits, confidence)
 	length := rows[len(rows)-1].TS - rows[0].TS
@@ -294,5 +326,8 @@ func growing(rows []result.Interval, waits []float64, offered float64) (says str
 	}
 	grown := t.Slope.Estimate * float64(len(waits)-1)
 	perS := grown / length
+	if waits[len(waits)-1] < grown/2 { // it shrank again: what stood still has caught up
+		return "", false
+	}
 	return fmt.Sprintf("%s messages (%s/s)", count(uint64(max(0, grown))), count(uint64(max(0, perS)))), perS > growthMost*offered && perS >= 1
 }

@@ -146,7 +146,7 @@ func TestWhatHasNoFigureIsNotCalledSteady(t *testing.T) {
 		says         string
 	}{
 		"nothing sent in the window":      {unsent, false, "measured nothing"},
-		"a few messages a second":         {few, false, "have no percentile"},
+		"a few messages a second":         {few, false, "p50 needs 10 samples in a second. 0 of 12 seconds have them, and this check needs 9."},
 		"only received, others sent them": {received, true, "no latenc"},
 	} {
 		c := steady(of(&x.in))
@@ -178,6 +178,99 @@ func TestASecondWithoutAPercentileHidesNothing(t *testing.T) {
 	in := lasting(1000, rows)
 	if c := steady(of(&in)); c.Status != result.Suspect || !strings.Contains(c.Value, "send p50 of the first 3 of 13 measured seconds") {
 		t.Errorf("%+v", c)
+	}
+}
+
+// stopped is a run of ten seconds in which the system stands still for some of them, and
+// then catches up.
+func stopped(from, still int, p50, p99 func(int) int64, backlog func(int) uint64) result.Result {
+	rows := seconds(10, p50, p99, backlog)
+	for i := from; i < from+still; i++ {
+		rows[1+i].Send = result.Points{}
+	}
+	if after := 1 + from + still; after < 11 {
+		rows[after].Send = result.Points{P50NS: ptr[int64](59_506_687), P99NS: ptr[int64](988_807_167)}
+	}
+	in := lasting(2000, rows)
+	in.Run.MeasureS = 10
+	return in
+}
+
+// TestASecondInWhichAllStoodStillIsLeftOut: the others are judged, where they are enough.
+func TestASecondInWhichAllStoodStillIsLeftOut(t *testing.T) {
+	dice := rand.New(rand.NewPCG(7, 8))
+	p50, p99 := around(dice, 1e5), around(dice, 1e6)
+	rising := func(i int) int64 { return p50(i) * int64(1+i) }
+	for name, x := range map[string]struct {
+		in     result.Result
+		status result.Status
+		value  string
+		why    string
+	}{
+		"one, in the middle":   {stopped(5, 1, p50, p99, flat), result.Valid, "no change in 9 seconds; 1 second left out, with too few samples for a percentile", ""},
+		"two":                  {stopped(4, 2, p50, p99, flat), result.Valid, "no change in 8 seconds; 2 seconds left out, with too few samples for a percentile", ""},
+		"the last two":         {stopped(8, 2, p50, p99, flat), result.Valid, "no change in 8 seconds; 2 seconds left out, with too few samples for a percentile", ""},
+		"three: too few left":  {stopped(4, 3, p50, p99, flat), result.NotRun, "", "p50 needs 10 samples in a second. 7 of 10 seconds have them, and this check needs 8."},
+		"one, and all changes": {stopped(5, 1, rising, p99, flat), result.Suspect, "of 9 seconds); 1 second left out, with too few samples for a percentile", ""},
+	} {
+		c := steady(of(&x.in))
+		if c.Status != x.status || !strings.HasSuffix(c.Value, x.value) || !strings.HasPrefix(c.Why, x.why) {
+			t.Errorf("%s: %+v; want %s, %q, %q", name, c, x.status, x.value, x.why)
+		}
+	}
+	bad := 0
+	const runs = 400
+	for i := range runs {
+		if in := stopped(2+i%7, 1+i%2, p50, p99, flat); steady(of(&in)).Status == result.Suspect {
+			bad++
+		}
+	}
+	if bad > runs/50 {
+		t.Errorf("%d of %d runs that are steady but for a stop are called unsteady; want at most one of fifty", bad, runs)
+	}
+}
+
+// TestABacklogThatShrankAgainDidNotGrow: it came of a stop, and the consumers caught up.
+func TestABacklogThatShrankAgainDidNotGrow(t *testing.T) {
+	dice := rand.New(rand.NewPCG(9, 10))
+	p50, p99 := around(dice, 1e5), around(dice, 1e6)
+	for name, x := range map[string]struct {
+		of    []uint64
+		grows bool
+	}{
+		"a stop of two seconds in the middle":   {[]uint64{0, 1, 0, 1, 2000, 4000, 1000, 0, 1, 0}, false},
+		"a stop of two seconds near the end":    {[]uint64{0, 1, 0, 1, 0, 1, 0, 2000, 4000, 300}, false},
+		"a stop of four seconds, caught up":     {[]uint64{0, 1, 2, 3, 2000, 4000, 6000, 8000, 8100, 3}, false},
+		"a stop of four seconds, not caught up": {[]uint64{0, 1, 2, 3, 2000, 4000, 6000, 8000, 9000, 9500}, true},
+		"it grows throughout":                   {[]uint64{0, 200, 390, 610, 800, 990, 1210, 1400, 1590, 1800}, true},
+	} {
+		in := lasting(2000, seconds(10, p50, p99, func(i int) uint64 { return x.of[i] }))
+		if c := steady(of(&in)); strings.Contains(c.Value, grewBacklog) != x.grows {
+			t.Errorf("%s: %+v; want growing %t", name, c, x.grows)
+		}
+	}
+}
+
+// TestWholeMeasuredSecondsAreCounted: a window of one second can lie in two of the clock.
+func TestWholeMeasuredSecondsAreCounted(t *testing.T) {
+	still := func(int) int64 { return 1e6 }
+	for _, x := range []struct {
+		rows     int
+		measureS float64
+		want     string
+	}{
+		{2, 1, "It needs 10 measured seconds, and the run has 1."},
+		{1, 0.2, "It needs 10 measured seconds, and the run has 0."},
+		{10, 9.4, "It needs 10 measured seconds, and the run has 9."},
+		{9, 0, "It needs 10 measured seconds, and the run has 9."}, // of an older version
+		{11, 9.98, ""},
+		{9, 10, ""}, // one of them is long
+	} {
+		in := lasting(1000, seconds(x.rows, still, still, flat))
+		in.Run.MeasureS = x.measureS
+		if c := steady(of(&in)); c.Why != x.want {
+			t.Errorf("%d rows of %v s: %q; want %q", x.rows, x.measureS, c.Why, x.want)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ var budgets = map[string]int{
 	"internal/guard":         620,
 	"internal/host":          3900, // with the host second by second
 	"internal/index":         900,  // schema, look, list
-	"internal/judge":         3850, // with what all messages of a run bound, and what other programs took
+	"internal/judge":         3900, // with what all messages of a run bound, what other programs took, and seconds without samples
 	"internal/layout":        1350, // with contents, the script of pages, and tables on small terminals
 	"internal/ledger":        3960,
 	"internal/live":          880,

@@ -7,7 +7,7 @@ import (
 
 // Bounds of FindTrend.
 const (
-	fewestForTrend = 10   // values; the normal approximation is usual from there on (Gilbert 1987)
+	fewestForTrend = 8    // values; S is about normal from there on (Mann 1945, Kendall 1975)
 	mostForTrend   = 2048 // values; they make two million slopes
 )
 
@@ -22,7 +22,7 @@ type Trend struct {
 }
 
 // FindTrend tests whether a series goes up or down, against having no trend, and
-// estimates by how much. It needs 10 values. Of a series of more than 2048
+// estimates by how much. It needs 8 values. Of a series of more than 2048
 // neighbours are averaged until there are no more.
 //
 // The test supposes independent values, and the seconds of a run are not: a

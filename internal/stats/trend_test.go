@@ -59,8 +59,8 @@ func TestFindTrendInflatesTheVariance(t *testing.T) {
 }
 
 func TestFindTrendOfFewAndOfMany(t *testing.T) {
-	if got := FindTrend(steps(9, 0, 1), 0.95); got.Step != 0 || got.P != 1 || got.Slope.Estimate != 1 || got.Slope.Lo != nil {
-		t.Errorf("of nine: %+v", got)
+	if got := FindTrend(steps(7, 0, 1), 0.95); got.Step != 0 || got.P != 1 || got.Slope.Estimate != 1 || got.Slope.Lo != nil {
+		t.Errorf("of seven: %+v", got)
 	}
 	got := FindTrend(steps(86_400, 5, 0.001), 0.95) // a day of seconds
 	if got.Step != 43 || got.P > 1e-9 || !near(got.Slope.Estimate, 0.001, 1e-9) || !near(*got.Slope.Lo, 0.001, 1e-6) {
