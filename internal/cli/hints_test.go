@@ -2,8 +2,10 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -65,6 +67,60 @@ func TestSingleRunsAreRepeatedByACommandThatWorks(t *testing.T) {
 		}
 	}
 	if code, _, stderr := do(t, World{Dir: dir}, "compare", "turns/a*", "turns/b*"); code != int(OK) && !strings.Contains(stderr.String(), "INVALID") { // a busy host
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// TestTooFewRunsAreAddedByACommandForTheFolder at hand, of a matrix and of sides that are
+// folders; where a side is not such a folder, by no command.
+func TestTooFewRunsAreAddedByACommandForTheFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := errors.Join(
+		makeSeries(filepath.Join(dir, "all invalid"), 6, made{seed: 1, invalid: 6}),
+		makeSeries(filepath.Join(dir, "enough"), 6, made{seed: 2, hour: 1}),
+		makeSeries(filepath.Join(dir, "few"), 3, made{seed: 3, hour: 2}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	const adds = "this adds runs, and compares again:\n"
+	const generic = "weir run FILE --repeat N makes a series of runs, in a folder that is a side; weir run --append DIR --repeat N adds runs to it\n"
+	for args, want := range map[string]string{
+		"compare|enough|few":               adds + "  weir run --append few --repeat 1\n  weir compare enough few\n",
+		"compare|few|enough|--alpha|0.001": adds + "  weir run --append few --repeat 4\n  weir run --append enough --repeat 1\n  weir compare few enough --alpha 0.001\n",
+		"compare|all invalid|few": adds + "  weir run --append 'all invalid' --repeat 4\n  weir run --append few --repeat 1\n  weir compare 'all invalid' few\n" +
+			"INVALID runs do not count: weir doctor shows what on this host disturbs a run\n",
+		"compare|enough|few/01-made-r1,few/02-made-r2": generic,
+		"history|few":   "this adds runs: weir run --append few --repeat 7\n",
+		"history|few/*": "weir run FILE --repeat N makes runs of one name; weir run --append DIR --repeat N adds to them\n",
+	} {
+		code, _, stderr := do(t, World{Dir: dir}, strings.Split(args, "|")...)
+		if code != int(Usage) || !strings.HasSuffix(stderr.String(), "\n"+want) {
+			t.Errorf("%s: exit code %d, said\n%s\nwant at its end\n%s", args, code, stderr, want)
+		}
+	}
+}
+
+// TestSidesOfAMatrixWithOneRunEachAreAddedTo by one command for their folder, which works.
+func TestSidesOfAMatrixWithOneRunEachAreAddedTo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	matrix := "weir: 1\nname: m\nsystem: {driver: chan}\nload: {rate: max}\nwarmup: 0s\nmessages: 500\nmatrix: {message.size: [64B, 128B, 256B]}\n"
+	if err := os.WriteFile(filepath.Join(dir, "m.yaml"), []byte(matrix), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := do(t, World{Dir: dir}, "run", "m.yaml", "--out", "m"); code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	code, _, stderr := do(t, World{Dir: dir}, "compare", "m", "--by", "message.size", "--allow-different")
+	want := regexp.MustCompile(`this adds runs, and compares again:\n  weir run --append m --repeat [34]\n  weir compare m --by message.size --allow-different\n`)
+	if code != int(Usage) || !want.MatchString(stderr.String()) {
+		t.Fatalf("exit code %d, said\n%s\nwant\n%s", code, stderr, want)
+	}
+	if code, _, stderr := do(t, World{Dir: dir}, "run", "--append", "m", "--repeat", "4"); code != int(OK) && code != int(Invalid) {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if code, _, stderr := do(t, World{Dir: dir}, "compare", "m", "--by", "message.size", "--allow-different"); code != int(OK) && !strings.Contains(stderr.String(), "INVALID") { // a busy host
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

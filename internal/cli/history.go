@@ -28,7 +28,7 @@ type historyCommand struct {
 // Help is what kong adds to the verb's help.
 func (historyCommand) Help() string {
 	return "Looks for runs at which a figure changed and stayed so. Runs with the same name, guarantee, size, rate, mode and topology are a series, " +
-		"in the order in which they began. A series needs 10 runs. INVALID and interrupted runs are left out. " +
+		"in the order in which they began. A series needs 10 runs, and up to 14 where many figures vary. INVALID and interrupted runs are left out. " +
 		"For each change it shows the run, the size and p, and what else differs between that run and the one before it. " +
 		"The exit code is 4 when the latest runs contain a change, and 2 when there are too few runs to show one."
 }
@@ -72,7 +72,11 @@ func (c *historyCommand) look(e *env) Code {
 		for _, err := range parts(err) {
 			e.complain(err)
 		}
-		if errors.Is(err, history.ErrTooFew) {
+		few := (*history.FewError)(nil)
+		switch {
+		case errors.As(err, &few) && len(c.Dirs) == 1 && e.appends(c.Dirs[0]):
+			e.say("this adds runs: weir run --append %s --repeat %d", report.Quoted(c.Dirs[0]), few.More)
+		case errors.Is(err, history.ErrTooFew):
 			e.say("weir run FILE --repeat N makes runs of one name; weir run --append DIR --repeat N adds to them")
 		}
 		return Usage

@@ -203,6 +203,18 @@ func usable(name string, s Side) (SideSummary, []Run) {
 	return out, runs
 }
 
+// Lacks is how many more runs that count a side needs before a difference can be shown at a
+// level at all.
+func (s Side) Lacks(alpha float64) int {
+	used := 0
+	for _, r := range s.Runs {
+		if r.LeftOut() == "" {
+			used++
+		}
+	}
+	return max(0, stats.MoreRuns(0, 0, alpha, 1)-used)
+}
+
 // enough refuses a side with which nothing could be shown at all.
 func enough(s SideSummary, alpha float64) error {
 	least := stats.MoreRuns(0, 0, alpha, 1)

@@ -20,7 +20,8 @@ import (
 const Schema = "weir.history/v1"
 
 // LeastRuns is how many runs a history needs. With fewer, even the clearest step would
-// not stand out of the chance that the search takes for all figures together.
+// not stand out of the chance that the search takes for all figures together. Where many
+// figures vary, it takes more: Series.Needs has them.
 const LeastRuns = 10
 
 // MostRuns is how many runs of a series are looked at: the latest ones.
@@ -28,11 +29,23 @@ const MostRuns = stats.MostForChanges
 
 // Errors of Of.
 var (
-	// ErrTooFew: no series has enough runs.
+	// ErrTooFew: no series has enough runs. A FewError says how many lack.
 	ErrTooFew = errors.New("too few runs")
 	// ErrSameRun: a run is there twice.
 	ErrSameRun = errors.New("counts as one run only")
 )
+
+// A FewError is an ErrTooFew.
+type FewError struct {
+	More int // runs that the longest series needs
+	says string
+}
+
+// Error implements error.
+func (e *FewError) Error() string { return ErrTooFew.Error() + ": " + e.says }
+
+// Unwrap returns ErrTooFew.
+func (e *FewError) Unwrap() error { return ErrTooFew }
 
 // Options say what counts as a change, and which are new.
 type Options struct {
@@ -61,6 +74,7 @@ type Series struct {
 	Older   int               `json:"older"`           // runs before these, which are not looked at
 	Figures []Figure          `json:"figures"`         // none where there are too few runs
 	Missing []compare.Missing `json:"missing"`         // figures that some run lacks
+	Needs   int               `json:"needs,omitempty"` // runs with which a change can show at all; absent: these are enough
 	Shows   *Shows            `json:"shows,omitempty"` // how large a change would have shown; absent where its figure changed, or there is none
 }
 
@@ -71,6 +85,10 @@ type Shows struct {
 	Family  string   `json:"family"`
 	Name    string   `json:"name"`
 	Percent *float64 `json:"percent"` // upwards; null: none of the steps, not even the largest
+
+	// After is how many runs must follow a change before it can show, where fewer follow this
+	// one. Then no step is large enough. Absent: enough runs follow it.
+	After int `json:"after,omitempty"`
 }
 
 // A Run is one of a series.
@@ -133,15 +151,21 @@ func Of(runs []compare.Run, o Options) (*History, error) {
 	}
 	h := &History{Schema: Schema, Alpha: o.Alpha, Least: o.Least, Latest: o.Latest, Series: []Series{}}
 	enough := false
-	most := 0
+	most, needs := 0, 0
 	for _, alike := range compare.Alike(runs) {
 		s := follow(alike, o)
 		h.Series = append(h.Series, s)
-		enough = enough || len(s.Runs) >= LeastRuns
-		most = max(most, len(s.Runs))
+		enough = enough || len(s.Runs) >= LeastRuns && s.Needs == 0
+		if len(s.Runs) > most {
+			most, needs = len(s.Runs), s.Needs
+		}
 	}
-	if !enough {
-		return nil, fmt.Errorf("%w: the longest series has %d that count (%d or more of one name, with the same settings)", ErrTooFew, most, LeastRuns)
+	switch {
+	case enough:
+	case needs > 0:
+		return nil, &FewError{needs - most, fmt.Sprintf("%d runs cannot show a change, however large: add %d", most, needs-most)}
+	default:
+		return nil, &FewError{LeastRuns - most, fmt.Sprintf("the longest series has %d that count (%d or more of one name, with the same settings)", most, LeastRuns)}
 	}
 	return h, nil
 }
@@ -204,8 +228,42 @@ func follow(runs []compare.Run, o Options) Series {
 	for _, f := range followed {
 		s.Figures = append(s.Figures, changes(f, used, tests, o))
 	}
-	s.Shows = shows(s.Figures, tests, o)
+	if !slices.ContainsFunc(s.Figures, func(f Figure) bool { return len(f.Changes) > 0 }) {
+		s.Needs = needs(len(used), tests, o)
+	}
+	if s.Needs == 0 {
+		s.Shows = shows(s.Figures, tests, o)
+	}
 	return s
+}
+
+// mostNeeded bounds what is looked for: so many runs show any step at any level that may be
+// asked for, over more figures than there are.
+const mostNeeded = 60
+
+// needs returns with how many runs a step can show, where with n none can; else 0. Of few
+// runs, an order that has the step by chance is too likely for the level: 2 of the 252 orders
+// of five and five have it, and the level is divided by the figures that vary.
+func needs(n, tests int, o Options) int {
+	if tests == 0 || n >= mostNeeded || stepShows(n, n/2, tests, o) {
+		return 0
+	}
+	for more := n + 1; more < mostNeeded; more++ {
+		if stepShows(more, more/2, tests, o) {
+			return more
+		}
+	}
+	return mostNeeded
+}
+
+// stepShows reports whether the clearest step is found: values that do not vary but for it,
+// from the value at on.
+func stepShows(n, at, tests int, o Options) bool {
+	x := make([]float64, n)
+	for i := at; i < n; i++ {
+		x[i] = 1
+	}
+	return len(stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
 }
 
 // steps returns those that are tried, in percent.
@@ -247,6 +305,16 @@ func shows(figures []Figure, tests int, o Options) *Shows {
 	out, all := &Shows{Family: f.Family, Name: f.Name}, steps()
 	if i := sort.Search(len(all), func(i int) bool { return found(all[i]) }); i < len(all) {
 		out.Percent = &all[i]
+		return out
+	}
+	if stepShows(len(values), at, tests, o) {
+		return out
+	}
+	for after := len(values) - at + 1; after <= len(values)/2; after++ {
+		if stepShows(len(values), len(values)-after, tests, o) {
+			out.After = after
+			break
+		}
 	}
 	return out
 }

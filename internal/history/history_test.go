@@ -148,6 +148,60 @@ func TestRunsThatWerePutToOtherThingsAreOtherSeries(t *testing.T) {
 	}
 }
 
+// eight adds figures that vary to those of nightly, so that at least eight do.
+func eight(runs []compare.Run) []compare.Run {
+	for i, r := range runs {
+		n := uint64(i) //nolint:gosec // G115: small
+		r.Result.Messages.Duplicated, r.Result.MessagesAll.Duplicated = n%4, n%4
+		r.Result.Messages.Reordered, r.Result.MessagesAll.Reordered = n%5, n%5
+		r.Result.Messages.Lost, r.Result.MessagesAll.Lost = n%2, n%2
+	}
+	return runs
+}
+
+// TestTooFewRunsToShowAnyChangeAreTooFew for a history: of 252 orders of ten runs two have a
+// step in the middle, which is too likely for the level of one of six figures.
+func TestTooFewRunsToShowAnyChangeAreTooFew(t *testing.T) {
+	ten := eight(nightly(1, 11, 5, 10))
+	_, err := Of(ten[:10], options())
+	few := (*FewError)(nil)
+	if !errors.As(err, &few) || !errors.Is(err, ErrTooFew) || few.More != 1 || err.Error() != "too few runs: 10 runs cannot show a change, however large: add 1" {
+		t.Errorf("ten runs, of which the latest five are ten times as slow: %v", err)
+	}
+	h, err := Of(ten, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := h.New(); all == 0 || h.Series[0].Needs != 0 {
+		t.Errorf("eleven of them show %d changes, and need %d; want some, and 0", all, h.Series[0].Needs)
+	}
+}
+
+// TestWhyNoChangeWouldHaveShownIsTold: too few runs follow it, or they differ too much.
+func TestWhyNoChangeWouldHaveShownIsTold(t *testing.T) {
+	o := options()
+	o.Latest = 3
+	h, err := Of(eight(nightly(1, 11, 11, 1)), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := h.Series[0].Shows; s == nil || s.Percent != nil || s.After != 4 {
+		t.Errorf("a change before the latest 3 of 11 runs: %+v; want that it shows once 4 follow it", s)
+	}
+	wild := nightly(1, 11, 11, 1)
+	for i, r := range wild {
+		for p := range r.Result.Latency.Send.Response.Percentiles {
+			r.Result.Latency.Send.Response.Percentiles[p].NS *= int64(1 + 3000*(i%2))
+		}
+	}
+	if h, err = Of(wild, options()); err != nil {
+		t.Fatal(err)
+	}
+	if s := h.Series[0].Shows; s == nil || s.Percent != nil || s.After != 0 {
+		t.Errorf("runs that differ by a factor of 3,000: %+v; want neither a step nor a number of runs", s)
+	}
+}
+
 func TestWhatIsNoHistoryIsRefused(t *testing.T) {
 	runs := nightly(1, 9, 9, 1)
 	if _, err := Of(runs, options()); !errors.Is(err, ErrTooFew) || !strings.Contains(err.Error(), "the longest series has 9") {

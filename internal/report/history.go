@@ -72,6 +72,10 @@ func seriesOf(p *layout.Page, h *history.History, s *history.Series) {
 			}
 		}
 	}
+	if s.Needs > 0 {
+		p.Say(fmt.Sprintf("%d runs cannot show a change, however large: add %d.", len(s.Runs), s.Needs-len(s.Runs)))
+		return
+	}
 	if len(t.Rows) == 0 {
 		p.Say("No figure changed from one run to the next.")
 		return
@@ -193,6 +197,8 @@ func shownBy(h *history.History) string {
 	switch {
 	case worst == nil:
 		return ""
+	case worst.After > 0:
+		return fmt.Sprintf("; one could not show yet, however large: a change shows once %d runs follow it", worst.After)
 	case worst.Percent == nil:
 		return fmt.Sprintf("; they differ so much that even %s ten times as large would not have shown", shownName(worst))
 	}
