@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -186,7 +187,7 @@ func suitePage(t *testing.T, dir, name string, r *suite.Report) string {
 		title, picture := picture(t, f)
 		file := fmt.Sprintf("%s-%d.svg", name, i+1)
 		golden.File(t, filepath.Join(dir, file), picture)
-		text += fmt.Sprintf("\n![%s](%s)\n", layout.Escape(title), file)
+		text += fmt.Sprintf("\n![%s](%s)\n", layout.Escape(html.UnescapeString(title)), file)
 	}
 	return text
 }
