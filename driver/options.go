@@ -269,6 +269,9 @@ var sizeUnits = []struct {
 // "1.5KiB", "1024".
 func ParseSize(s string) (int64, error) {
 	n, err := quantity.Size(s)
+	if plain := quantity.MayBeList(s); plain != "" {
+		return 0, fmt.Errorf("%q may be one number or a list: write %sB for the number", s, plain)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a size (such as 256B, 1KiB, 1MB)", s)
 	}
@@ -290,11 +293,16 @@ func FormatSize(n int64) string {
 }
 
 // Nearest returns the word of words closest to s by edit distance, "" where
-// none is within a third of its length (at least 2).
+// none is within a third of its length (at least 2). Of a word of up to 4 characters two
+// others are more than half: there a distance of 2 counts only with the same characters.
 func Nearest(s string, words []string) string {
 	best, at := "", max(2, len(s)/3)+1
 	for _, w := range words {
-		if d := distance(s, w); d < at {
+		d := distance(s, w)
+		if d == 2 && len(s) <= 4 && !slices.Equal(slices.Sorted(slices.Values([]byte(s))), slices.Sorted(slices.Values([]byte(w)))) {
+			continue
+		}
+		if d < at {
 			best, at = w, d
 		}
 	}

@@ -215,8 +215,8 @@ func TestFormatSizeIsShort(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	words := []string{"jetstream", "nats", "noop", "chan", "ring"}
-	for in, want := range map[string]string{"jetsream": "jetstream", "nast": "nats", "noop": "noop", "rings": "ring", "kafka-streams": "", "": ""} {
+	words := []string{"jetstream", "nats", "noop", "chan", "ring", "seed"}
+	for in, want := range map[string]string{"jetsream": "jetstream", "nast": "nats", "noop": "noop", "rings": "ring", "kafka-streams": "", "": "", "foo": "", "step": ""} {
 		if got := driver.Nearest(in, words); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", in, got, want)
 		}

@@ -44,7 +44,8 @@ func PerSecond(n uint64) Rate {
 // "0.5/s", "100/m", "3/h", "10k/s", "1,000/s", "60/min", "1e4/s", "500rps". A number
 // without a unit is messages per second. quantity.Decimal says which numbers there
 // are. ParseRate refuses what is not above zero, what is over MaxRate, and what is not
-// a whole number of millionths of a message per hour. The error quotes s and says what
+// a whole number of millionths of a message per hour. It refuses "100,500", which may be a
+// list, and takes "100,500/s". The error quotes s and says what
 // is allowed.
 func ParseRate(s string) (Rate, error) {
 	r, err := parseRate(s)
@@ -58,7 +59,10 @@ func parseRate(s string) (Rate, error) {
 	unsigned, negative := strings.CutPrefix(strings.TrimSpace(s), "-")
 	n, unit, err := quantity.Decimal(unsigned)
 	scale := scaleOf(unit)
+	plain := quantity.MayBeList(unsigned)
 	switch {
+	case plain != "":
+		return 0, fmt.Errorf("this may be one number or a list: write %s/s for the number", plain)
 	case err != nil || scale == 0:
 		return 0, errors.New("a rate is a number of messages per second, minute or hour, such as 20000/s, 10k/s, 0.5/s, 100/m or 3/h")
 	case negative || n.Sign() == 0:

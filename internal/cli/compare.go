@@ -22,6 +22,7 @@ import (
 type compareCommand struct {
 	Sides          []string `arg:"" name:"side" help:"Two or more sides; the first is the base. With --by, one is enough. A side is the folder of a series, folders of runs with commas between them, or a pattern in quotes."`
 	FailOn         *string  `placeholder:"WHAT" help:"regression: exit with 4 when a figure is worse. Default: exit with 0, or with 2 when the sides cannot be compared."`
+	Strict         bool     `help:"With --fail-on: exit with 4 also where a figure is neither worse nor shown to be no worse."`
 	Figure         []string `placeholder:"FIGURE" sep:"none" help:"Compare only this figure, such as e2e.p99, received.rate or lost; may be repeated. With --fail-on only these decide. Default: all that the runs have."`
 	Alpha          *string  `placeholder:"ALPHA" help:"Accepted chance of a wrong claim, for each group of figures. Default: 0.05."`
 	Band           *string  `placeholder:"PERCENT" help:"A change that is certainly smaller counts as no change; 0 for no such band. Default: 5%."`
@@ -37,6 +38,7 @@ func (compareCommand) Help() string {
 		"six can show a difference in any percentile. weir run --repeat 6 makes a series. A side is a folder, such as results/base; several, as in " +
 		"r/1,r/2,r/3,r/4; or 'r/base-*'. INVALID and interrupted runs are left out. " +
 		"The exit code is 2 when the sides cannot be compared, else 0. With --fail-on regression it is 4 when a figure is worse, and 2 when there are too few runs to show one. " +
+		"--strict makes it 4 also where a change is undecided. " +
 		"--figure e2e.p99 says which figures count."
 }
 
@@ -94,6 +96,9 @@ func (c *compareCommand) options() (compare.Options, error) {
 	}
 	if c.FailOn != nil && *c.FailOn != "regression" {
 		errs = append(errs, fmt.Errorf("--fail-on: %q is not known (regression)", *c.FailOn))
+	}
+	if c.Strict && c.FailOn == nil {
+		errs = append(errs, errors.New("--strict: makes --fail-on stricter (add --fail-on regression)"))
 	}
 	return o, errors.Join(errs...)
 }
@@ -227,10 +232,11 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 	if c.FailOn == nil {
 		return OK
 	}
-	worse, undecided, more := 0, 0, 0
+	worse, undecided, open, more := 0, 0, 0, 0
 	for _, s := range found.Sides[1:] {
 		worse += s.Tally.Worse
 		undecided += s.Tally.NeedsRuns
+		open += s.Tally.NothingShown
 	}
 	for _, f := range found.Figures {
 		for _, v := range f.Sides[1:] {
@@ -245,6 +251,9 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 		e.complain(fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
 			report.Counted(undecided, "figure", "figures"), report.Counted(more, "more run", "more runs")))
 		return Usage
+	case c.Strict && open > 0:
+		e.say("weir: undecided: %s neither worse nor shown to be no worse; more runs decide (weir run --append DIR --repeat N)", report.Counted(open, "figure is", "figures are"))
+		return Missed
 	}
 	return OK
 }

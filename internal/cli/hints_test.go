@@ -175,3 +175,37 @@ func TestAReportIsJSONToo(t *testing.T) {
 		}
 	}
 }
+
+// TestFlagsOfOtherToolsLeadToThoseThatDoTheSame: an unknown flag is answered with what does
+// here what it does in the tool that has it.
+func TestFlagsOfOtherToolsLeadToThoseThatDoTheSame(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"run --iterations 100":        "unknown flag --iterations, did you mean --messages or --repeat?",
+		"run --ramp-up 10s":           "unknown flag --ramp-up: a load that rises is load.profile of a scenario file (--warmup leaves out the first seconds)",
+		"run -t2 -c100 -d30s -R2000":  "unknown flag -t, did you mean --measure or --producers?\nweir: unknown flag -c, did you mean --producers or --consumers?\nweir: unknown flag -d, did you mean --measure?\nweir: unknown flag -R, did you mean --rate?\n",
+		"capacity --step 10":          "unknown flag --step, did you mean --precision?",
+		"capacity --max-rate 100k":    "unknown flag --max-rate, did you mean --most?",
+		"capacity --explain":          "unknown flag --explain: weir run --explain shows the scenario that a search starts from",
+		"run --baseline k1":           "unknown flag --baseline: weir compare BASE DIR --fail-on regression compares runs",
+		"run --max-regression 5%":     "unknown flag --max-regression: weir compare BASE DIR --fail-on regression compares runs",
+		"compare a b --threshold 5%":  "unknown flag --threshold, did you mean --band?",
+		"history a --figure e2e.p99":  "unknown flag --figure: a history looks at all figures (--least leaves out small changes, and weir compare has --figure)",
+		"compare a b --strict":        "--strict: makes --fail-on stricter (add --fail-on regression)",
+		"run --driver foo":            `--driver: unknown driver "foo" (activemq, `,
+		"run --driver nats,jetstream": "): a file with matrix: {system.driver: [nats, jetstream]} makes a run of each",
+		"run --rate 100,500":          `--rate: "100,500": this may be one number or a list: write 100500/s for the number: a file with matrix: {load.rate: [100, 500]} makes a run of each`,
+		"run --producers 10,100":      "--producers: 10,100 may be one number or a list: write 10100 for the number",
+		"run --slo avg<200ms":         `"avg" is not a figure of a run, did you mean "e2e.mean", "send.mean" or "rtt.mean"?`,
+		"run --fault kill_1_at_3s":    "--fault: needs servers that a recipe starts, and system.start is embedded (--start process)",
+	} {
+		given := strings.Fields(args)
+		for i, a := range given {
+			given[i] = strings.ReplaceAll(a, "_", " ")
+		}
+		code, _, stderr := do(t, World{Drivers: all.Definitions()}, given...)
+		if code != int(Usage) || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: exit code %d, said %q; want %q", args, code, stderr, want)
+		}
+	}
+}

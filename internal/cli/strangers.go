@@ -41,8 +41,12 @@ func (e *env) strangers(model *kong.Application, args []string) (rest []string, 
 		letter, isLetter := strings.CutPrefix(args[i], "-")
 		word, _, single := strings.Cut(letter, "=")
 		isWord := !isLong && isLetter && oneHyphen.MatchString(word) && !strings.Contains(letters, word[:1])
+		tied := !isLong && isLetter && letterTied.MatchString(letter) && !strings.Contains(letters, letter[:1])
 		isLetter = !isLong && isLetter && len(letter) == 1 && !strings.Contains(letters, letter)
 		switch {
+		case tied:
+			faults = append(faults, strangeLetter(node.Name, letter[:1]))
+			continue
 		case isLetter:
 			faults = append(faults, strangeLetter(node.Name, letter))
 		case isWord && known[word]:
@@ -65,6 +69,9 @@ func (e *env) strangers(model *kong.Application, args []string) (rest []string, 
 
 // oneHyphen is a flag's name behind the single hyphen that some tools have.
 var oneHyphen = regexp.MustCompile(`^[A-Za-z][A-Za-z-]+$`)
+
+// letterTied is a flag of one letter with its value behind it, as -c100.
+var letterTied = regexp.MustCompile(`^[A-Za-z]=?[0-9]`)
 
 // commandOf is the command that args name, and how one types it.
 func commandOf(model *kong.Application, args []string) (node *kong.Node, typed string) {
@@ -92,6 +99,9 @@ func helps(model *kong.Application, args []string) string {
 // strange says of a flag that the verb does not have, as it was written and by its name,
 // what may have been meant.
 func (e *env) strange(verb, written, name string, names []string) error {
+	if hint := ownOf(verb, name); hint != "" {
+		return fmt.Errorf("unknown flag %s%s", written, hint)
+	}
 	if verb == "run" || verb == "capacity" {
 		switch flags, advice := scenario.Elsewhere(name); {
 		case flags != "":
@@ -115,7 +125,7 @@ func (e *env) strange(verb, written, name string, names []string) error {
 func strangeLetter(verb, letter string) error {
 	flags := map[string]string{
 		"n": "--messages", "c": "--producers or --consumers", "d": "--measure", "t": "--measure or --producers",
-		"r": "--rate", "q": "--rate or --quiet", "s": "--size", "o": "--out", "u": "--address",
+		"r": "--rate", "R": "--rate", "q": "--rate or --quiet", "s": "--size", "o": "--out", "u": "--address",
 		"x": "--producers", "y": "--consumers", "z": "--measure", "m": "--messages", "j": "--json",
 	}[letter]
 	if letter == "f" && (verb == "run" || verb == "capacity") {
@@ -125,6 +135,31 @@ func strangeLetter(verb, letter string) error {
 		return fmt.Errorf("unknown flag -%s", letter)
 	}
 	return fmt.Errorf("unknown flag -%s, did you mean %s?", letter, flags)
+}
+
+// ownOf says what does in weir what a flag does that other tools have for such a verb, ""
+// where weir knows no such flag.
+func ownOf(verb, name string) string {
+	in := func(names ...string) bool { return slices.Contains(names, name) }
+	switch {
+	case verb == "capacity" && in("step", "steps", "step-size", "tolerance", "resolution"):
+		return ", did you mean --precision?"
+	case verb == "capacity" && in("max-rate", "rate-max", "max", "maximum", "limit", "upper"):
+		return ", did you mean --most?"
+	case verb == "capacity" && in("explain", "dry-run", "plan", "check"):
+		return ": weir run --explain shows the scenario that a search starts from"
+	case verb == "run" && in("baseline", "base", "compare", "compare-to", "regression", "max-regression", "fail-on"):
+		return ": weir compare BASE DIR --fail-on regression compares runs"
+	case verb == "compare" && in("threshold", "tolerance", "noise", "min-change", "max-regression"):
+		return ", did you mean --band?"
+	case verb == "compare" && in("base", "baseline"):
+		return ": the first argument is the base"
+	case verb == "history" && in("threshold", "tolerance", "noise", "min-change", "band"):
+		return ", did you mean --least?"
+	case verb == "history" && in("figure", "figures", "metric", "metrics"):
+		return ": a history looks at all figures (--least leaves out small changes, and weir compare has --figure)"
+	}
+	return ""
 }
 
 // shown is what does in other verbs what a flag that they do not have does elsewhere, ""

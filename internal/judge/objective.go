@@ -172,6 +172,8 @@ func elsewhere(s string) string {
 		return `"lost"`
 	case "throughput", "qps", "rps", "rate":
 		return `"received.rate" or "confirmed.rate"`
+	case "avg", "average":
+		return `"e2e.mean", "send.mean" or "rtt.mean"`
 	case "latency", "response_time", "http_req_duration":
 		return `"e2e.p99" or "send.p99"`
 	}

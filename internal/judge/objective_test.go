@@ -123,6 +123,7 @@ func TestWrongObjectivesSayWhatIsAllowed(t *testing.T) {
 		"ete.p99 <= 1ms":               `"ete.p99" is not a figure of a run, did you mean "e2e"? (`,
 		"throughput >= 1/s":            `"throughput" is not a figure of a run, did you mean "received.rate" or "confirmed.rate"? (`,
 		"p(99)<10ms":                   `"p(99)" is not a figure of a run, did you mean "e2e.p99", "send.p99" or "rtt.p99"? (`,
+		"avg<200ms":                    `"avg" is not a figure of a run, did you mean "e2e.mean", "send.mean" or "rtt.mean"? (`,
 		"missing == 0":                 `"missing" is not a figure of a run, did you mean "lost"? (`,
 		"lost <= 1%":                   `"1%" is not a count, and lost is one (a whole number, such as 0 or 10; for a part write ratio(lost, sent))`,
 		"lost <= 0.5":                  `"0.5" is not a count (a whole number, such as 0 or 10)`,

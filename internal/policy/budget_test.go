@@ -70,7 +70,7 @@ var budgets = map[string]int{
 	"internal/fault":         1160, // with disconnects, disks and clocks by a time, and shares of agents, and by which means a cut is done
 	"internal/report":        7900, // with outages, latencies over time and in windows, what servers said, runs on one time axis, over a varied key, and searches
 	"internal/runs":          3400, // with the lines of logs beside the slowest messages, what adds runs, what a confirmation means while servers die, and faults of agents
-	"internal/scenario":      6880, // with the network, troubled consumers, dead letters, keys that vary together, and targets of faults by agents
+	"internal/scenario":      6960, // with the network, troubled consumers, dead letters, keys that vary together, targets of faults by agents, and what leads from other words and several values
 	"internal/serve":         1900, // list, comparisons, live runs, static pages
 	"internal/serverlog":     480,  // following files, reading what came at some time, and cleaning it
 	"internal/slowdisk":      430,  // a file system, and its process

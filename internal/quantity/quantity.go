@@ -80,11 +80,22 @@ func Decimal(s string) (v *big.Rat, rest string, err error) {
 	return v.Mul(v, new(big.Rat).SetInt64(scale)), trimmed[1:], nil
 }
 
+// MayBeList returns the number that s is without its commas where s may as well be a
+// list: "100,500" and "64,256". It is "" for all other texts. A unit behind the number
+// makes it a number. So does a group that begins with 0 ("1,000"): no list has "000".
+func MayBeList(s string) (plain string) {
+	s = strings.TrimPrefix(s, "+")
+	if !strings.Contains(s, ",") || strings.Contains(s, ",0") || number.FindString(s) != s {
+		return ""
+	}
+	return strings.ReplaceAll(s, ",", "")
+}
+
 // Whole reads a whole number, which may end in k, M or G: "1,000,000", "100k", "1e6".
-// ok is false where s is not one, or is over the greatest uint64.
+// ok is false where s is not one, may be a list, or is over the greatest uint64.
 func Whole(s string) (n uint64, ok bool) {
 	v, rest, err := Decimal(s)
-	if err != nil || rest != "" || !v.IsInt() || !v.Num().IsUint64() {
+	if err != nil || MayBeList(s) != "" || rest != "" || !v.IsInt() || !v.Num().IsUint64() {
 		return 0, false
 	}
 	return v.Num().Uint64(), true
@@ -122,7 +133,11 @@ func Duration(s string) (time.Duration, error) {
 // Size reads a number of bytes. K, M, G and T alone are powers of 1024, and so are
 // KiB, MiB, GiB and TiB; KB, MB, GB and TB are powers of 1000. This is what the GNU
 // tools do. Capitals and small letters mean the same. A fraction must make whole bytes.
+// What may be a list is an error.
 func Size(s string) (int64, error) {
+	if MayBeList(s) != "" {
+		return 0, errSyntax
+	}
 	m := number.FindString(strings.TrimPrefix(s, "+"))
 	if m == "" {
 		return 0, errSyntax

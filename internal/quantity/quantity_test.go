@@ -10,7 +10,7 @@ func TestWholeNumbersAreReadAsPeopleTypeThem(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]uint64{
 		"0": 0, "7": 7, "1,000": 1000, "1,000,000": 1e6, "10_000": 10_000, "1_2_3": 123, "1e4": 10_000, "1E+4": 10_000,
-		"1.5e3": 1500, "100k": 100_000, "100K": 100_000, "1M": 1e6, "1.5M": 1_500_000, "2G": 2e9, "2 k": 2000, "007": 7,
+		"1.5e3": 1500, "100k": 100_000, "100K": 100_000, "1M": 1e6, "1.5M": 1_500_000, "2G": 2e9, "2 k": 2000, "007": 7, "10,050": 10_050, "1,234,000": 1_234_000, "100,500,000": 100_500_000, "1,234k": 1_234_000,
 		"18446744073709551615": 1<<64 - 1, "1.0": 1,
 	} {
 		if got, ok := Whole(in); !ok || got != want {
@@ -18,7 +18,7 @@ func TestWholeNumbersAreReadAsPeopleTypeThem(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "k", "-5", "+5", "1,00", "1,0000", ",100", "1000,000", "1__0", "_1", "1_", "1.5", "1e-1", "5m", "5x", "1e400", "1 000", "18446744073709551616", "5.", "1..5",
+		"", "k", "-5", "+5", "1,00", "1,0000", ",100", "1000,000", "1__0", "_1", "1_", "1.5", "1e-1", "5m", "5x", "1e400", "1 000", "100,500", "64,256", "1,234,567", "18446744073709551616", "5.", "1..5",
 	} {
 		if got, ok := Whole(in); ok {
 			t.Errorf("Whole(%q) = %d; want it refused", in, got)
@@ -49,15 +49,27 @@ func TestSizesAreReadAsPeopleTypeThem(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]int64{
 		"64": 64, "64B": 64, "64 b": 64, "1k": 1024, "1K": 1024, "1kb": 1000, "1KB": 1000, "1kib": 1024, "1Kib": 1024, "1KiB": 1024,
-		"1M": 1 << 20, "1MB": 1e6, "1mib": 1 << 20, "1.5KiB": 1536, "0.5K": 512, "1,024": 1024, "2g": 2 << 30, "1T": 1 << 40, "+64": 64,
+		"1M": 1 << 20, "1MB": 1e6, "1mib": 1 << 20, "1.5KiB": 1536, "0.5K": 512, "1,024": 1024, "2g": 2 << 30, "1T": 1 << 40, "64,256B": 64_256, "1,500 KiB": 1500 << 10, "+64": 64,
 	} {
 		if got, err := Size(in); err != nil || got != want {
 			t.Errorf("Size(%q) = %d, %v; want %d", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "B", "-1", "1.5", "1.0001KiB", "1kibi", "1 x", "9e18", "99999999T", "1kk", "50%"} {
+	for _, in := range []string{"", "B", "-1", "1.5", "1.0001KiB", "1kibi", "1 x", "9e18", "99999999T", "64,256", "1kk", "50%"} {
 		if got, err := Size(in); err == nil {
 			t.Errorf("Size(%q) = %d; want it refused", in, got)
+		}
+	}
+}
+
+func TestANumberWithCommasMayBeAList(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"100,500": "100500", "64,256": "64256", "+64,256": "64256", "1,234,567": "1234567", "1,500.5": "1500.5",
+		"": "", "1000": "", "1,000": "", "10,000": "", "1,024": "", "100,500,000": "", "100,500/s": "", "1,500B": "", "64,25": "", "64,256,1024": "", "1,234k": "",
+	} {
+		if got := MayBeList(in); got != want {
+			t.Errorf("MayBeList(%q) = %q; want %q", in, got, want)
 		}
 	}
 }

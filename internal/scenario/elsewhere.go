@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
 // listsOptions says where a driver's options are.
@@ -49,7 +51,9 @@ func Elsewhere(name string) (flags, advice string) {
 		return "--batch", ""
 	case "pipeline", "max-in-flight", "max-pending", "outstanding", "window", "max-outstanding":
 		return "--in-flight", ""
-	case "iterations", "runs", "trials", "samples":
+	case "iterations":
+		return "--messages or --repeat", ""
+	case "runs", "trials", "samples":
 		return "--repeat", ""
 	case "acks", "ack", "required-acks", "consistency", "durability", "write-concern":
 		return "", "use --guarantee, or the driver's own option, for kafka --option acks=VALUE" + listsOptions
@@ -93,10 +97,59 @@ func Elsewhere(name string) (flags, advice string) {
 		return "", "the result folder has all that is known of a run (events.jsonl has what happened when)"
 	case "persistent", "durable-messages":
 		return "", "use --guarantee persisted, and the driver's own options" + listsOptions
-	case "warm", "warm-up-time", "rampup", "ramp-up":
+	case "rampup", "ramp-up", "ramp-up-time":
+		return "", "a load that rises is load.profile of a scenario file (--warmup leaves out the first seconds)"
+	case "warm", "warm-up-time":
 		return "--warmup", ""
 	}
 	return "", ""
+}
+
+// sectionFor says of a mapping at the top of a file which section may have been meant, ""
+// where its key is like none.
+func sectionFor(key string) string {
+	switch strings.ToLower(key) {
+	case "messages", "msg", "msgs":
+		return `, did you mean "message"?`
+	case "consumer", "consumers", "subscriber", "subscribers":
+		return `, did you mean "consume"? (topology.consumers is how many there are)`
+	case "producer", "producers", "publisher", "publishers", "produce", "publish":
+		return `, did you mean "load"? (topology.producers is how many there are)`
+	}
+	return ""
+}
+
+// swept is a value that can stand in a flow list as it is.
+var swept = regexp.MustCompile(`^[A-Za-z0-9._/%-]{1,40}$`)
+
+// sweep says how a file makes a run of each of several values, where n at the key path is a
+// list of them or a text with commas; "" where it is not.
+func (d *decoder) sweep(n *tree.Node, path string) string {
+	if n == nil || path == "placement" || d.varies == nil || !d.varies(path) {
+		return ""
+	}
+	var values []string
+	switch n.Shape {
+	case tree.List:
+		for _, item := range n.Items {
+			values = append(values, strings.TrimSpace(item.Text)) // "" of what is not a text
+		}
+	case tree.Text:
+		if values = strings.Split(n.Text, ","); len(values) == 1 {
+			return ""
+		}
+	default:
+		return ""
+	}
+	for i, v := range values {
+		if values[i] = strings.TrimSpace(v); !swept.MatchString(values[i]) {
+			return ""
+		}
+	}
+	if len(values) < 2 || len(values) > 8 {
+		return ""
+	}
+	return fmt.Sprintf(": a file with matrix: {%s: [%s]} makes a run of each", path, strings.Join(values, ", "))
 }
 
 var (

@@ -160,7 +160,11 @@ func (d *decoder) combineFaults(s *Scenario) {
 	alone := !slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return !f.OfAgents() })
 	switch {
 	case s.System.Start != StartProcess && !alone:
-		d.fault(at, path, "needs servers that weir starts, each a process (system.start: process)")
+		remedy := "system.start: process"
+		if d.flags[path] != "" {
+			remedy = "--start process"
+		}
+		d.fault(at, path, "needs servers that a recipe starts, and system.start is %s (%s)", s.System.Start, remedy)
 		return
 	case s.Mode == engine.Consume:
 		d.fault(at, path, "mode consume has no measured window with a known beginning (leave it out)")
@@ -185,7 +189,7 @@ func (d *decoder) combineFaults(s *Scenario) {
 			at = n.Items[i].At
 		}
 		if window > 0 && f.At >= window {
-			d.fault(at, one, "begins after the measured window of %v has ended (at: less)", window)
+			d.fault(at, one, "begins after the measured window of %v has ended (at, a shorter time)", window)
 		}
 		if f.Do == fault.Cut {
 			d.combineCut(s, f, at, one)

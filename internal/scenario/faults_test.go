@@ -25,7 +25,7 @@ func TestFaultsOfAScenario(t *testing.T) {
 		"slow disks":                        {head + "faults: [slow 1 by 20ms at 5s for 1s, {slow: 2, by: 5ms, at: 6s}]\n", `faults: ["slow 1 by 20ms at 5s for 1s", "slow 2 by 5ms at 6s"]`},
 		"clocks":                            {head + "faults: [clock 1 by -5s at 5s for 1s, {by: -3s, at: 6s, clock: 2}]\n", `faults: ["clock 1 by -5s at 5s for 1s", "clock 2 by -3s at 6s"]`},
 		"clocks of agents":                  {"weir: 1\nsystem: {driver: served}\nfaults: [clock agents by -1h at 5s, {clock: agents, on: b, by: 2s, at: 6s, for: 1s}]\n", `faults: ["clock agents by -1h0m0s at 5s", "clock agents on b by 2s at 6s for 1s"]`},
-		"a clock of an agent, too late":     {"weir: 1\nsystem: {driver: served}\nfaults: [clock agents by -1h at 50s]\n", "f.yaml:3:10: faults[0]: begins after the measured window of 10s has ended (at: less)"},
+		"a clock of an agent, too late":     {"weir: 1\nsystem: {driver: served}\nfaults: [clock agents by -1h at 50s]\n", "f.yaml:3:10: faults[0]: begins after the measured window of 10s has ended (at, a shorter time)"},
 		"a disk that is slow by less":       {head + "faults: [{slow: 2, by: -3s, at: 6s}]\n", "f.yaml:4:24: faults[0].by: -3s is negative (a duration such as 250ms, 5s, 2m)"},
 		"a by that is not":                  {head + "faults: [{kill: 2, by: 5ms, at: 6s}]\n", "f.yaml:4:20: faults[0].by: is not known beside kill (at, for, every)"},
 		"cuts":                              {head + "faults: [cut 1 from clients at 5s, {cut: 2, from: 3, at: 6s, for: 1s}, cut all at 8s for 1s]\n", `faults: ["cut 1 from clients at 5s", "cut 2 from 3 at 6s for 1s", "cut all at 8s for 1s"]`},
@@ -37,9 +37,9 @@ func TestFaultsOfAScenario(t *testing.T) {
 		"a node that is not":                {head + "faults: [kill 4 at 5s]\n", "f.yaml:4:10: faults[0]: there is no node 4 (all, leader, follower, a node from 1 to 3, or n-1, n-2, n-3)"},
 		"a process that is not":             {head + "faults: [kill m-1 at 5s]\n", `f.yaml:4:10: faults[0]: no process is named "m-1" (all, leader, follower, a node from 1 to 3, or n-1, n-2, n-3)`},
 		"a leader nobody tells":             {head + "faults: [kill leader at 5s]\n", "f.yaml:4:10: faults[0]: driver served does not tell which node leads (the number of a node, or all)"},
-		"after the end":                     {head + "faults: [kill 1 at 30s]\n", "f.yaml:4:10: faults[0]: begins after the measured window of 30s has ended (at: less)"},
+		"after the end":                     {head + "faults: [kill 1 at 30s]\n", "f.yaml:4:10: faults[0]: begins after the measured window of 30s has ended (at, a shorter time)"},
 		"too many":                          {head + "faults: [restart 1 at 0s every 1ms]\n", "f.yaml:4:9: faults: come to more than 1000 in a window of 30s (every: more)"},
-		"servers of others":                 {"weir: 1\nsystem: {driver: served}\nfaults: [kill 1 at 5s]\n", "f.yaml:3:9: faults: needs servers that weir starts, each a process (system.start: process)"},
+		"servers of others":                 {"weir: 1\nsystem: {driver: served}\nfaults: [kill 1 at 5s]\n", "f.yaml:3:9: faults: needs servers that a recipe starts, and system.start is none (system.start: process)"},
 		"a number for a mapping":            {head + "faults: 5\n", `f.yaml:4:9: faults: "5" is not a fault (` + fault.Form + ")"},
 	} {
 		t.Run(name, func(t *testing.T) {

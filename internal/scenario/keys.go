@@ -453,6 +453,10 @@ func (d *decoder) checkKeys(n *tree.Node, path string) {
 			}
 			continue
 		}
+		if section := sectionFor(full); f.Value.Shape == tree.Mapping && section != "" {
+			d.fault(f.At, full, "unknown key%s", section)
+			continue
+		}
 		d.fault(f.At, full, "unknown key%s", d.suggest(path, f.Key))
 	}
 }

@@ -56,9 +56,9 @@ func single[T any](allowed string, schema object, parse func(string) (T, error),
 				*into = v
 				return true
 			case errors.As(err, &inFull{}):
-				d.fault(n.At, path, "%v", err)
+				d.fault(n.At, path, "%v%s", err, d.sweep(n, path))
 			default:
-				d.fault(n.At, path, "%v (%s)", err, allowed)
+				d.fault(n.At, path, "%v (%s)%s", err, allowed, d.sweep(n, path))
 			}
 			return false
 		},
@@ -80,6 +80,9 @@ func bounded[T cmp.Ordered](s string, v T, err error, malformed bool, what strin
 // whole is a whole number of lo to hi.
 func whole[T int | uint64](lo, hi uint64) kind[T] {
 	return single(fmt.Sprintf("a whole number from %d to %d", lo, hi), wholeNumber(lo, hi), func(s string) (T, error) {
+		if plain := quantity.MayBeList(s); plain != "" {
+			return 0, inFull{fmt.Errorf("%s may be one number or a list: write %s for the number", s, plain)}
+		}
 		v, err := strconv.ParseUint(strings.TrimPrefix(s, "+"), 10, 64)
 		if n, ok := quantity.Whole(s); ok {
 			v, err = n, nil
@@ -154,6 +157,9 @@ func sized[T int | int64](lo, hi int64, under string) kind[T] {
 	from, to := driver.FormatSize(lo), driver.FormatSize(hi)
 	return single(fmt.Sprintf("%s to %s, such as 256B, 1KiB, 1MB", from, to), size(uint64(lo), uint64(hi)), func(s string) (T, error) {
 		v, err := driver.ParseSize(s)
+		if quantity.MayBeList(s) != "" {
+			return 0, inFull{err}
+		}
 		if err == nil && v < lo && under != "" {
 			return 0, inFull{fmt.Errorf("%s is less than %s (%s to %s)", s, under, from, to)}
 		}
@@ -245,11 +251,11 @@ func (d *decoder) chosen(n *tree.Node, path, allowed string, words, names []stri
 		d.fault(n.At, path, "has %d keys where one is chosen (%s)", len(n.Fields), allowed)
 		return "", nil, false
 	case n.Shape != tree.Text:
-		d.fault(n.At, path, "is %s (%s)", n.Shape, allowed)
+		d.fault(n.At, path, "is %s (%s)%s", n.Shape, allowed, d.sweep(n, path))
 		return "", nil, false
 	}
 	if !slices.Contains(known, name) {
-		d.fault(at, path, "%q is not known%s (%s)", cut(name), meant(name, known), allowed)
+		d.fault(at, path, "%q is not known%s (%s)%s", cut(name), meant(name, known), allowed, d.sweep(n, path))
 		return "", nil, false
 	}
 	return name, value, true

@@ -318,7 +318,7 @@ func (d *decoder) combinePartitions(s *Scenario) {
 	window := max(0, s.Length()-s.WarmUp)
 	for _, p := range s.Network.Partitions {
 		if window > 0 && p.At >= window {
-			d.fault(d.at(path), path, "%q begins after the measured window of %v has ended (at: less)", p.Text(), window)
+			d.fault(d.at(path), path, "%q begins after the measured window of %v has ended (at, a shorter time)", p.Text(), window)
 		}
 	}
 	if err := network.CheckPartitions(s.Network.Partitions, window); err != nil {

@@ -12,12 +12,13 @@ type decoder struct {
 	in          Inputs
 	root        *tree.Node
 	faults      Faults
-	flags       map[string]string     // path to the flag that set it
-	optionNames []string              // of the chosen driver
-	places      map[string]*tree.Node // the options given
-	refused     []string              // paths of keys with a value that is not one
-	login       login                 // what the address holds besides
-	loginFrom   string                // the words that name the source of the address
+	varies      func(path string) bool // whether a matrix may have it
+	flags       map[string]string      // path to the flag that set it
+	optionNames []string               // of the chosen driver
+	places      map[string]*tree.Node  // the options given
+	refused     []string               // paths of keys with a value that is not one
+	login       login                  // what the address holds besides
+	loginFrom   string                 // the words that name the source of the address
 }
 
 func (d *decoder) fault(at Position, path, format string, args ...any) {
@@ -62,7 +63,11 @@ func (d *decoder) scalar(path, allowed string) (string, *tree.Node, bool) {
 
 func (d *decoder) textOf(n *tree.Node, path, allowed string) (string, bool) {
 	if n.Shape != tree.Text {
-		d.fault(n.At, path, "is %s (%s)", n.Shape, allowed)
+		hint := d.sweep(n, path)
+		if section := sectionFor(path); n.Shape == tree.Mapping && section != "" {
+			hint = section
+		}
+		d.fault(n.At, path, "is %s (%s)%s", n.Shape, allowed, hint)
 		return "", false
 	}
 	return strings.TrimSpace(n.Text), true

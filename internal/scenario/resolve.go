@@ -84,7 +84,7 @@ func (d *decoder) scenario() *Scenario {
 	d.system(s)
 	d.checkKeys(d.root, "")
 	if d.in.File != "" && !d.has("weir") {
-		d.fault(Position{Source: d.in.File}, "weir", "is missing (1, the format's version)")
+		d.fault(Position{Source: d.in.File}, "", "the file lacks the line \"weir: 1\"")
 	}
 	s.Consume.Settle = driver.SettleNone
 	if can := s.System.Definition.Capabilities; len(can.Settle) > 0 {

@@ -25,7 +25,7 @@ func TestFaults(t *testing.T) {
 		{"not YAML", "weir: 1\nload: {rate: 5/s\n", nil, "f.yaml:2:7: is not valid YAML: could not find flow mapping end token '}'"},
 		{"not UTF-8", "weir: 1\nname: a\xff\n", nil, "f.yaml:2:8: is not UTF-8 text"},
 		{"several scenarios", "weir: 1\n---\nweir: 1\n", nil, "f.yaml:3:5: begins a second document (one, with `scenarios:` for several scenarios)"},
-		{"no version", "name: a\n", nil, "f.yaml: weir: is missing (1, the format's version)"},
+		{"no version", "name: a\n", nil, "f.yaml: the file lacks the line \"weir: 1\""},
 		{"a later version", "weir: 2\n", nil, `f.yaml:1:7: weir: format "2" is not known to this build (1)`},
 		{"a duplicate key", "weir: 1\nseed: 1\nseed: 2\n", nil, "f.yaml:3:1: seed: is given twice (once)"},
 		{"an anchor", "weir: 1\nname: &a x\n", nil, "f.yaml:2:7: name: anchors and aliases are not allowed (write the value out)"},

@@ -163,7 +163,7 @@ func (s *suite) resolve() ([]*Scenario, error) {
 			for i, dim := range v.dims {
 				root = root.With(keyParts(dim.path), values[i])
 			}
-			m.d = &decoder{in: s.in, root: root, flags: v.d.flags}
+			m.d = &decoder{in: s.in, root: root, flags: v.d.flags, varies: func(path string) bool { return unvaried(path) == "" }}
 			m.run = m.d.scenario()
 			members = append(members, m)
 		}

@@ -26,7 +26,7 @@ func (d *decoder) system(s *Scenario) {
 		if n != nil {
 			at = n.At
 		}
-		d.fault(at, "system.driver", "%v", err)
+		d.fault(at, "system.driver", "%v%s", err, d.sweep(n, "system.driver"))
 	} else {
 		sys.Definition = def
 		sys.Config = def.New()
