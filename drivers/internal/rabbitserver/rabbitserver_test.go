@@ -1,6 +1,8 @@
 package rabbitserver
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +23,31 @@ func TestRecipesCanBeRead(t *testing.T) {
 	for i := 0; i < len(changes); i += 2 {
 		if n := strings.Count(recipe, changes[i]); n != 1 {
 			t.Errorf("the recipe has %d times:\n%s", n, changes[i])
+		}
+	}
+}
+
+// TestNodesLookForTheFirstAlone: a node asks each that is listed, and RabbitMQ 4 waits
+// some 20 s for one that does not run yet. The first asked for two of them, twice.
+func TestNodesLookForTheFirstAlone(t *testing.T) {
+	listed := regexp.MustCompile(`classic_config\.nodes\.(\d)`)
+	for _, source := range [][]byte{Recipe(), Streams()} {
+		rs, err := broker.ParseRecipes("recipe.yaml", source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rs {
+			c, err := broker.Compose(r, 3, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, m := range listed.FindAllSubmatch(c.File, -1) {
+				got = append(got, string(m[1]))
+			}
+			if want := []string{"1", "1", "2", "1", "3"}; !slices.Equal(got, want) {
+				t.Errorf("%s: the three nodes look for %v, want %v", r.Name, got, want)
+			}
 		}
 	}
 }
