@@ -44,7 +44,7 @@ func TestConfirmationsMeanWhatIsStatedAndRead(t *testing.T) {
 
 // TestAKilledServerKeepsWhatIsDurable kills it, and has it start again.
 func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	const n = 50
 	durable, transient := trial.Declared(t, Definition(), s.Options), trial.Declared(t, Definition(), s.Options, "durable", "no")
 	p, f := trial.Producer(t, durable, "d")
@@ -195,7 +195,7 @@ func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 // TestRabbitMQIsReadAsItIs: facts are those of the queue that is there, and a server that
 // is not RabbitMQ is refused.
 func TestRabbitMQIsReadAsItIs(t *testing.T) {
-	s := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"})
+	s := shared.Up(t, 1, served.With{Recipe: "rabbitmq4"})
 	for kind, want := range map[string]driver.Confirms{
 		quorum:  {Guarantee: driver.Persisted, Stable: driver.StableFsync},
 		classic: {Guarantee: driver.Received, Stable: driver.StableOS},

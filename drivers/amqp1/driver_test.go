@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// shared is the server of tests that leave it as it was.
+// shared are the servers of tests that leave them as they were.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 	})
 	for _, kind := range []string{quorum, classic} {
 		t.Run("RabbitMQ 4, "+kind, func(t *testing.T) {
-			s := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"})
+			s := shared.Up(t, 1, served.With{Recipe: "rabbitmq4"})
 			conformRabbitMQ(t, s, 1, kind)
 			t.Run("what is settled at the end stays settled", func(t *testing.T) { endsSettled(t, s) })
 		})

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
-	on := func(t *testing.T, s *served.System, nodes int, options map[string][]string) {
+	on := func(t *testing.T, s *served.System, cut func() error, nodes int, options map[string][]string) {
 		maps.Copy(s.Options, options)
 		def, expect := Definition(), 31
 		if def.Capabilities.DeadLetters = slices.Equal(options["queue"], []string{quorum}); def.Capabilities.DeadLetters {
@@ -36,25 +36,30 @@ func TestConformance(t *testing.T) {
 			expect-- // that Publish does not block
 		}
 		drivertest.Run(t, def, drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: expect,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: cut, Stall: s.Stall, Expect: expect,
 		})
 	}
 	conform := func(t *testing.T, nodes int, options map[string][]string) {
-		on(t, shared.Up(t, nodes), nodes, options)
+		s := shared.Up(t, nodes)
+		on(t, s, s.Restart, nodes, options)
 	}
 	t.Run("classic", func(t *testing.T) { conform(t, 1, nil) })
 	t.Run("quorum", func(t *testing.T) { conform(t, 1, map[string][]string{"queue": {quorum}, "exchange": {topic}}) })
 	t.Run("transient", func(t *testing.T) {
-		conform(t, 1, map[string][]string{"delivery-mode": {transient}, "exchange": {direct}})
+		// The others see a server that closes connections before it ends.
+		s := shared.Up(t, 1)
+		on(t, s, s.KillAndRestart, 1, map[string][]string{"delivery-mode": {transient}, "exchange": {direct}})
 	})
 	t.Run("the client's own publisher", func(t *testing.T) {
 		conform(t, 1, map[string][]string{"client-path": {clientpath.Vendor}})
 	})
 	t.Run("three nodes", func(t *testing.T) { conform(t, 3, nil) })
 	t.Run("RabbitMQ 4", func(t *testing.T) {
-		on(t, served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"}), 1, map[string][]string{"queue": {quorum}})
+		s := served.Up(t, Definition(), 1, served.With{Recipe: "rabbitmq4"})
+		on(t, s, s.Restart, 1, map[string][]string{"queue": {quorum}})
 	})
 	t.Run("RabbitMQ 4, three nodes", func(t *testing.T) {
-		on(t, served.Up(t, Definition(), 3, served.With{Recipe: "rabbitmq4"}), 3, map[string][]string{"queue": {quorum}})
+		s := served.Up(t, Definition(), 3, served.With{Recipe: "rabbitmq4"})
+		on(t, s, s.Restart, 3, map[string][]string{"queue": {quorum}})
 	})
 }

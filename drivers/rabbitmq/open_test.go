@@ -100,6 +100,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
+	var all sync.WaitGroup // some wait for seconds
 	for _, tc := range []struct {
 		name    string
 		options map[string][]string
@@ -122,19 +123,22 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"a server that is too old", map[string][]string{"address": {says(t, map[string]string{"product": "RabbitMQ", "version": "3.7.28"})}}, driver.ErrUnsupported, "version 3.7.28 is too old (3.8 or later)"},
 		{"a server that is something else", map[string][]string{"address": {says(t, map[string]string{"product": "qpid"})}}, driver.ErrUnsupported, "is not a version of RabbitMQ"},
 	} {
-		c, err := tryOpen(t, driver.Run{}, tc.options)
-		if err == nil {
-			_ = c.Close(t.Context())
-			t.Errorf("%s: opens", tc.name)
-			continue
-		}
-		if tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v; want %q, which is %v", tc.name, err, tc.want, tc.is)
-		}
-		if strings.Contains(err.Error(), secret) {
-			t.Errorf("%s: tells the secret: %v", tc.name, err)
-		}
+		all.Go(func() {
+			c, err := tryOpen(t, driver.Run{}, tc.options)
+			if err == nil {
+				_ = c.Close(t.Context())
+				t.Errorf("%s: opens", tc.name)
+				return
+			}
+			if tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %v; want %q, which is %v", tc.name, err, tc.want, tc.is)
+			}
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: tells the secret: %v", tc.name, err)
+			}
+		})
 	}
+	all.Wait()
 
 	t.Run("in another vhost, by a user of few rights", func(t *testing.T) {
 		put(t, s, "permissions/other/ann", map[string]any{"configure": "^$", "write": ".*", "read": ".*"})

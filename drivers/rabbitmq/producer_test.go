@@ -96,7 +96,7 @@ func TestTheEndOfAConsumerWithoutAServerIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-held
-	if err := s.Restart(); err != nil {
+	if err := s.KillAndRestart(); err != nil {
 		t.Fatal(err)
 	}
 	cancel()

@@ -159,7 +159,7 @@ func TestWithoutConfirmationsAMessageIsDoneWhenItIsWritten(t *testing.T) {
 }
 
 func TestAServerThatIsKilledLosesNothingThatItHasConfirmed(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	l := newLog()
 	c := open(t, driver.Run{Event: l.event}, options(s, "reconnect-wait", "20ms", "management", ""))
 	declared(t, c, 1)

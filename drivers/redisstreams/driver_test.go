@@ -63,7 +63,7 @@ func TestConformance(t *testing.T) {
 				t.Run("is formed", func(t *testing.T) { formsACluster(t, s, run.nodes) })
 			}
 			// What is settled at once must not be claimed meanwhile, on a crowded host.
-			options := map[string][]string{"claim-after": {"5s"}}
+			options := map[string][]string{"claim-after": {"2s"}}
 			maps.Copy(options, s.Options)
 			maps.Copy(options, run.options)
 			def := Definition()

@@ -37,6 +37,7 @@ func TestTheNextMasterIsFound(t *testing.T) {
 		{"demoted, batches", demoted, batch},
 	} {
 		t.Run(x.name, func(t *testing.T) {
+			t.Parallel() // each waits for seconds, on servers of its own
 			first := redistest.Start(t)
 			second := redistest.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(first.Port))
 			cfg := newConfig()

@@ -54,7 +54,12 @@ func Main(drivers ...driver.Definition) {
 		case "system":
 			// What these servers do matters here and how fast they do it does not: a JVM
 			// that stays with its quick compiler needs a third less of a host.
-			if err = os.Setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1"); err != nil {
+			// One that is killed leaves the libraries that it unpacked: in the system's folder.
+			java := "-XX:TieredStopAtLevel=1"
+			if i := slices.Index(rest, "--dir"); i >= 0 && i+1 < len(rest) {
+				java += " -Djava.io.tmpdir=" + rest[i+1]
+			}
+			if err = os.Setenv("JAVA_TOOL_OPTIONS", java); err != nil {
 				break
 			}
 			err = broker.SystemMain(context.Background(), rest, registry, os.Stdout, os.Stderr)
@@ -99,13 +104,35 @@ func Up(t testing.TB, def driver.Definition, nodes int, with ...With) *System {
 	s := start(t, def, nodes, w)
 	t.Setenv(tested.VariableRecipe, s.recipe) // for drivertest.Run, which may record what it ran against
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
-		defer cancel()
-		if err := s.running.Stop(ctx); err != nil {
+		if err := s.stop(); err != nil {
 			t.Errorf("stopping %s: %v", s.recipe, err)
 		}
 	})
 	return s
+}
+
+// endPause is how long servers have to end by themselves when no test needs them any
+// more. Some take 6 s for it, others the grace of their recipe. Restart waits for that.
+const endPause = time.Second
+
+// stop ends the servers and removes what they stored: first as weir does, and after
+// endPause by SIGKILL.
+func (s *System) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	kill := time.AfterFunc(endPause, s.kill)
+	defer kill.Stop()
+	return s.running.Stop(ctx)
+}
+
+// kill ends every process of the servers at once.
+func (s *System) kill() {
+	guard, supervisor := s.running.Guard()
+	for _, pid := range proctree.Below(proctree.All(proctree.Host()), guard) {
+		if pid != supervisor {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
+		}
+	}
 }
 
 // take takes over what is known of the running system.
@@ -121,6 +148,13 @@ func (s *System) take() {
 // Restart ends the servers and starts them again, with the same folders, ports
 // and settings, and returns when they answer. It is what a Harness calls Cut.
 func (s *System) Restart() error { return s.RestartOnly() }
+
+// KillAndRestart is Restart for servers that are killed: no connection is closed as the
+// protocol has it, and nothing is put in order first.
+func (s *System) KillAndRestart() error {
+	s.kill()
+	return s.Restart()
+}
 
 // RestartOnly is Restart for the servers of these names ("broker-2") alone: those that
 // clients connect to, where the others take long to start. The others go on.

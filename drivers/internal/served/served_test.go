@@ -64,6 +64,14 @@ func TestServersCanBeRestartedAndStalled(t *testing.T) {
 		t.Error("the process is the same")
 	}
 	facts(t, def, s)
+	before = s.Pids[0]
+	if err := s.KillAndRestart(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Pids[0] == before {
+		t.Error("the process is the same after it was killed")
+	}
+	facts(t, def, s)
 	resume, err := s.Stall()
 	if err != nil {
 		t.Fatal(err)

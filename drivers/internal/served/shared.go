@@ -19,8 +19,8 @@ import (
 // Shared keeps one system for each (recipe, nodes, settings) that tests of one
 // binary ask for, until the last test has ended. It is for tests that make their
 // own destinations and leave the servers as they were; they may stall servers and
-// resume them, and restart them. A test that kills or configures servers starts its
-// own with the function Up.
+// resume them, restart them, and kill them if they restart them. A test that configures
+// servers starts its own with the function Up.
 type Shared struct {
 	def     driver.Definition
 	mu      sync.Mutex
@@ -45,6 +45,13 @@ func (s *Shared) Up(t testing.TB, nodes int, with ...With) *System {
 	defer s.mu.Unlock()
 	key := fmt.Sprintf("%q %d %q", w.Recipe, nodes, w.Settings) // fmt sorts the keys of maps
 	kept := s.systems[key]
+	if kept != nil {
+		select {
+		case <-kept.running.Done(): // a test that killed it did not come to restart it
+			kept = nil
+		default:
+		}
+	}
 	if kept == nil {
 		kept = start(t, s.def, nodes, w)
 		s.systems[key] = kept
@@ -69,13 +76,20 @@ type Around struct {
 // Run runs the tests and stops the systems. It blocks for as long as both take.
 func (a *Around) Run() int {
 	code := a.tests.Run()
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
-	defer cancel()
+	var all sync.WaitGroup
+	failed := make(chan string, len(a.shared.systems))
 	for what, system := range a.shared.systems {
-		if err := system.running.Stop(ctx); err != nil {
-			fmt.Fprintf(os.Stderr, "stopping the shared system %s: %v\n", what, err)
-			code = max(code, 1)
-		}
+		all.Go(func() {
+			if err := system.stop(); err != nil {
+				failed <- fmt.Sprintf("stopping the shared system %s: %v", what, err)
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	for text := range failed {
+		fmt.Fprintln(os.Stderr, text)
+		code = max(code, 1)
 	}
 	return code
 }
