@@ -57,7 +57,7 @@ func start(t *testing.T, binary string, args ...string) (dir, stdout, stderr str
 // with the driver that it adds.
 func TestAProgramAddsADriver(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "weir")
-	outside(t, "build", "-o", binary, ".")
+	outside(t, "build", "-ldflags=-s -w", "-o", binary, ".")
 
 	_, out, said, code := start(t, binary, "drivers")
 	if code != 0 || !strings.Contains(out, "mailbox") || !strings.Contains(out, "jetstream") {

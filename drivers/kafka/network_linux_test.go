@@ -19,7 +19,7 @@ import (
 func TestClientsMeetANetworkAtTheAddressThatABrokerTellsThem(t *testing.T) {
 	shared.Up(t, 1) // it is installed, or the test is skipped
 	weir := filepath.Join(t.TempDir(), "weir")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {
 		t.Fatalf("building weir: %v\n%s", err, out)
 	}
 	const each = 20 * time.Millisecond

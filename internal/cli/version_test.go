@@ -19,7 +19,7 @@ import (
 func TestTheProgramKnowsWhatItWasBuiltWith(t *testing.T) {
 	t.Parallel()
 	weir := filepath.Join(t.TempDir(), "weir")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	out, err := exec.CommandContext(t.Context(), weir, "version", "--json").Output()
@@ -36,13 +36,19 @@ func TestTheProgramKnowsWhatItWasBuiltWith(t *testing.T) {
 	if len(v.Clients) == 0 || len(v.Servers) == 0 {
 		t.Fatalf("no modules: %s", out)
 	}
-	for _, m := range append(v.Clients, v.Servers...) {
-		want, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}", m.Path).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.Version != strings.TrimSpace(string(want)) || len(m.Drivers) == 0 {
-			t.Errorf("%s is %s; want %s", m.Path, m.Version, want)
+	modules := append(v.Clients, v.Servers...)
+	list := []string{"list", "-m", "-f", "{{.Version}}"}
+	for _, m := range modules {
+		list = append(list, m.Path)
+	}
+	out, err = exec.CommandContext(t.Context(), "go", list...).Output()
+	want := strings.Fields(string(out))
+	if err != nil || len(want) != len(modules) {
+		t.Fatalf("%d versions of %d modules, %v", len(want), len(modules), err)
+	}
+	for i, m := range modules {
+		if m.Version != want[i] || len(m.Drivers) == 0 {
+			t.Errorf("%s is %s; want %s", m.Path, m.Version, want[i])
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (h *house) tests(pkg string) (binary string) {
 	h.t.Helper()
 	binary = filepath.Join(h.t.TempDir(), "tests")
 	// vet goes into the package's folder, which an overlay does not make.
-	h.must(h.original, "go", "test", "-c", "-vet=off", "-overlay", h.overlay(), "-o", binary, "./"+pkg)
+	h.must(h.original, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", h.overlay(), "-o", binary, "./"+pkg)
 	return binary
 }
 
