@@ -92,7 +92,7 @@ func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
 
 // TestAKilledServerKeepsWhatIsDurable kills it, and has it start again.
 func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := shared.Up(t, 1)
 	const n = 50
 	durable, transient := trial.Declared(t, Definition(), s.Options), trial.Declared(t, Definition(), s.Options, "durable", "no")
 	p, f := trial.Producer(t, durable, "d")

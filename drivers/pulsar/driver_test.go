@@ -51,5 +51,6 @@ func TestConformance(t *testing.T) {
 		s := served.Up(t, Definition(), 3, served.With{Recipe: "pulsar-cluster"})
 		// Clients connect to brokers alone. All six servers would take a minute.
 		conform(t, s, func() error { return s.RestartOnly("broker-2", "broker-3") }, driver.Unordered, true, 32, nil)
+		t.Run("outlives a bookie", func(t *testing.T) { outlivesABookie(t, s) })
 	})
 }

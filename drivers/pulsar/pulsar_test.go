@@ -200,7 +200,7 @@ func TestQuorums(t *testing.T) {
 
 // TestAKilledServerKeepsWhatIsConfirmed kills it, and has it start again.
 func TestAKilledServerKeepsWhatIsConfirmed(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
+	s := servers.Up(t, 1)
 	c := open(t, 1, s.Options)
 	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
 	if err != nil {
@@ -313,9 +313,8 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestAClusterOutlivesABookie kills one: another takes its place.
-func TestAClusterOutlivesABookie(t *testing.T) {
-	s := served.Up(t, Definition(), 3, served.With{Recipe: "pulsar-cluster"})
+// outlivesABookie kills one of a cluster's: another takes its place.
+func outlivesABookie(t *testing.T, s *served.System) {
 	c := open(t, 4, s.Options, "send-timeout", "50s")
 	f, err := c.Facts(t.Context())
 	want := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesAll, Stable: driver.StableFsync}
