@@ -48,6 +48,9 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 			if s.Outcome() != x.was {
 				continue
 			}
+			if x.j == Failed && find(judge.CheckLateness).Status == result.Suspect && keptOnTime(r, s.Expr) {
+				return Limited, s.Expr + ": failed, but not without the generator's lateness"
+			}
 			if why = s.Expr + ": " + string(x.was); s.NeedsS > 0 {
 				why += fmt.Sprintf(" (a window of %.0f s would probably decide it)", math.Ceil(s.NeedsS))
 			}
@@ -70,6 +73,17 @@ func missed(r *result.Result, why string) (Judgement, string) {
 		return Limited, fmt.Sprintf("%s; other programs used %.0f %% of the host's cores", why, 100*others)
 	}
 	return Failed, why
+}
+
+// keptOnTime reports whether an objective that failed would not have failed without the
+// generator's lateness.
+func keptOnTime(r *result.Result, expr string) bool {
+	o, err := judge.ParseObjective(expr)
+	if err != nil {
+		return false
+	}
+	s, ok := o.JudgeOnTime(r)
+	return ok && s.Outcome() != result.Fail
 }
 
 // found lists the checks of a status.

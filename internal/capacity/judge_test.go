@@ -18,6 +18,7 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		verdict result.Verdict
 		broken  bool
+		onTime  int64 // p99 of e2e without lateness, ns; 0: not stored
 		want    Judgement
 		why     string
 	}{
@@ -55,13 +56,25 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{missed}, Checks: []result.Check{check(judge.CheckCPU, result.Suspect, ""), check(judge.CheckGC, result.Suspect, "")}},
 			want:    Failed, why: "e2e.p99 <= 1ms: fail; the host was disturbed: cpu, gc",
 		},
+		"an objective failed, and without the generator's lateness it would not have": {
+			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{missed}, Checks: []result.Check{check(judge.CheckLateness, result.Suspect, "")}},
+			onTime:  900_000, want: Limited, why: "e2e.p99 <= 1ms: failed, but not without the generator's lateness",
+		},
+		"an objective failed, also without the generator's lateness": {
+			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{missed}, Checks: []result.Check{check(judge.CheckLateness, result.Suspect, "")}},
+			onTime:  1_100_000, want: Failed, why: "e2e.p99 <= 1ms: fail; the host was disturbed: lateness",
+		},
 		"an objective is open": {
 			verdict: result.Verdict{Status: result.Valid, SLO: []result.SLO{met, open}},
 			want:    Undecided, why: "e2e.p99 <= 1ms: undecided (a window of 12 s would probably decide it)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j, why := Judge(&result.Result{Verdict: tt.verdict}, tt.broken)
+			r := &result.Result{Verdict: tt.verdict}
+			if tt.onTime > 0 {
+				r.Latency.E2E.OnTime = &result.Dist{Count: 1000, Percentiles: []result.Percentile{{P: 99, NS: tt.onTime, Supported: true, LoNS: &tt.onTime, HiNS: &tt.onTime}}}
+			}
+			j, why := Judge(r, tt.broken)
 			if j != tt.want || why != tt.why {
 				t.Errorf("%v, %q; want %v, %q", j, why, tt.want, tt.why)
 			}

@@ -147,7 +147,7 @@ func (s *subject) behindBy(part float64) bool {
 func (s *subject) culprit(where string, stands bool) string {
 	others := ""
 	if stands {
-		others = "; the other percentiles hold"
+		others = ", and no other percentile"
 	}
 	woken, lanes := s.wokenLate(), max(1, s.host.Lanes)
 	if held := s.heldUp(); held >= heldUpIsWhy {

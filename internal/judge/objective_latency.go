@@ -68,6 +68,22 @@ func blurred(x found, d *result.Dist) found {
 	return x
 }
 
+// JudgeOnTime is Judge of the same figure without the generator's lateness. It returns
+// false where a result does not have it: for counts, rates, service times and settle times,
+// and in results of older versions.
+func (o Objective) JudgeOnTime(r *result.Result) (result.SLO, bool) {
+	if o.figure.kind != latencyFigure || o.figure.service {
+		return result.SLO{}, false
+	}
+	one := *r
+	l := &one.Latency
+	l.Send.Response, l.RTT.Response, l.E2E.Response = l.Send.OnTime, l.RTT.OnTime, l.E2E.OnTime
+	if o.figure.of == "settle" || o.figure.distribution(l) == nil {
+		return result.SLO{}, false
+	}
+	return o.Judge(&one), true
+}
+
 // prefix is the figure's name without its last part.
 func (f figure) prefix() string {
 	if f.service {

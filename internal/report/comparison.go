@@ -360,7 +360,7 @@ func atLeast(text string, is bool) string {
 
 // shift writes a shift function, the first with what it is.
 func (c comparison) shift(f *compare.ShiftFunction, first bool) {
-	c.Chapter("Shift function of " + strings.Replace(f.Family, ".", " ", 1))
+	c.Chapter("Where the sides differ: percentiles of " + strings.Replace(f.Family, ".", " ", 1))
 	if first {
 		c.Say("Percentiles of all runs of a side merged, and in brackets the least and the largest of its single runs. " +
 			"It shows where in the distribution a difference lies. The tests above say whether it is more than chance.")
@@ -370,7 +370,7 @@ func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 	for i, x := range c.Sides {
 		heads = append(heads, x.Side, "runs of "+x.Side)
 		if i > 0 {
-			heads = append(heads, "shift")
+			heads = append(heads, c.Sides[0].Side+" to "+x.Side)
 		}
 	}
 	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Strong, heads...)}

@@ -260,7 +260,7 @@ func (t *single) unbounded(all []distribution) {
 	if t.r.Run.HorizonS <= 0 {
 		return
 	}
-	lines := []string{"95 %: the true percentile lies in this range with 95 % probability", "what comes once in " + Time(int64(t.r.Run.HorizonS*1e9)) + " (the horizon) is absent from such a run with a chance of 2.5 %, and what is rarer more often"}
+	lines := []string{"95 %: the true percentile lies in this range with 95 % probability", "horizon " + Time(int64(t.r.Run.HorizonS*1e9)) + ": 1 run in 40 of this length misses a stall that comes this often; a rarer one is missed more often"}
 	said, reasons := map[string]bool{}, []string(nil)
 	for _, c := range all {
 		if !c.interval {

@@ -39,14 +39,29 @@ func (s *Search) Answer(p *layout.Page) {
 		row("target", "%s", neededText(t))
 	}
 	row("promise", "%s", strings.Join(r.Promise, ", "))
-	fail := r.Answer.FailPerS // why the higher end did not pass
-	if i := slices.IndexFunc(r.Probes, func(p capacity.Probed) bool { return p.RatePerS == fail && p.Why != "" }); i >= 0 {
-		row("limit", "%s: %s", Rate(fail), r.Probes[i].Why)
+	if why := limit(r); why != "" {
+		row("limit", "%s: %s", Rate(r.Answer.FailPerS), why)
 	}
 	row("probes", "%s, each with a result of its own in %s", probesOf(r), s.Dir)
 	if command, why := s.next(); command != "" {
 		next(p, command, why)
 	}
+}
+
+// limit is why the higher end did not pass: what a probe said that the answer rests on.
+func limit(r *capacity.Report) string {
+	rests := map[capacity.Stop]capacity.Judgement{
+		capacity.Found: capacity.Failed, capacity.Between: capacity.Failed, capacity.NonePassed: capacity.Failed,
+		capacity.Generator: capacity.Limited, capacity.TooShort: capacity.Undecided,
+	}[r.Answer.Stop]
+	for _, exactly := range []bool{true, false} {
+		for _, p := range r.Probes {
+			if p.RatePerS == r.Answer.FailPerS && p.Why != "" && (!exactly || p.Judgement == rests.String()) {
+				return p.Why
+			}
+		}
+	}
+	return ""
 }
 
 // probesOf counts the runs of a search: its probes, and those of the curve.
@@ -99,7 +114,8 @@ func (s *Search) next() (command, why string) {
 		return "weir capacity --resume " + dir, "goes on with the search"
 	case stopped(capacity.OutOfTries) && r.Plan.Probes < capacity.MostProbes:
 		return fmt.Sprintf("weir capacity --resume %s --probes %d", dir, min(capacity.MostProbes, 2*r.Plan.Probes)), "goes on with the search"
-	case stopped(capacity.TooShort, capacity.Between) && len(r.Probes) > 0 && r.Probes[len(r.Probes)-1].Verdict == result.Invalid:
+	case stopped(capacity.TooShort, capacity.Between) && (len(r.Probes) > 0 && r.Probes[len(r.Probes)-1].Verdict == result.Invalid ||
+		slices.ContainsFunc(r.Probes, func(p capacity.Probed) bool { return p.Judgement == capacity.Limited.String() })):
 		return "weir doctor", "what on this host disturbs the probes"
 	case stopped(capacity.TooShort, capacity.Between) && s.Longer > 0:
 		return fmt.Sprintf("weir capacity %s --longest %s", Quoted(filepath.Join(s.Dir, result.FileScenario)), s.longest()), "decides more rates"

@@ -208,13 +208,16 @@ func guarantee(s result.System) string {
 func meant(s result.System) string {
 	level := s.Guarantee
 	if says := map[string]string{
-		"buffered":   "the client has the message",
+		"buffered":   "only the client has the message",
 		"written":    "the client's host has the message",
 		"received":   "the system has the message",
 		"replicated": "several nodes have the message",
 		"persisted":  "the message is on disk",
 	}[level]; says != "" {
 		level = says + " (" + level + ")"
+	}
+	if s.Guarantee == "buffered" { // no server has a copy
+		s.Copies = ""
 	}
 	return strings.Join(append([]string{level}, promised(s)...), ", ")
 }
