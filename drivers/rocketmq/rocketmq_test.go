@@ -5,8 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -245,6 +249,32 @@ func TestAServerThatAuthenticates(t *testing.T) {
 	}
 	if !trial.Eventually(func() bool { return x.received.Load() > before }) || x.faults.Load() == 0 {
 		t.Errorf("%d received when it is back, %d before; %d faults", x.received.Load(), before, x.faults.Load())
+	}
+}
+
+// TestABrokerWaitsForItsFirstMetrics without using a core: by the vendor's default one of
+// its threads does so for ten seconds.
+func TestABrokerWaitsForItsFirstMetrics(t *testing.T) {
+	found := false
+	for _, pid := range servers.Up(t, 1).Pids {
+		stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, name := range stats {
+			b, err := os.ReadFile(name)
+			_, rest, ok := strings.Cut(string(b), "(TransactionFlus) ")
+			if err != nil || !ok {
+				continue
+			}
+			found = true
+			f := strings.Fields(rest) // from the third on; the fourteenth and fifteenth are ticks of 10 ms
+			user, err1 := strconv.Atoi(f[11])
+			system, err2 := strconv.Atoi(f[12])
+			if err := errors.Join(err1, err2); err != nil || user+system > 300 {
+				t.Errorf("the thread has used %d0 ms of a core, %v", user+system, err)
+			}
+		}
+	}
+	if !found {
+		t.Error("no broker has such a thread")
 	}
 }
 
