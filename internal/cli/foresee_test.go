@@ -171,6 +171,22 @@ func TestAGuaranteeThatOnlySomeServersGiveIsTold(t *testing.T) {
 	}
 }
 
+// TestWhoAsksForCopiesIsToldHowToGetThem: a single server can give more than replicated by
+// syncing each write, and then there is still one copy.
+func TestWhoAsksForCopiesIsToldHowToGetThem(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"jetstream", "kafka"} {
+		with := map[string]string{"--driver": name, "--start": "process", "--guarantee": "replicated"}
+		if said := refusal(t, with); !strings.HasSuffix(said, "(--nodes 3 --replication 3 gives replicated)") {
+			t.Errorf("%s: %s", name, said)
+		}
+		with["--nodes"], with["--replication"] = "3", "3"
+		if said := refusal(t, with); said != "" {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
 // TestAGuaranteeIsReadFromARunningSystem: of a server that weir did not start only the
 // server knows. The refusal ends a series, and what was not done is named.
 func TestAGuaranteeIsReadFromARunningSystem(t *testing.T) {

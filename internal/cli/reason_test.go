@@ -17,7 +17,7 @@ import (
 func TestEveryExitCodeOfARunHasItsReason(t *testing.T) {
 	t.Parallel()
 	check := func(name string, s result.Status) result.Check {
-		return result.Check{Name: name, Status: s, Value: "the system failed 5 and never confirmed 0 of 10 messages (50 %)", Limit: "0 % of what was sent (limits.failed)"}
+		return result.Check{Name: name, Status: s, Value: "5 of 10 messages failed (50 %)", Limit: "0 % of what was sent (limits.failed)"}
 	}
 	slo := func(o result.Outcome) []result.SLO {
 		return []result.SLO{{Expr: "e2e.p99 <= 1ms", Status: o, Unit: "ns"}}
@@ -38,7 +38,7 @@ func TestEveryExitCodeOfARunHasItsReason(t *testing.T) {
 		}, Lost, "lost 2, duplicated 1, of 4,000 sent"},
 		{"failed", runCommand{}, func(o *runs.Outcome) {
 			o.Result.Verdict = result.Verdict{Status: result.Suspect, Checks: []result.Check{check(judge.CheckFailed, result.Suspect)}}
-		}, Refused, "the system failed 5 and never confirmed 0 of 10 messages (50 %); the limit is 0 % of what was sent (limits.failed)"},
+		}, Refused, "5 of 10 messages failed (50 %); the limit is 0 % of what was sent (limits.failed)"},
 		{"invalid", runCommand{}, func(o *runs.Outcome) {
 			o.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{check("lateness", result.Invalid), check("cpu", result.Suspect)}}
 		}, Invalid, "the run is INVALID for lateness: do not use its figures"},

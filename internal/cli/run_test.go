@@ -267,13 +267,13 @@ func TestCodesOfRunsWithFigures(t *testing.T) {
 				return refuse
 			}
 			return pass
-		}, nil, Refused, "suspect  failed messages: the system failed 12 and never confirmed 0 of 50 messages (24 %) (limit 0 % of what was sent (limits.failed))\n           The most frequent error, 12 times: overloaded: system overloaded: no room."},
+		}, nil, Refused, "suspect  failed messages: 12 of 50 messages failed (24 %) (limit 0 % of what was sent (limits.failed))\n           The most frequent error, 12 times: overloaded: system overloaded: no room."},
 		{"messages that are never confirmed", func(_ *driver.Message, n uint64) fate {
 			if n == 7 {
 				return swallow
 			}
 			return pass
-		}, []string{"--rate", "500/s", "--measure", "100ms", "--drain", "100ms"}, Refused, "the system failed 0 and never confirmed 1 of 50 messages (2 %)"},
+		}, []string{"--rate", "500/s", "--measure", "100ms", "--drain", "100ms"}, Refused, "1 of 50 messages were never confirmed (2 %)"},
 		{"as many refused as the scenario lets be", func(_ *driver.Message, n uint64) fate {
 			if n%4 == 3 {
 				return refuse

@@ -393,7 +393,9 @@ func (c *runCommand) overview(e *env, s *runs.Series) error {
 	if c.json && c.quiet {
 		return nil
 	}
-	if err := report.Overview(w, s.Entries(), c.tables(e)); err != nil {
+	o := c.tables(e)
+	o.Left = len(s.Left())
+	if err := report.Overview(w, s.Entries(), o); err != nil {
 		return err
 	}
 	if c.until != nil {

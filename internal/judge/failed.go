@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/weirmq/weir/result"
 )
@@ -69,8 +70,15 @@ func failed(s *subject) result.Check {
 	n, beyond := s.beyond()
 	c.Value = fmt.Sprintf("%s of %s failed or were never confirmed", count(n), count(m.Sent))
 	if n > 0 {
-		c.Value = fmt.Sprintf("the system failed %s and never confirmed %s of %s messages (%s)",
-			count(m.Failed), count(n-m.Failed), count(m.Sent), shareText(float64(n)/float64(m.Sent)))
+		share := shareText(float64(n) / float64(m.Sent))
+		switch sent, open := count(m.Sent), n-m.Failed; {
+		case open == 0:
+			c.Value = fmt.Sprintf("%s of %s messages failed (%s)", count(n), sent, share)
+		case m.Failed == 0:
+			c.Value = fmt.Sprintf("%s of %s messages were never confirmed (%s)", count(n), sent, share)
+		default:
+			c.Value = fmt.Sprintf("%s of %s messages failed, and %s were never confirmed (%s)", count(m.Failed), sent, count(open), share)
+		}
 	}
 	if !beyond {
 		return c
@@ -79,8 +87,40 @@ func failed(s *subject) result.Check {
 	if e := s.evidence.Errors; e != nil && e.Worst != "" {
 		c.Why = fmt.Sprintf("The most frequent error, %s times: %s. ", count(e.Failed), e.Worst)
 	}
-	c.Why += "The system did not carry the load. Its rates and latencies describe what it accepted. What failed is in the latencies as lower bounds. Look at the errors in events.jsonl, or state the share that may fail (limits.failed)."
+	if after, what := s.afterFaults(); after >= n {
+		c.Why += fmt.Sprintf("All of it came after weir's own %s. ", what)
+	} else if after > 0 {
+		c.Why += fmt.Sprintf("%s of it came after weir's own %s, and %s without a fault: the system did not carry the load. ", count(after), what, count(n-after))
+	} else {
+		c.Why += "The system did not carry the load. "
+	}
+	c.Why += "Its rates describe what it accepted. Its latencies count what failed as lower bounds. Look at the errors in events.jsonl, or state the share that may fail (limits.failed)."
 	return c
+}
+
+// afterFaults returns how many messages failed between a fault that weir did and the next
+// one or the end of the window, and what the first such fault was, with its time in the
+// window.
+func (s *subject) afterFaults() (n uint64, what string) {
+	from := int64(0)
+	if i := slices.IndexFunc(s.Intervals, func(x result.Interval) bool { return x.Phase == "measure" }); i >= 0 {
+		from = int64(s.Intervals[i].TS * 1e9)
+	}
+	faults := 0
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		if f.Effect == nil || f.Effect.Failed == 0 || len(f.Processes) == 0 {
+			continue
+		}
+		n += f.Effect.Failed
+		if faults++; faults == 1 {
+			what = fmt.Sprintf("fault %s %s at %.1f s", f.Do, f.To, float64(f.BeganNS-from)/1e9)
+		}
+	}
+	if faults > 1 {
+		what = fmt.Sprintf("%d faults, the first %s", faults, strings.TrimPrefix(what, "fault "))
+	}
+	return n, what
 }
 
 // shareText writes a part of 1 in percent, to three digits, and never as 0 or 100

@@ -17,11 +17,11 @@ func TestWhatTheSystemDidNotTakeIsJudged(t *testing.T) {
 		says string
 	}{
 		"nothing failed":            {result.Messages{Sent: 100}, result.Evidence{}, result.Valid, "0 of 100 failed or were never confirmed"},
-		"one failed":                {result.Messages{Sent: 1_000_000, Failed: 1}, result.Evidence{}, result.Suspect, "failed 1 and never confirmed 0 of 1,000,000 messages (below 0.01 %)"},
-		"one is unconfirmed":        {result.Messages{Sent: 100, Unconfirmed: 1}, result.Evidence{}, result.Suspect, "failed 0 and never confirmed 1 of 100 messages (1 %)"},
+		"one failed":                {result.Messages{Sent: 1_000_000, Failed: 1}, result.Evidence{}, result.Suspect, "1 of 1,000,000 messages failed (below 0.01 %)"},
+		"one is unconfirmed":        {result.Messages{Sent: 100, Unconfirmed: 1}, result.Evidence{}, result.Suspect, "1 of 100 messages were never confirmed (1 %)"},
 		"one is open in a cut run":  {result.Messages{Sent: 100, Unconfirmed: 1}, result.Evidence{EndedFor: "a producer is full"}, result.Valid, "0 of 100"},
-		"one failed in a cut run":   {result.Messages{Sent: 100, Failed: 1, Unconfirmed: 8}, result.Evidence{EndedFor: "a producer is full"}, result.Suspect, "failed 1 and never confirmed 0 of 100"},
-		"as many as may":            {result.Messages{Sent: 100, Failed: 3, Unconfirmed: 2}, result.Evidence{MayFail: 0.05}, result.Valid, "failed 3 and never confirmed 2 of 100 messages (5 %)"},
+		"one failed in a cut run":   {result.Messages{Sent: 100, Failed: 1, Unconfirmed: 8}, result.Evidence{EndedFor: "a producer is full"}, result.Suspect, "1 of 100 messages failed (1 %)"},
+		"as many as may":            {result.Messages{Sent: 100, Failed: 3, Unconfirmed: 2}, result.Evidence{MayFail: 0.05}, result.Valid, "3 of 100 messages failed, and 2 were never confirmed (5 %)"},
 		"one more than may":         {result.Messages{Sent: 100, Failed: 3, Unconfirmed: 3}, result.Evidence{MayFail: 0.05}, result.Suspect, "(6 %)"},
 		"nearly all":                {result.Messages{Sent: 100_000, Failed: 99_999}, result.Evidence{}, result.Suspect, "(over 99.9 %)"},
 		"nothing was sent":          {result.Messages{}, result.Evidence{}, result.NotRun, ""},
@@ -41,6 +41,34 @@ func TestWhatTheSystemDidNotTakeIsJudged(t *testing.T) {
 		}
 		if x.e.Errors != nil && !strings.Contains(c.Why, "10,500 times: overloaded: OOM.") {
 			t.Errorf("%s: %q does not name the error", what, c.Why)
+		}
+	}
+}
+
+// TestWhatFailedAfterAFaultIsNotPutDownToTheLoad: weir says which share of what failed came
+// after a fault that it did itself.
+func TestWhatFailedAfterAFaultIsNotPutDownToTheLoad(t *testing.T) {
+	kill := func(failed uint64) result.Fault {
+		return result.Fault{Do: "kill", To: "leader", Processes: []string{"server-1"}, BeganNS: 5_000_000_000, Effect: &result.FaultEffect{Failed: failed}}
+	}
+	const load = "did not carry the load"
+	for what, x := range map[string]struct {
+		faults []result.Fault
+		says   string
+		load   bool
+	}{
+		"no fault":        {nil, "The system did not carry the load. Its rates", true},
+		"all of it":       {[]result.Fault{kill(30)}, "All of it came after weir's own fault kill leader at 3.0 s. Its rates", false},
+		"of two":          {[]result.Fault{kill(10), kill(20)}, "All of it came after weir's own 2 faults, the first kill leader at 3.0 s. Its rates", false},
+		"part of it":      {[]result.Fault{kill(10)}, "10 of it came after weir's own fault kill leader at 3.0 s, and 20 without a fault: the system did not carry the load. Its rates", true},
+		"another failure": {[]result.Fault{kill(0)}, "The system did not carry the load. Its rates", true},
+	} {
+		in := good()
+		in.MessagesAll = result.Messages{Scheduled: 100, Sent: 100, Confirmed: 70, Failed: 30}
+		in.Intervals = []result.Interval{{Phase: "warmup"}, {Phase: "measure", TS: 2}}
+		in.Faults = x.faults
+		if c := failed(of(&in)); !strings.Contains(c.Why, x.says) || strings.Contains(c.Why, load) != x.load {
+			t.Errorf("%s: %q; want %q", what, c.Why, x.says)
 		}
 	}
 }

@@ -56,7 +56,7 @@ var budgets = map[string]int{
 	"internal/guard":         620,
 	"internal/host":          3900, // with the host second by second
 	"internal/index":         900,  // schema, look, list
-	"internal/judge":         3900, // with what all messages of a run bound, what other programs took, and seconds without samples
+	"internal/judge":         3940, // with what all messages of a run bound, what other programs took, and seconds without samples
 	"internal/layout":        1350, // with contents, the script of pages, and tables on small terminals
 	"internal/ledger":        3960,
 	"internal/live":          880,
@@ -68,7 +68,7 @@ var budgets = map[string]int{
 	"internal/plot":          590,  // with heat maps, limits, bars and a strip under the axis
 	"internal/omb":           880,  // the keys of another tool's files
 	"internal/fault":         1160, // with disconnects, disks and clocks by a time, and shares of agents, and by which means a cut is done
-	"internal/report":        8000, // with outages, latencies over time and in windows, what servers said, runs on one time axis, over a varied key, and searches
+	"internal/report":        8050, // with outages, latencies over time and in windows, what servers said, runs on one time axis, over a varied key, and searches
 	"internal/runs":          3400, // with the lines of logs beside the slowest messages, what adds runs, what a confirmation means while servers die, and faults of agents
 	"internal/scenario":      6960, // with the network, troubled consumers, dead letters, keys that vary together, targets of faults by agents, and what leads from other words and several values
 	"internal/serve":         1900, // list, comparisons, live runs, static pages

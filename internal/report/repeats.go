@@ -15,11 +15,12 @@ import (
 const shownRepeats = 10
 
 // A repeatedSeries is the runs of one scenario that was done several times, those that are
-// INVALID left out.
+// INVALID or interrupted left out.
 type repeatedSeries struct {
-	name    string
-	runs    []Entry
-	invalid int
+	name        string
+	runs        []Entry
+	invalid     int
+	interrupted int // and not INVALID
 }
 
 // has reports whether a run is one of the series, INVALID or not.
@@ -46,11 +47,13 @@ func repeatedIn(entries []Entry) (out []repeatedSeries) {
 	for _, name := range names {
 		all := groups[name]
 		used := slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return e.Result.Verdict.Status == result.Invalid })
+		invalid := len(all) - len(used)
+		used = slices.DeleteFunc(used, func(e Entry) bool { return e.Result.Run.Interrupted })
 		if len(used) < 2 {
 			continue
 		}
 		slices.SortStableFunc(used, func(a, b Entry) int { return a.Result.Run.Repeat - b.Result.Run.Repeat })
-		out = append(out, repeatedSeries{name, used, len(all) - len(used)})
+		out = append(out, repeatedSeries{name, used, invalid, len(all) - len(used) - invalid})
 	}
 	return out
 }
@@ -64,6 +67,9 @@ func repeats(p *layout.Page, entries []Entry) {
 		title := fmt.Sprintf("%s, %s", s.name, runs(len(s.runs)))
 		if s.invalid > 0 {
 			title += fmt.Sprintf(" (%d INVALID left out)", s.invalid)
+		}
+		if s.interrupted > 0 {
+			title += fmt.Sprintf(" (%d interrupted left out)", s.interrupted)
 		}
 		p.Line(layout.Strong.Of(title))
 		p.Table(repeatsTable(s.runs))

@@ -60,6 +60,23 @@ func TestRepeatsLeaveInvalidRunsOut(t *testing.T) {
 	}
 }
 
+// TestAnInterruptedRunIsNotOneOfASeries: its figures do not count with the others, and the
+// command that finishes the series is next.
+func TestAnInterruptedRunIsNotOneOfASeries(t *testing.T) {
+	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 9_000_000, 1000)}
+	entries[2].Result.Run.Interrupted = true
+	for left, want := range map[int]string{0: "weir run --append r --repeat 1  # finishes the series", 2: "weir run --append r --repeat 3  # finishes the series"} {
+		var b strings.Builder
+		if err := Overview(&b, entries, Options{Left: left}); err != nil {
+			t.Fatal(err)
+		}
+		s := b.String()
+		if !strings.Contains(s, want) || !strings.Contains(s, "the median of 2 runs (1.00 ms to 2.00 ms)") || !strings.Contains(s, "x, 2 runs (1 interrupted left out)") {
+			t.Errorf("%d left: want %q in\n%s", left, want, s)
+		}
+	}
+}
+
 func TestAFigureThatARunDoesNotHaveIsNotSpread(t *testing.T) {
 	a, b := repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000)
 	b.Result.Latency.Send.Response.Percentiles[2].Supported = false

@@ -69,6 +69,10 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 	if sum.MessagesAll.Sent > 0 {
 		p.Labelled("loss", losses(sum))
 	}
+	if dir, n := unfinished(entries, o.Left); n > 0 {
+		next(p, fmt.Sprintf("weir run --append %s --repeat %d", Quoted(dir), n), "finishes the series")
+		return
+	}
 	if dir, key := above(entries), apartBy(entries); dir != "" && key != "" {
 		next(p, "weir compare "+Quoted(dir)+" --by "+key, "says how they differ")
 		return
@@ -84,6 +88,23 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 	if dir := above(entries); dir != "" {
 		next(p, "weir report "+Quoted(dir)+" -o "+Quoted(dir+".html"), "with charts")
 	}
+}
+
+// unfinished is the folder of a series of one scenario that was interrupted, and how many
+// runs it lacks: the interrupted ones, and left that did not begin. 0 where it was not.
+func unfinished(entries []Entry, left int) (dir string, n int) {
+	for _, e := range entries {
+		if e.Result.Run.Scenario() != entries[0].Result.Run.Scenario() || e.Result.Run.Series == "" {
+			return "", 0
+		}
+		if e.Result.Run.Interrupted {
+			n++
+		}
+	}
+	if dir = above(entries); n == 0 || dir == "" {
+		return "", 0
+	}
+	return dir, n + left
 }
 
 // apartBy is the key by which the runs of several scenarios can be compared; "" without one.
@@ -134,7 +155,7 @@ func addMessages(sum, m *result.Messages) {
 // repeatedHeadline is what matters of the runs of one scenario: the median of their 99th
 // percentiles, or of their rates in a closed loop, with the least and the largest.
 func repeatedHeadline(entries []Entry) (label, text string) {
-	used := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Result.Verdict.Status == result.Invalid })
+	used := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Result.Verdict.Status == result.Invalid || e.Result.Run.Interrupted })
 	if len(used) < 2 || slices.ContainsFunc(used, func(e Entry) bool {
 		return e.Result.Run.Series == "" || e.Result.Run.Series != used[0].Result.Run.Series
 	}) {

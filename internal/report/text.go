@@ -21,6 +21,7 @@ type Options struct {
 	// Percentiles are those that the table has, in percent; nil: those with samples
 	// enough, and those of objectives.
 	Percentiles []float64
+	Left        int       // overviews: runs that did not begin, of a series that was interrupted
 	Searches    []*Search // overviews: those that the runs are of
 	Fleet       *Fleet    // how the run's agents met; nil: not known, or there were none
 

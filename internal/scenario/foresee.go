@@ -166,6 +166,12 @@ func (o *outlook) reach(want driver.Guarantee) (found []way, best driver.Guarant
 	for n := 1; n <= mostWays && found == nil; n++ {
 		try(nil, 0, n)
 	}
+	if want == driver.Replicated && len(found) == 1 && o.after(found) > want {
+		stronger := found
+		if found = nil; !try(nil, 0, 2) { // who asks for copies is told how to get them
+			found = stronger
+		}
+	}
 	return found, best
 }
 
