@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"math/rand/v2"
@@ -343,6 +344,29 @@ func TestThePageListsWhatCompareHasInJSON(t *testing.T) {
 	for _, path := range printed(v, "") {
 		if !slices.Contains(listed, path) {
 			t.Errorf("--json prints %s, which docs/formats/compare.md does not list", path)
+		}
+	}
+}
+
+// TestAStrictGateDoesNotLetAnUndecidedFigurePass, as weir run --strict does not.
+func TestAStrictGateDoesNotLetAnUndecidedFigurePass(t *testing.T) {
+	t.Parallel()
+	on := "regression"
+	for _, x := range []struct {
+		strict bool
+		tally  compare.Tally
+		want   Code
+	}{
+		{false, compare.Tally{NothingShown: 1}, OK},
+		{true, compare.Tally{NothingShown: 1}, Missed},
+		{true, compare.Tally{NoChange: 3, Better: 1}, OK},
+		{true, compare.Tally{NothingShown: 1, NeedsRuns: 1}, Usage},
+		{true, compare.Tally{NothingShown: 1, Worse: 1}, Missed},
+	} {
+		c := compareCommand{FailOn: &on, Strict: x.strict}
+		e := &env{World: World{Stderr: io.Discard, Env: func(string) (string, bool) { return "", false }}}
+		if code := c.code(e, &compare.Comparison{Sides: []compare.SideSummary{{}, {Tally: &x.tally}}}); code != x.want {
+			t.Errorf("strict %v, %+v: exit code %d; want %d", x.strict, x.tally, code, x.want)
 		}
 	}
 }
