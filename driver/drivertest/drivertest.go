@@ -28,6 +28,11 @@ type Harness struct {
 	// "address" to begin with.
 	Options map[string][]string
 
+	// At are the ports of the servers, each as host:port that clients reach. Where they are
+	// given, the leaders that the driver names must be among them: a fault that seeks the
+	// leader finds its node by that.
+	At []string
+
 	// Waive names checks that this driver or this system cannot pass, each with
 	// the reason. They are run all the same, and fail when they pass.
 	Waive map[string]string

@@ -97,6 +97,9 @@ func setupChecks() []check {
 					if _, _, err := net.SplitHostPort(at); err != nil {
 						e.errorf("the leader %q is not a host and a port: %v", at, err)
 					}
+					if e.s.h.At != nil && !slices.Contains(e.s.h.At, at) {
+						e.errorf("the leader %q is none of the servers' ports, %q", at, e.s.h.At)
+					}
 				}
 			},
 		},

@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 		s := shared.Up(t, nodes)
 		maps.Copy(s.Options, options)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Nodes: nodes, Expect: 29,
+			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Nodes: nodes, Expect: 29,
 		})
 	}
 	t.Run("durable", func(t *testing.T) { conform(t, 1, nil) })

@@ -41,7 +41,7 @@ func TestConformanceOfRealServers(t *testing.T) {
 			options := maps.Clone(s.Options)
 			maps.Copy(options, run.options)
 			drivertest.Run(t, Definition(), drivertest.Harness{
-				Quiet: quiet, Options: options, Cut: s.Restart, Stall: s.Stall, Offset: sequence, Nodes: run.nodes, Expect: run.expect,
+				Quiet: quiet, Options: options, At: s.At, Cut: s.Restart, Stall: s.Stall, Offset: sequence, Nodes: run.nodes, Expect: run.expect,
 			})
 		})
 	}

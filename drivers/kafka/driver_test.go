@@ -30,21 +30,21 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	t.Run("one broker", func(t *testing.T) {
 		s := shared.Up(t, 1)
-		drivertest.Run(t, Definition(), drivertest.Harness{Options: s.Options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Offset: offset, Expect: 33})
+		drivertest.Run(t, Definition(), drivertest.Harness{Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Offset: offset, Expect: 33})
 	})
 	t.Run("transactions", func(t *testing.T) {
 		s := shared.Up(t, 1)
 		options := maps.Clone(s.Options)
 		options["transaction"] = []string{"100"}
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Options: options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 32,
+			Options: options, At: s.At, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 32,
 			Offset: func(run, destination string, n int) (string, error) { return amongEnds(s, run, destination, n) },
 		})
 	})
 	t.Run("three brokers", func(t *testing.T) {
 		s := served.Up(t, Definition(), 3)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Options: s.Options, Nodes: 3, Offset: offset, Yields: drivertest.Prefetch, Expect: 31,
+			Options: s.Options, At: s.At, Nodes: 3, Offset: offset, Yields: drivertest.Prefetch, Expect: 31,
 			Waive: map[string]string{
 				"LostConnectionReported": "the run on one broker covers it, in a third of the time",
 				"BacklogIsAsked":         "the run on one broker covers it",

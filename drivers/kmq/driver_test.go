@@ -32,12 +32,12 @@ func TestConformance(t *testing.T) {
 	}
 	t.Run("one broker", func(t *testing.T) {
 		s := shared.Up(t, 1)
-		drivertest.Run(t, Definition(), drivertest.Harness{Options: soon(s), Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Offset: offset, Expect: 32})
+		drivertest.Run(t, Definition(), drivertest.Harness{Options: soon(s), At: s.At, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Offset: offset, Expect: 32})
 	})
 	t.Run("three brokers", func(t *testing.T) {
 		s := served.Up(t, Definition(), 3)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Options: soon(s), Nodes: 3, Offset: offset, Yields: drivertest.Prefetch, Expect: 30,
+			Options: soon(s), At: s.At, Nodes: 3, Offset: offset, Yields: drivertest.Prefetch, Expect: 30,
 			Waive: map[string]string{
 				"LostConnectionReported": "the run on one broker covers it, in a third of the time",
 				"BacklogIsAsked":         "the run on one broker covers it",

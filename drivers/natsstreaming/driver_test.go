@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 		def := Definition()
 		def.Capabilities = (&Config{Monitor: s.Options["monitor"]}).Narrow(def.Capabilities)
 		drivertest.Run(t, def, drivertest.Harness{
-			Quiet: quiet, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 32,
+			Quiet: quiet, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 32,
 		})
 	}
 	t.Run("file", func(t *testing.T) { conform(t, 1, nil, nil) })

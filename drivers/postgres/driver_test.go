@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 	t.Run("one node", func(t *testing.T) {
 		s := served.Up(t, Definition(), 1)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: quiet, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Waive: waived(), Expect: 30,
+			Quiet: quiet, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Waive: waived(), Expect: 30,
 		})
 	})
 	t.Run("one node, transactions of one message, notifications", func(t *testing.T) {
@@ -41,13 +41,13 @@ func TestConformance(t *testing.T) {
 			options[name] = values
 		}
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: quiet, Options: options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Waive: waived(), Expect: 30,
+			Quiet: quiet, Options: options, At: s.At, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Waive: waived(), Expect: 30,
 		})
 	})
 	t.Run("three nodes", func(t *testing.T) {
 		s := served.Up(t, Definition(), 3)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: quiet, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Waive: waived(), Nodes: 3, Expect: 30,
+			Quiet: quiet, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Waive: waived(), Nodes: 3, Expect: 30,
 		})
 	})
 }

@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 			expect-- // that Publish does not block
 		}
 		drivertest.Run(t, def, drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: cut, Stall: s.Stall, Expect: expect,
+			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Nodes: nodes, Cut: cut, Stall: s.Stall, Expect: expect,
 		})
 	}
 	conform := func(t *testing.T, nodes int, options map[string][]string) {

@@ -75,7 +75,7 @@ func TestConformance(t *testing.T) {
 			}
 			def.Capabilities = def.Capabilities.With(cfg)
 			drivertest.Run(t, def, drivertest.Harness{
-				Quiet: quiet, Options: options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 34,
+				Quiet: quiet, Options: options, At: s.At, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 34,
 				Offset: func(run, destination string, n int) (string, error) {
 					all, err := entriesOf(t, cfg, run, destination, n+1)
 					if err == nil && len(all) <= n {

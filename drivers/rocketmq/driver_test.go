@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, s *served.System, nodes int, cut func() error) {
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: cut, Stall: s.Stall, Yields: drivertest.Prefetch, Goroutines: stays,
+			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Cut: cut, Stall: s.Stall, Yields: drivertest.Prefetch, Goroutines: stays,
 			Offset: func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
 			Nodes:  nodes, Expect: 31,
 		})

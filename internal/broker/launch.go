@@ -47,6 +47,7 @@ type Process struct {
 	Node int      `json:"node"`
 	Pids []int    `json:"pids"`
 	Logs []string `json:"logs"`
+	At   []string `json:"at"` // host:port of each of its ports, as clients reach it
 }
 
 // Guard returns the process below which the whole system is, and of what is below

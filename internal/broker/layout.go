@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 )
@@ -100,6 +102,14 @@ func (p *plan) reach(node int) string {
 		return p.places[node-1].Address
 	}
 	return cmp.Or(p.bind, loopback)
+}
+
+// at are host:port of each port of a part on a node, as clients reach it.
+func (p *plan) at(part *Part, node int) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(part.Ports)) {
+		all = append(all, net.JoinHostPort(p.reach(node), strconv.Itoa(p.ports[node-1][name])))
+	}
+	return all
 }
 
 // apart reports whether each node has an address of its own.

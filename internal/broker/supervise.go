@@ -365,7 +365,7 @@ func (s *supervisor) announce(stdout io.Writer, options map[string][]string) err
 	for k := range s.layout.units { // one that was started again stays in its place
 		if i := slices.IndexFunc(s.servers, func(v *server) bool { return v.unit == &s.layout.units[k] }); i >= 0 {
 			v := s.servers[i]
-			a.Processes = append(a.Processes, Process{v.unit.name, v.unit.node, descendants(v.cmd.Process.Pid), v.unit.logs})
+			a.Processes = append(a.Processes, Process{v.unit.name, v.unit.node, descendants(v.cmd.Process.Pid), v.unit.logs, s.plan.at(v.unit.part, v.unit.node)})
 		}
 	}
 	b, err := json.Marshal(a)

@@ -131,9 +131,9 @@ func plan(faults []Fault, from, window time.Duration) []step {
 
 // A Server is a process of the system.
 type Server struct {
-	Name    string // "server-2"
-	Node    int    // 1 and up
-	Address string // host:port that clients reach the node at; "": they do not
+	Name string   // "server-2"
+	Node int      // 1 and up
+	At   []string // host:port of each port of it, as clients reach it
 }
 
 // perNode returns the process that stands for a node: the last of its processes, which
@@ -216,7 +216,7 @@ func led(target string, servers []Server, leaders []string) ([]string, error) {
 	leads := map[int]int{}
 	for _, address := range leaders {
 		for _, s := range servers {
-			if s.Address == address {
+			if slices.Contains(s.At, address) {
 				leads[s.Node]++
 				break
 			}

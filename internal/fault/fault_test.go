@@ -87,7 +87,7 @@ func TestAFaultIsReadAndWritten(t *testing.T) {
 func three() []Server {
 	var all []Server
 	for n := 1; n <= 3; n++ {
-		all = append(all, Server{fmt.Sprintf("helper-%d", n), n, ""}, Server{fmt.Sprintf("server-%d", n), n, fmt.Sprintf("h:%d", n)})
+		all = append(all, Server{fmt.Sprintf("helper-%d", n), n, []string{fmt.Sprintf("h:9%d", n)}}, Server{fmt.Sprintf("server-%d", n), n, []string{fmt.Sprintf("h:8%d", n), fmt.Sprintf("h:%d", n)}})
 	}
 	return all
 }

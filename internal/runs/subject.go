@@ -79,9 +79,9 @@ func (x *subject) system(now func() int64, since func(monotonicNS int64) int64) 
 		Now: now,
 	}
 	for _, p := range x.running.Processes {
-		one := fault.Server{Name: p.Name, Node: p.Node}
-		if p.Node <= len(x.running.Address) {
-			one.Address = hostPort(x.running.Address[p.Node-1])
+		one := fault.Server{Name: p.Name, Node: p.Node, At: p.At}
+		if p.Node <= len(x.running.Address) { // also where it is a name
+			one.At = append([]string{hostPort(x.running.Address[p.Node-1])}, p.At...)
 		}
 		s.Servers = append(s.Servers, one)
 	}
@@ -95,7 +95,7 @@ func (x *subject) reached(bind string) (all []protocol.Server) {
 		bind = "127.0.0.1"
 	}
 	for _, s := range x.system(nil, nil).Servers {
-		all = append(all, protocol.Server{Name: s.Name, Node: s.Node, Address: s.Address, Host: bind, Ports: sever.Ports(x.processes(s.Name))})
+		all = append(all, protocol.Server{Name: s.Name, Node: s.Node, Address: append(s.At, "")[0], Host: bind, Ports: sever.Ports(x.processes(s.Name))})
 	}
 	return all
 }

@@ -87,6 +87,7 @@ type System struct {
 	Address []string
 	Options map[string][]string // for a Config: the address, and what else the recipe has the driver told
 	Pids    []int               // of the servers, as they were when they had started
+	At      []string            // host:port of each of their ports
 
 	recipe  string
 	running *broker.Running
@@ -138,6 +139,10 @@ func (s *System) kill() {
 // take takes over what is known of the running system.
 func (s *System) take() {
 	s.Address, s.Pids = s.running.Address, slices.Clone(s.running.Pids)
+	s.At = nil
+	for _, p := range s.running.Processes {
+		s.At = append(s.At, p.At...)
+	}
 	s.Options = maps.Clone(s.running.Options)
 	if s.Options == nil {
 		s.Options = map[string][]string{}

@@ -292,7 +292,11 @@ func (b *breaking) system(clock *pace.Clock) fault.System {
 		},
 	}
 	for _, server := range t.job.Servers {
-		s.Servers = append(s.Servers, fault.Server{Name: server.Name, Node: server.Node, Address: server.Address})
+		at := []string{server.Address}
+		for _, a := range server.At() {
+			at = append(at, a.String())
+		}
+		s.Servers = append(s.Servers, fault.Server{Name: server.Name, Node: server.Node, At: at})
 	}
 	return s
 }
