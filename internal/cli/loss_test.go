@@ -89,7 +89,8 @@ var runID = regexp.MustCompile(`weir-[0-9a-f]{12}`)
 var lossHead = []string{
 	"Each run sends 500 messages of 1 KiB a second for 30 s or 1 min and keeps them. Meanwhile weir kills servers with\n" +
 		"SIGKILL and starts them again. Then consumers take what is there. A message is missing when it was confirmed and did\n" +
-		"not come.",
+		"not come. NATS without JetStream and Redis Pub/Sub keep no message: there consumers take them at once, and weir breaks\n" +
+		"their connections for a second.",
 	"Limits: one run each, on one host of two shared cores, over loopback. SIGKILL ends a process and not the operating\n" +
 		"system: what a server had written and not synced was still there. No run has a loss of power. A system that kept\n" +
 		"everything here may lose messages in another run.",
@@ -123,7 +124,11 @@ func lossTable(all []lossCase) *layout.Table {
 		var killed []string
 		quiet := int64(0)
 		for _, f := range r.Faults {
-			killed = append(killed, strings.Join(f.Processes, " + "))
+			if f.Do == "kill" {
+				killed = append(killed, strings.Join(f.Processes, " + "))
+			} else {
+				killed = append(killed, "nothing: "+f.Do+" "+f.To)
+			}
 			if e := f.Effect; e != nil && e.Unconfirmed != nil {
 				quiet = max(quiet, e.Unconfirmed.ToNS-e.Unconfirmed.FromNS)
 			}
