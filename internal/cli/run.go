@@ -218,7 +218,7 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 	}
 	in := c.inputs(e, dir)
 	in.File, in.Environ, in.Overrides = c.File, scenario.Variables(e.Env, e.registry), c.keys.overrides()
-	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT", "WEIR_REQUIRE") {
+	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT", "WEIR_REQUIRE", "WEIR_JOIN") {
 		e.say("weir: %s", line)
 	}
 	options, err := optionOverrides(c.Option, c.Address)
