@@ -49,7 +49,7 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 				continue
 			}
 			if x.j == Failed && find(judge.CheckLateness).Status == result.Suspect && keptOnTime(r, s.Expr) {
-				return Limited, s.Expr + ": failed, but not without the generator's lateness"
+				return Limited, s.Expr + ": failed because the generator was late; without that it does not fail"
 			}
 			if why = s.Expr + ": " + string(x.was); s.NeedsS > 0 {
 				why += fmt.Sprintf(" (a window of %.0f s would probably decide it)", math.Ceil(s.NeedsS))

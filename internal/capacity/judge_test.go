@@ -58,7 +58,7 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 		},
 		"an objective failed, and without the generator's lateness it would not have": {
 			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{missed}, Checks: []result.Check{check(judge.CheckLateness, result.Suspect, "")}},
-			onTime:  900_000, want: Limited, why: "e2e.p99 <= 1ms: failed, but not without the generator's lateness",
+			onTime:  900_000, want: Limited, why: "e2e.p99 <= 1ms: failed because the generator was late; without that it does not fail",
 		},
 		"an objective failed, also without the generator's lateness": {
 			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{missed}, Checks: []result.Check{check(judge.CheckLateness, result.Suspect, "")}},

@@ -381,7 +381,7 @@ func (c *runCommand) show(e *env, o *runs.Outcome) error {
 	ro := c.tables(e)
 	ro.Dir, ro.Partly = o.Dir, o.Written != nil
 	ro.Fleet = c.met(o.Result)
-	return report.Text(table, report.Entry{Result: o.Result}, ro)
+	return report.Text(table, report.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}, ro)
 }
 
 // overview prints what several runs gave.

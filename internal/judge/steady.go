@@ -73,7 +73,10 @@ func steady(s *subject) result.Check {
 		found = append(found, grewOpen+grown)
 		advice, warm = []string{systemBehind}, 0
 	}
-	if warm > 0 {
+	if warm > 0 && len(s.Faults) > 0 { // a longer warm-up moves them along
+		f := &s.Faults[0]
+		advice = append([]string{fmt.Sprintf("weir's own faults are in these seconds, from %s %s on. A run without faults shows whether the system was warm.", f.Do, f.To)}, advice...)
+	} else if warm > 0 {
 		advice = append([]string{fmt.Sprintf("The system was still warming up for %.0f s (the present warm-up included). Use a warm-up of %.0f s (--warmup %[2]gs), which is half as long again.",
 			warm, math.Ceil(math.Round(warm)*warmUpMargin))}, advice...)
 	}

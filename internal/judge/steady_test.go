@@ -75,6 +75,20 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 	}
 }
 
+// TestARunWithAFaultIsNotToldToWarmUpLonger: a longer warm-up moves the fault along.
+func TestARunWithAFaultIsNotToldToWarmUpLonger(t *testing.T) {
+	dice := rand.New(rand.NewPCG(3, 4))
+	p50, p99 := around(dice, 1e5), around(dice, 1e6)
+	in := lasting(1000, seconds(30, func(i int) int64 { return p50(i) + int64(max(0, 6-i))*100_000 }, p99, flat))
+	if c := steady(of(&in)); !strings.Contains(c.Why, "--warmup") {
+		t.Errorf("without a fault: %q", c.Why)
+	}
+	in.Faults = []result.Fault{{Do: "cut", To: "leader"}}
+	if c := steady(of(&in)); strings.Contains(c.Why, "--warmup") || !strings.Contains(c.Why, "weir's own faults are in these seconds, from cut leader on") {
+		t.Errorf("with one: %q", c.Why)
+	}
+}
+
 // TestConfirmationsThatComeLateAreNotFallingBehind: a latency that is long and stays so, a
 // stall at the end, messages that failed, and a closed loop, which fills its places.
 func TestConfirmationsThatComeLateAreNotFallingBehind(t *testing.T) {

@@ -177,10 +177,10 @@ func TestAPartitionOfALinkEnds(t *testing.T) {
 }
 
 func TestANetworkThatIsNotAsAskedIsRefused(t *testing.T) {
-	err := linked(t, Spec{To: Conditions{Bandwidth: MostBits}}, func(*Link) {
-		t.Error("a link of 10 Gbit/s was made")
+	err := linked(t, Spec{To: Conditions{Bandwidth: 100 * MostBits}}, func(*Link) { // what no host carries
+		t.Error("a link of 1 Tbit/s was made")
 	})
-	if !errors.Is(err, ErrNotAsAsked) || !strings.Contains(fmt.Sprint(err), "to-system: bandwidth: asked for 10 Gbit/s, measured ") {
+	if !errors.Is(err, ErrNotAsAsked) || !strings.Contains(fmt.Sprint(err), "to-system: bandwidth: asked for 1000 Gbit/s, measured ") {
 		t.Errorf("the error is %v", err)
 	}
 }

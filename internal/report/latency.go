@@ -279,6 +279,9 @@ func (t *single) unbounded(all []distribution) {
 			}
 		}
 	}
+	if slices.ContainsFunc(all, func(c distribution) bool { return c.d.Censored > 0 }) {
+		lines = append(lines, ">= at least: of messages that failed or never came (censored) only their age at the end is known, and it counts")
+	}
 	if len(reasons) > 0 {
 		lines = append(lines, "an end is missing, or the interval is not known: "+strings.Join(reasons, "; or "))
 	}

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
@@ -193,6 +195,42 @@ func (t *single) system() {
 		text += ", mode " + m
 	}
 	t.Say(text + fmt.Sprintf(", seed %d", t.r.Run.Seed))
+}
+
+// load says what the run asked of the system: "load: 1 producer, 1 consumer, 1KiB, 1000/s, at
+// most 10,000 in flight for each producer". A result alone does not tell.
+func (t *single) load(scenario []byte) {
+	set := map[string]string{}
+	for _, f := range compare.Settings(scenario, shortLine) {
+		set[f.Name] = f.Value
+	}
+	many := func(key, one, more string) string {
+		n, err := strconv.ParseUint(set[key], 10, 64)
+		if err != nil {
+			return ""
+		}
+		return Counted(n, one, more)
+	}
+	producers, consumers, rate, room := many("topology.producers", "producer", "producers"), many("topology.consumers", "consumer", "consumers"), set["load.rate"], ""
+	if n := many("topology.subscriptions", "subscription", "subscriptions"); n != "" && set["topology.subscriptions"] != "1" {
+		consumers = n + " with " + consumers + " each"
+	}
+	if n, err := strconv.ParseUint(set["load.in_flight"], 10, 64); err == nil {
+		room = "at most " + Count(n) + " in flight for each producer"
+	}
+	switch {
+	case t.r.Consuming():
+		producers, rate, room = "", "", ""
+	case t.r.Run.Mode == "produce":
+		consumers = ""
+	}
+	if rate == "max" {
+		rate = "as fast as it goes"
+	}
+	parts := slices.DeleteFunc([]string{producers, consumers, set["message.size"], rate, room}, func(s string) bool { return s == "" })
+	if len(parts) > 0 {
+		t.Say("load: " + strings.Join(parts, ", "))
+	}
 }
 
 func server(s result.System) string {

@@ -104,6 +104,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	}
 	chapter("system and latency")
 	t.system()
+	t.load(e.Scenario)
 	t.latency()
 	t.stages()
 	t.windows(e.Windows)
