@@ -77,6 +77,18 @@ func TestAnInterruptedRunIsNotOneOfASeries(t *testing.T) {
 	}
 }
 
+func TestASeriesThatWasTakenUpIsNotToBeFinished(t *testing.T) {
+	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 3_000_000, 1000)}
+	entries[1].Result.Run.Interrupted = true
+	var b strings.Builder
+	if err := Overview(&b, entries, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); strings.Contains(s, "finishes the series") {
+		t.Errorf("run 3 came after run 2 was interrupted:\n%s", s)
+	}
+}
+
 func TestAFigureThatARunDoesNotHaveIsNotSpread(t *testing.T) {
 	a, b := repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000)
 	b.Result.Latency.Send.Response.Percentiles[2].Supported = false

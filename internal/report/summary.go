@@ -91,13 +91,20 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 }
 
 // unfinished is the folder of a series of one scenario that was interrupted, and how many
-// runs it lacks: the interrupted ones, and left that did not begin. 0 where it was not.
+// runs it lacks: the interrupted ones, and left that did not begin. 0 where it was not, or
+// where runs that came afterwards have taken it up.
 func unfinished(entries []Entry, left int) (dir string, n int) {
+	whole := 0 // the last of them
+	for _, e := range entries {
+		if !e.Result.Run.Interrupted {
+			whole = max(whole, e.Result.Run.Repeat)
+		}
+	}
 	for _, e := range entries {
 		if e.Result.Run.Scenario() != entries[0].Result.Run.Scenario() || e.Result.Run.Series == "" {
 			return "", 0
 		}
-		if e.Result.Run.Interrupted {
+		if e.Result.Run.Interrupted && e.Result.Run.Repeat > whole {
 			n++
 		}
 	}
