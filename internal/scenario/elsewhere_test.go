@@ -44,7 +44,7 @@ func TestSeveralValuesLeadToAMatrix(t *testing.T) {
 	for text, want := range map[string]string{
 		"load: {rate: [100/s, 200/s]}":           "load.rate: is a list (messages per time such as 20000/s, 0.5/s, 100/m): a file with matrix: {load.rate: [100/s, 200/s]} makes a run of each",
 		"load: {rate: '100,500'}":                "load.rate: \"100,500\": this may be one number or a list: write 100500/s for the number: a file with matrix: {load.rate: [100, 500]} makes a run of each",
-		"load: {rate: '100,500,900'}":              "write 100500900/s for the number: a file with matrix: {load.rate: [100, 500, 900]} makes a run of each",
+		"load: {rate: '100,500,900'}":            "write 100500900/s for the number: a file with matrix: {load.rate: [100, 500, 900]} makes a run of each",
 		"message: {size: '64,256'}":              "message.size: \"64,256\" may be one number or a list: write 64256B for the number: a file with matrix: {message.size: [64, 256]} makes a run of each",
 		"message: {size: '64,256,1024'}":         "is not a size (32B to 64MiB, such as 256B, 1KiB, 1MB): a file with matrix: {message.size: [64, 256, 1024]} makes a run of each",
 		"topology: {producers: '10,100'}":        "topology.producers: 10,100 may be one number or a list: write 10100 for the number: a file with matrix: {topology.producers: [10, 100]} makes a run of each",
