@@ -41,6 +41,7 @@ type Purpose string
 // The purposes.
 const (
 	Doubling   Purpose = "doubling"
+	Halving    Purpose = "halving" // while no rate has passed
 	Bisection  Purpose = "bisection"
 	Retest     Purpose = "retest"
 	Confirming Purpose = "confirmation"
@@ -236,7 +237,7 @@ func (s *Search) below(ceiling float64, over Stop) (rate float64, why Purpose, s
 		least = s.plan.From / furthest
 	}
 	if rate = round(ceiling / growth); rate >= least && rate < ceiling && rate > 0 {
-		return rate, Doubling, ""
+		return rate, Halving, ""
 	}
 	if over == Found {
 		over = NonePassed
