@@ -89,6 +89,8 @@ func failed(s *subject) result.Check {
 	}
 	if after, what := s.afterFaults(); after >= n {
 		c.Why += fmt.Sprintf("All of it came after weir's own %s. ", what)
+	} else if after > 0 && after >= m.Failed { // when the others would have failed is not known
+		c.Why += fmt.Sprintf("All that failed came after weir's own %s. ", what)
 	} else if after > 0 {
 		c.Why += fmt.Sprintf("%s of it came after weir's own %s, and %s without a fault: the system did not carry the load. ", count(after), what, count(n-after))
 	} else {

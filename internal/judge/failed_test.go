@@ -61,12 +61,16 @@ func TestWhatFailedAfterAFaultIsNotPutDownToTheLoad(t *testing.T) {
 		"all of it":       {[]result.Fault{kill(30)}, "All of it came after weir's own fault kill leader at 3.0 s. Its rates", false},
 		"of two":          {[]result.Fault{kill(10), kill(20)}, "All of it came after weir's own 2 faults, the first kill leader at 3.0 s. Its rates", false},
 		"part of it":      {[]result.Fault{kill(10)}, "10 of it came after weir's own fault kill leader at 3.0 s, and 20 without a fault: the system did not carry the load. Its rates", true},
+		"all that failed": {[]result.Fault{kill(28)}, "All that failed came after weir's own fault kill leader at 3.0 s. Its rates", false},
 		"another failure": {[]result.Fault{kill(0)}, "The system did not carry the load. Its rates", true},
 	} {
 		in := good()
 		in.MessagesAll = result.Messages{Scheduled: 100, Sent: 100, Confirmed: 70, Failed: 30}
 		in.Intervals = []result.Interval{{Phase: "warmup"}, {Phase: "measure", TS: 2}}
 		in.Faults = x.faults
+		if what == "all that failed" {
+			in.MessagesAll.Failed, in.MessagesAll.Unconfirmed = 28, 2
+		}
 		if c := failed(of(&in)); !strings.Contains(c.Why, x.says) || strings.Contains(c.Why, load) != x.load {
 			t.Errorf("%s: %q; want %q", what, c.Why, x.says)
 		}
