@@ -98,7 +98,7 @@ func setupChecks() []check {
 						e.errorf("the leader %q is not a host and a port: %v", at, err)
 					}
 					if e.s.h.At != nil && !slices.Contains(e.s.h.At, at) {
-						e.errorf("the leader %q is none of the servers' ports, %q", at, e.s.h.At)
+						e.errorf("the leader %q is not one of the servers' ports: %q", at, e.s.h.At)
 					}
 				}
 			},
