@@ -63,6 +63,8 @@ func TestThePageOnLossSaysWhatTheRunsCameTo(t *testing.T) {
 	if len(gone) > 0 {
 		page.Chapter("Nothing could be received afterwards")
 		page.Table(lossTable(gone))
+		page.Say("The subscription ended, so nothing more was received. missing is what did not come: other servers of the system may\n" +
+			"still hold a part of it.")
 		for _, c := range gone {
 			page.Bullet(c.Title + ": " + layout.Shortened(runID.ReplaceAllString(c.Result.Run.Gone.Why, "weir-#"), 200))
 		}
