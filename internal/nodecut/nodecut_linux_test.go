@@ -215,7 +215,7 @@ func able(t *testing.T) {
 		if os.Getenv("WEIR_REQUIRE_CUTS") != "" {
 			t.Fatal(err)
 		}
-		t.Skip(err)
+		t.Skipf("this host does not let weir cut nodes off (WEIR_REQUIRE_CUTS makes this a failure): %v", err)
 	}
 }
 
