@@ -5,6 +5,7 @@ package result
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/weirmq/weir/internal/host"
 )
@@ -76,6 +77,20 @@ type Result struct {
 	Clock  *FleetClock `json:"clock,omitempty"`
 }
 
+// WindowFrom is where the measured window begins, in ns since the epoch. Of an older
+// result it is known to the second only: as the first second of that phase.
+func (r *Result) WindowFrom() int64 {
+	if w := r.Run.WarmUpS; w != nil {
+		return int64(math.Round(*w * 1e9))
+	}
+	for i := range r.Intervals {
+		if r.Intervals[i].Phase == "measure" {
+			return int64(r.Intervals[i].TS * 1e9)
+		}
+	}
+	return 0
+}
+
 // An Exit is why weir run ended with another exit code than 0 for a run.
 type Exit struct {
 	Code int    `json:"code"`
@@ -84,20 +99,21 @@ type Exit struct {
 
 // A Run says which run it was.
 type Run struct {
-	ID          string  `json:"id"`
-	Name        string  `json:"name"`
-	StartedAt   string  `json:"started_at"` // RFC 3339, UTC, ns
-	Epoch       Epoch   `json:"epoch"`
-	MeasureS    float64 `json:"measure_s"`           // length of the measured window, as far as the run came
-	HorizonS    float64 `json:"horizon_s,omitempty"` // what comes less often than so many seconds may be missing from the figures and their intervals; 0: not known
-	Weir        string  `json:"weir"`                // version
-	Interrupted bool    `json:"interrupted"`
-	Seed        uint64  `json:"seed"`
-	Loop        string  `json:"loop"`             // LoopOpen or LoopClosed
-	Series      string  `json:"series,omitempty"` // the scenario's name where this is one of several repeats of it
-	Repeat      int     `json:"repeat,omitempty"` // which of them, from 1
-	Place       int     `json:"place,omitempty"`  // of its scenario among those of the series, from 1, as the file has them; absent in a single run
-	Mode        string  `json:"mode,omitempty"`   // "stream", "produce", "consume", "request" or "backlog"; absent where an earlier weir wrote it
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	StartedAt   string   `json:"started_at"` // RFC 3339, UTC, ns
+	Epoch       Epoch    `json:"epoch"`
+	WarmUpS     *float64 `json:"warmup_s,omitempty"`  // length of the warm-up, from the epoch to the measured window; nil where the run ended before, and in results of older versions
+	MeasureS    float64  `json:"measure_s"`           // length of the measured window, as far as the run came
+	HorizonS    float64  `json:"horizon_s,omitempty"` // what comes less often than so many seconds may be missing from the figures and their intervals; 0: not known
+	Weir        string   `json:"weir"`                // version
+	Interrupted bool     `json:"interrupted"`
+	Seed        uint64   `json:"seed"`
+	Loop        string   `json:"loop"`             // LoopOpen or LoopClosed
+	Series      string   `json:"series,omitempty"` // the scenario's name where this is one of several repeats of it
+	Repeat      int      `json:"repeat,omitempty"` // which of them, from 1
+	Place       int      `json:"place,omitempty"`  // of its scenario among those of the series, from 1, as the file has them; absent in a single run
+	Mode        string   `json:"mode,omitempty"`   // "stream", "produce", "consume", "request" or "backlog"; absent where an earlier weir wrote it
 
 	Gone *Gone `json:"gone,omitempty"` // the system was gone for good at the end; nil where it was there
 

@@ -104,11 +104,7 @@ func failed(s *subject) result.Check {
 // one or the end of the window, and what the first such fault was, with its time in the
 // window.
 func (s *subject) afterFaults() (n uint64, what string) {
-	from := int64(0)
-	if i := slices.IndexFunc(s.Intervals, func(x result.Interval) bool { return x.Phase == "measure" }); i >= 0 {
-		from = int64(s.Intervals[i].TS * 1e9)
-	}
-	faults := 0
+	faults, from := 0, s.WindowFrom()
 	for i := range s.Faults {
 		f := &s.Faults[i]
 		if f.Effect == nil || f.Effect.Failed == 0 || len(f.Processes) == 0 {

@@ -63,10 +63,14 @@ func TestWhatFailedAfterAFaultIsNotPutDownToTheLoad(t *testing.T) {
 		"part of it":      {[]result.Fault{kill(10)}, "10 of it came after weir's own fault kill leader at 3.0 s, and 20 without a fault: the system did not carry the load. Its rates", true},
 		"all that failed": {[]result.Fault{kill(28)}, "All that failed came after weir's own fault kill leader at 3.0 s. Its rates", false},
 		"another failure": {[]result.Fault{kill(0)}, "The system did not carry the load. Its rates", true},
+		"half a second":   {[]result.Fault{kill(30)}, "All of it came after weir's own fault kill leader at 4.5 s. Its rates", false},
 	} {
 		in := good()
 		in.MessagesAll = result.Messages{Scheduled: 100, Sent: 100, Confirmed: 70, Failed: 30}
 		in.Intervals = []result.Interval{{Phase: "warmup"}, {Phase: "measure", TS: 2}}
+		if what == "half a second" { // of warm-up: the first second belongs to the window
+			in.Intervals, in.Run.WarmUpS = []result.Interval{{Phase: "measure"}}, new(0.5)
+		}
 		in.Faults = x.faults
 		if what == "all that failed" {
 			in.MessagesAll.Failed, in.MessagesAll.Unconfirmed = 28, 2

@@ -18,7 +18,7 @@ func (t *single) faults() {
 	if len(all) == 0 {
 		return
 	}
-	from := windowFrom(t.r)
+	from := t.r.WindowFrom()
 	x := &layout.Table{Columns: []layout.Column{{Head: "at", Key: true, Tone: layout.Strong}, {Head: "fault", Kind: layout.Word, Tone: layout.Strong}}}
 	for _, head := range []string{"undone", "unconfirmed", "undelivered", "failed", "slowest", "p99 back"} {
 		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
@@ -85,18 +85,8 @@ func (t *single) faults() {
 	t.faultLogs()
 }
 
-// windowFrom is where the measured window begins, since the epoch, as far as the result
-// tells: at the first second of that phase.
-func windowFrom(r *result.Result) int64 {
-	for i := range r.Intervals {
-		if r.Intervals[i].Phase == "measure" {
-			return int64(r.Intervals[i].TS * 1e9)
-		}
-	}
-	return 0
-}
-
-// measuredFirst is the second at which the measured window begins.
+// measuredFirst is the second at which the measured window begins: that of an older result
+// tells no more.
 func measuredFirst(all []result.Interval) []result.Interval {
 	if i := slices.IndexFunc(all, func(x result.Interval) bool { return x.Phase == "measure" }); i >= 0 {
 		return slices.Clone(all[i : i+1])
@@ -180,7 +170,7 @@ func unended(e *result.FaultEffect, s *result.Span) bool {
 func (t *single) outages() {
 	const most = 3
 	single := false
-	from := windowFrom(t.r)
+	from := t.r.WindowFrom()
 	for i := range t.r.Faults[:min(len(t.r.Faults), most)] {
 		f := &t.r.Faults[i]
 		e := f.Effect

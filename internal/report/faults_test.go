@@ -49,6 +49,20 @@ at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undel
 	}
 }
 
+// TestAFaultIsToldAtTheInstantThatTheScenarioGives: seconds of the run begin with it, and a
+// warm-up of half a second ends within the first.
+func TestAFaultIsToldAtTheInstantThatTheScenarioGives(t *testing.T) {
+	page := &layout.Page{}
+	(&single{Page: page, r: &result.Result{
+		Run:       result.Run{WarmUpS: new(0.5)},
+		Intervals: []result.Interval{{TS: 0, Phase: "measure"}, {TS: 1, Phase: "measure"}},
+		Faults:    []result.Fault{{Do: "kill", To: "leader", Processes: []string{"server-2"}, BeganNS: 3_500_000_000}},
+	}}).faults()
+	if got := (layout.Text{}).Page(page); !strings.Contains(got, "3.0 s  kill server-2 (leader)") {
+		t.Errorf("a fault at 3s of the window is told as\n%s", got)
+	}
+}
+
 // TestAnOutageThatDidNotEndIsALowerBound: the window was over before anything came again.
 func TestAnOutageThatDidNotEndIsALowerBound(t *testing.T) {
 	ns := func(v int64) *int64 { return &v }

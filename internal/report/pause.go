@@ -13,7 +13,7 @@ func (t *single) pause() {
 	if x == nil {
 		return
 	}
-	from := windowFrom(t.r)
+	from := t.r.WindowFrom()
 	t.Gap()
 	t.Labelled("pause", plain(fmt.Sprintf("the consumers took nothing for %s from %s on; then %s waited, before rarely more than %s",
 		Time(x.ResumedNS-x.BeganNS), seconded(float64(x.BeganNS-from)/1e9), Counted(x.Waiting, "message", "messages"), Count(x.Before))))

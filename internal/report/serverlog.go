@@ -32,7 +32,7 @@ func (t *single) serverLog(s *result.Slowest) {
 	}
 	when := "then"
 	if len(s.Clusters) > 1 {
-		when = "from 1 s before " + seconded(float64(all[i].FromNS-windowFrom(t.r))/1e9)
+		when = "from 1 s before " + seconded(float64(all[i].FromNS-t.r.WindowFrom())/1e9)
 	}
 	t.Labelled("", plain(fmt.Sprintf("the servers' own logs %s:", when)))
 	t.logLines(all[i].Log)
@@ -40,7 +40,7 @@ func (t *single) serverLog(s *result.Slowest) {
 
 // faultLogs writes what servers said after faults.
 func (t *single) faultLogs() {
-	label, from := "logs", windowFrom(t.r)
+	label, from := "logs", t.r.WindowFrom()
 	for i := range t.r.Faults {
 		f := &t.r.Faults[i]
 		if f.Log == nil {
@@ -64,7 +64,7 @@ func (t *single) faultLogs() {
 
 // logLines writes some lines of a log.
 func (t *single) logLines(log *result.ServerLog) {
-	told, from := firstOfEach(log.Lines, mostLogLines), windowFrom(t.r)
+	told, from := firstOfEach(log.Lines, mostLogLines), t.r.WindowFrom()
 	for _, l := range told {
 		t.Labelled("", plain(fmt.Sprintf("%s, %s: %s", named(l), seconded(float64(l.TNS-from)/1e9), ended(layout.Printable(l.Text), longLogLine))))
 	}
@@ -118,7 +118,7 @@ func ended(s string, n int) string {
 // serverLogTable lists what servers said beside the slowest messages and after faults,
 // folded, for a browser.
 func (t *single) serverLogTable() {
-	from := windowFrom(t.r)
+	from := t.r.WindowFrom()
 	var rows [][]layout.Span
 	add := func(what string, log *result.ServerLog) {
 		if log == nil || len(rows) >= mostLogRows {

@@ -22,7 +22,7 @@ func (t *single) slowest() {
 	if s == nil {
 		return
 	}
-	t.Labelled("slowest", plain(clustersSay(s, windowFrom(t.r))))
+	t.Labelled("slowest", plain(clustersSay(s, t.r.WindowFrom())))
 	for _, b := range s.Beside {
 		if slow.Tells(s, b) {
 			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; by chance %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
@@ -125,7 +125,7 @@ func (t *single) slowestTable() {
 	for _, s := range t.r.Slowest[:min(len(t.r.Slowest), 3)] {
 		for _, m := range s.Messages[:min(len(s.Messages), 20)] {
 			rows = append(rows, []layout.Span{
-				plain(s.Of), plain(Time(m.NS)), plain(seconded(float64(m.DueNS-windowFrom(t.r)) / 1e9)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
+				plain(s.Of), plain(Time(m.NS)), plain(seconded(float64(m.DueNS-t.r.WindowFrom()) / 1e9)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
 				plain(layout.Shortened(strings.Join(m.Beside, ", "), 200)),
 			})
 		}

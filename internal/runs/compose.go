@@ -57,6 +57,9 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Churn:         churned(raw.Churned),
 		Pause:         paused(raw.Paused, m.percentiles),
 	}
+	if raw.Ended >= int64(s.WarmUp) {
+		r.Run.WarmUpS = new(s.WarmUp.Seconds())
+	}
 	if raw.Closed {
 		r.Run.Loop = result.LoopClosed
 	}
