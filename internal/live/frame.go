@@ -116,7 +116,7 @@ func (v *View) rows() []row {
 		flow.fields = append(flow.fields, field{"confirmed", rate(f.last.Confirmed)})
 	}
 	if p.Receives {
-		flow.fields = append(flow.fields, field{"received", rate(f.last.Received)})
+		flow.fields = append(flow.fields, field{report.Arrived(p.Sends, p.Backlog), rate(f.last.Received)})
 	}
 	rows = append(rows, flow)
 	phase := measure.Measure

@@ -201,9 +201,10 @@ func TestOnlyTheSidesThatRunAreShown(t *testing.T) {
 		plan      Plan
 		has, lack []string
 	}{
-		"producers only": {Plan{Sends: true, End: time.Hour}, []string{"offered", "confirmed"}, []string{"received", "backlog"}},
-		"consumers only": {Plan{Receives: true}, []string{"received"}, []string{"offered", "sent", "confirmed", "backlog"}},
-		"a closed loop":  {Plan{Sends: true, Receives: true, Closed: true}, []string{"sent", "confirmed", "received", "backlog"}, []string{"offered"}},
+		"producers only": {Plan{Sends: true, End: time.Hour}, []string{"offered", "confirmed"}, []string{"received", "delivered", "backlog"}},
+		"consumers only": {Plan{Receives: true}, []string{"received"}, []string{"offered", "sent", "confirmed", "delivered", "backlog"}},
+		"a closed loop":  {Plan{Sends: true, Receives: true, Closed: true}, []string{"sent", "confirmed", "delivered", "backlog"}, []string{"offered", "received"}},
+		"a backlog":      {Plan{Sends: true, Receives: true, Backlog: true}, []string{"confirmed", "drained"}, []string{"received", "delivered"}},
 	} {
 		v := New(Terminal{Out: io.Discard}, tt.plan)
 		v.Event(0, "phase", "measure")

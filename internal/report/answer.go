@@ -109,7 +109,7 @@ func (t *single) headline() (label string, spans []layout.Span) {
 	case t.r.Run.Loop == result.LoopClosed && sent(t.r):
 		text := "confirmed " + Rate(t.r.Throughput.ConfirmedPerS)
 		if known && watched(t.r) {
-			text += ", delivered " + Rate(perS)
+			text += ", " + arrived(t.r) + " " + Rate(perS)
 		}
 		return "rate", []layout.Span{plain(text)}
 	case t.r.Run.Mode == result.ModeBacklog && known:

@@ -36,7 +36,7 @@ func (t *single) overTime() {
 	t.Say(t.overTimeSays())
 	what := t.counted()
 	t.over("rates", "messages per second", "", high, layout.PerSecond, []curve{
-		{"sent", "sent", "s3 wide"}, {"confirmed", "confirmed", "s1"}, {"received", "received", "s2 over"},
+		{"sent", "sent", "s3 wide"}, {"confirmed", "confirmed", "s1"}, {"received", arrived(t.r), "s2 over"},
 	})
 	never := func(d *result.Dist) string {
 		if d == nil || d.Censored == 0 {

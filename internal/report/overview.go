@@ -287,7 +287,7 @@ func rates(results []*result.Result) []reading {
 		rate("offered", func(r *result.Result) bool { return sent(r) && r.Run.Loop != result.LoopClosed },
 			func(t result.Throughput) float64 { return t.OfferedPerS }),
 		rate("confirmed", sent, func(t result.Throughput) float64 { return t.ConfirmedPerS }),
-		rate("received", rated, func(t result.Throughput) float64 { v, _ := t.Received(); return v }),
+		rate(arrived(results...), rated, func(t result.Throughput) float64 { v, _ := t.Received(); return v }),
 	)
 }
 

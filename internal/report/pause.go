@@ -19,7 +19,7 @@ func (t *single) pause() {
 		Time(x.ResumedNS-x.BeganNS), seconded(float64(x.BeganNS-from)/1e9), Counted(x.Waiting, "message", "messages"), Count(x.Before))))
 	rates := ""
 	if x.ReceivedPerS != nil && x.ShrinksPerS != nil {
-		rates = fmt.Sprintf("; received %s meanwhile, ", Rate(*x.ReceivedPerS))
+		rates = fmt.Sprintf("; delivered %s meanwhile, ", Rate(*x.ReceivedPerS))
 		if shrinks := *x.ShrinksPerS; shrinks >= 0 {
 			rates += fmt.Sprintf("and the backlog became %s less", Rate(shrinks))
 		} else {

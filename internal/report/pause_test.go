@@ -26,7 +26,7 @@ func TestAPauseSaysHowItWasCaughtUp(t *testing.T) {
 	}
 	text := paused(x)
 	for _, want := range []string{
-		"took nothing for 2.00 s from 4.0 s on; then 2,000 messages waited, before rarely more than 7", "caught up 500 ms after that; received 5,000/s meanwhile",
+		"took nothing for 2.00 s from 4.0 s on; then 2,000 messages waited, before rarely more than 7", "caught up 500 ms after that; delivered 5,000/s meanwhile",
 		"the backlog became 4,000/s less", "old messages", "1.00 s", "live messages", "2.00 ms",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {

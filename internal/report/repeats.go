@@ -110,6 +110,10 @@ func repeatsTable(runs []Entry) *layout.Table {
 // repeatedFigures are those that every run has.
 func repeatedFigures(runs []Entry) []repeated {
 	var out []repeated
+	var results []*result.Result
+	for _, e := range runs {
+		results = append(results, e.Result)
+	}
 	rate := func(name string, has func(*result.Result) bool, of func(result.Throughput) float64) {
 		f := repeated{name: name, write: Rate}
 		for _, e := range runs {
@@ -121,7 +125,7 @@ func repeatedFigures(runs []Entry) []repeated {
 		out = append(out, f)
 	}
 	rate("confirmed", sent, func(t result.Throughput) float64 { return t.ConfirmedPerS })
-	rate("received", rated, func(t result.Throughput) float64 { v, _ := t.Received(); return v })
+	rate(arrived(results...), rated, func(t result.Throughput) float64 { v, _ := t.Received(); return v })
 	for _, c := range distributions(runs[0].Result) {
 		if !c.interval {
 			continue

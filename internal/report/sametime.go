@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/result"
 )
 
 // mostTogether is how many runs are drawn over one time axis, in the colours of at most
@@ -21,8 +22,8 @@ type runCourse struct {
 }
 
 // onOneAxis draws several runs over one time axis, from the start of each on: what each
-// received in a second, and p99 of each direction.
-func onOneAxis(p *layout.Page, of []runCourse, names []string, says string) {
+// received in a second, by the word that the page has for it, and p99 of each direction.
+func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string) {
 	if len(of) < 2 {
 		return
 	}
@@ -35,7 +36,7 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, says string) {
 		track, title string
 		unit         layout.Unit
 	}{
-		{"received", "messages received", layout.PerSecond},
+		{"received", "messages " + word, layout.PerSecond},
 		{"send.p99", "send p99", layout.Nanoseconds},
 		{"rtt.p99", "rtt p99", layout.Nanoseconds},
 		{"e2e.p99", "e2e p99", layout.Nanoseconds},
@@ -91,12 +92,14 @@ func sameTime(p *layout.Page, entries []Entry, names []string) {
 		says += fmt.Sprintf(" The first %d of %d runs are drawn.", layout.MostSeries, n)
 	}
 	var of []runCourse
+	var results []*result.Result
 	for i, e := range entries {
+		results = append(results, e.Result)
 		if e.Course != nil {
 			of = append(of, runCourse{e.Course, i + 1})
 		}
 	}
-	onOneAxis(p, of, names, says)
+	onOneAxis(p, of, names, arrived(results...), says)
 }
 
 // sameTime draws the runs of a comparison that count, in the colours of their sides.
@@ -126,5 +129,5 @@ func (c comparison) sameTime(course func(dir string) *Course) {
 	if more {
 		says += fmt.Sprintf(" Of each side the first %d runs are drawn.", each)
 	}
-	onOneAxis(c.Page, of, names, says)
+	onOneAxis(c.Page, of, names, "received", says)
 }

@@ -448,12 +448,9 @@ func (t *single) throughput() {
 		if len(rates) > 0 && apart(p) {
 			rates[len(rates)-1] += " in " + Time(int64(p.SendS*1e9))
 		}
-		word := "received "
-		if sent(t.r) {
-			word = "delivered "
-		}
+		word := arrived(t.r) + " "
 		if t.r.Run.Mode == result.ModeBacklog {
-			word = "drained " + drainedMessages(t.r) // when nothing else was going on
+			word += drainedMessages(t.r) // when nothing else was going on
 		}
 		if perS, known := p.Received(); known {
 			word += Rate(perS)
@@ -476,6 +473,32 @@ func (t *single) throughput() {
 	if s := p.ReceiveS; t.r.Run.Mode == result.ModeBacklog && s > 0 && s < shortDrainS {
 		t.Labelled("", layout.Doubtful.Of("the drain took less than "+Span(shortDrainS*time.Second)+": a single stall changes its rate; fill with more messages (--measure, --rate) before you quote it"))
 	}
+}
+
+// Arrived is the word for the rate at which messages came to consumers: delivered of what the
+// run sends, drained of a backlog, and received of what others sent.
+func Arrived(sends, backlog bool) string {
+	switch {
+	case backlog:
+		return "drained"
+	case sends:
+		return "delivered"
+	}
+	return "received"
+}
+
+// arrived is that word for a run, and for several where all have the same: else it is the one
+// that is true of each.
+func arrived(runs ...*result.Result) string {
+	word := ""
+	for _, r := range runs {
+		own := Arrived(sent(r), r.Run.Mode == result.ModeBacklog)
+		if word != "" && own != word {
+			return "delivered"
+		}
+		word = own
+	}
+	return word
 }
 
 // shortDrainS is how many seconds a drain lasts that tells a rate: in less, a stall of a

@@ -28,7 +28,7 @@ func (t *single) stages() {
 	}
 	received := slices.ContainsFunc(shown, func(g result.Stage) bool { return g.ReceivedPerS != nil })
 	if received {
-		x.Columns = append(x.Columns, layout.Column{Group: rates, Head: "received"})
+		x.Columns = append(x.Columns, layout.Column{Group: rates, Head: arrived(t.r)})
 	}
 	for i := range shown {
 		g := &shown[i]
