@@ -253,7 +253,7 @@ func (t *single) next(scenario string) (command, why string) {
 		return search()
 	case t.finds(judge.CheckLateness) && r.Host.LaneWaits > 0 && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that the system takes"
-	case warmUp != "" && !fleet:
+	case warmUp != "" && !fleet && !t.finds(judge.CheckLateness, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling): // else the host may have been busy at first
 		return again + " " + warmUp, "leaves the warm-up out"
 	case behind != "" && closed && carried > 0 && !fleet:
 		return search()

@@ -24,9 +24,13 @@ func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
 		change func(*result.Result)
 		want   string
 	}{
-		"nothing":        {func(*result.Result) {}, "weir run 'a b/scenario.yaml' --repeat 6"},
-		"a busy host":    {suspect(judge.CheckCPU, "", ""), "weir doctor"},
-		"a warm-up":      {suspect(judge.CheckSteady, "", "Use a warm-up of 11 s (--warmup 11s)."), "weir run 'a b/scenario.yaml' --warmup 11s"},
+		"nothing":     {func(*result.Result) {}, "weir run 'a b/scenario.yaml' --repeat 6"},
+		"a busy host": {suspect(judge.CheckCPU, "", ""), "weir doctor"},
+		"a warm-up":   {suspect(judge.CheckSteady, "", "Use a warm-up of 11 s (--warmup 11s)."), "weir run 'a b/scenario.yaml' --warmup 11s"},
+		"first seconds that differ on a host that woke lanes late": {func(r *result.Result) {
+			suspect(judge.CheckSteady, "", "If the system was warming up, use a warm-up of 11 s (--warmup 11s).")(r)
+			r.Verdict.Checks = append(r.Verdict.Checks, result.Check{Name: judge.CheckLateness, Status: result.Suspect})
+		}, "weir doctor"},
 		"slow consumers": {suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", ""), "weir capacity 'a b/scenario.yaml' --rate 49/s --slo 'e2e.p99 <= 10ms'"},
 		"consumers that nearly keep up": {func(r *result.Result) {
 			suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", "")(r)
