@@ -166,7 +166,7 @@ func TestAProbeTellsWhatIsPromised(t *testing.T) {
 			r.Verdict.SLO = append(r.Verdict.SLO, result.SLO{Expr: expr})
 		}
 		var p Probed
-		p.Measured(r)
+		p.Measured(r, false)
 		want := map[string]int64{"send": 1, "e2e": 10}[c.want]
 		if p.Of != c.want || p.P50NS == nil || *p.P50NS != want {
 			t.Errorf("with %q a probe tells %q, p50 %v; want %q, %d ns", c.promise, p.Of, p.P50NS, c.want, want)

@@ -1,15 +1,39 @@
 package capacity
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/result"
 )
 
-// Schema names the format of a Report.
-const Schema = "weir.capacity/v1"
+// Schema names the format of a Report, and File the file that holds it, of at most so many
+// bytes.
+const (
+	Schema    = "weir.capacity/v1"
+	File      = "capacity.json"
+	MostBytes = 16 << 20
+)
+
+// Parse reads a Report from what its file holds.
+func Parse(b []byte) (*Report, error) {
+	r := new(Report)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Schema != Schema:
+		return nil, fmt.Errorf("schema %q is not known (%s)", r.Schema, Schema)
+	case len(r.Over) > 0 && r.Plan.Over == nil:
+		return nil, errors.New("is malformed: over without plan.over")
+	}
+	return r, nil
+}
 
 // A Report is what capacity.json holds: what was asked, each probe so far, and what they
 // come to. Rates are in messages per second, of all producers together.
@@ -103,8 +127,12 @@ type Answered struct {
 	UndecidedPerS float64 `json:"undecided_per_s,omitempty"` // lowest rate between the two that the probes could not decide; absent: none
 }
 
-// Measured fills in what a run's result says.
-func (p *Probed) Measured(r *result.Result) {
+// Measured fills in what a run's result says. broken is as Judge takes it.
+func (p *Probed) Measured(r *result.Result, broken bool) {
+	j, why := Judge(r, broken)
+	if p.Judgement = j.String(); j != Passed {
+		p.Why = why
+	}
 	p.Verdict = r.Verdict.Status
 	all := []struct {
 		of string
@@ -168,6 +196,35 @@ func (r *Report) search(n int, plan Plan) *Search {
 		s.Add(Probe{p.RatePerS, p.Purpose, j})
 	}
 	return s
+}
+
+// Next returns the run that follows those of the report, with the name of its folder, or
+// false where the searches are over and the curve is drawn. Sum must have been called since
+// the last probe.
+func (r *Report) Next() (p Probed, more bool) {
+	for _, n := range r.Numbers() {
+		if rate, why, more := r.Again(n).Next(); more {
+			dir := fmt.Sprintf("%03d-%s", len(r.Probes)+1, strconv.FormatFloat(rate, 'f', -1, 64))
+			if n > 0 {
+				dir += fmt.Sprintf("-%d-%s", n, r.Plan.Over.Of)
+			}
+			return Probed{N: n, RatePerS: rate, Purpose: why, Dir: dir}, true
+		}
+	}
+	i := len(r.Curve) + 1
+	if r.Answer.PassPerS == 0 || i > r.Plan.Curve {
+		return Probed{}, false
+	}
+	return Probed{RatePerS: Part(r.Answer.PassPerS, i, r.Plan.Curve), Purpose: Curving, Dir: fmt.Sprintf("curve-%02d", i)}, true
+}
+
+// Add takes a run that Next gave, once it is judged.
+func (r *Report) Add(p Probed) {
+	if p.Purpose == Curving {
+		r.Curve = append(r.Curve, p)
+		return
+	}
+	r.Probes = append(r.Probes, p)
 }
 
 // Sum fills in what the probes so far come to: Answer, Over, Law and Target.

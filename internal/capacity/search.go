@@ -45,6 +45,7 @@ const (
 	Bisection  Purpose = "bisection"
 	Retest     Purpose = "retest"
 	Confirming Purpose = "confirmation"
+	Curving    Purpose = "curve" // a point of the latency against the load: it is not a probe of the search
 )
 
 // A Plan says how to search. Rates are in messages per second, all of them together.

@@ -222,3 +222,30 @@ func TestRatesCanBeTyped(t *testing.T) {
 		t.Errorf("%+v", s.Answer())
 	}
 }
+
+// TestTheRunsOfAReportFollowOneAnother: a search for each number, and then the curve of a
+// report that has one.
+func TestTheRunsOfAReportFollowOneAnother(t *testing.T) {
+	plan := Planned{FromPerS: 100, MostPerS: 100, Precision: 0.1, Probes: 10}
+	dirs := func(p Planned) (all []string) {
+		r := &Report{Plan: p}
+		for {
+			r.Sum()
+			next, more := r.Next()
+			if !more {
+				return all
+			}
+			all = append(all, next.Dir)
+			next.Judgement = Passed.String()
+			r.Add(next)
+		}
+	}
+	plan.Curve = 2
+	if got, want := dirs(plan), []string{"001-100", "002-100", "curve-01", "curve-02"}; !slices.Equal(got, want) {
+		t.Errorf("the runs of one search are %q; want %q", got, want)
+	}
+	plan.Curve, plan.Over = 0, &Varied{Of: "consumers", Numbers: []int{1, 2}}
+	if got, want := dirs(plan), []string{"001-100-1-consumers", "002-100-1-consumers", "003-100-2-consumers", "004-100-2-consumers"}; !slices.Equal(got, want) {
+		t.Errorf("the runs over consumers are %q; want %q", got, want)
+	}
+}

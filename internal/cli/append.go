@@ -38,16 +38,15 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	case len(c.Option)+len(c.Address) > 0:
 		return nil, fmt.Errorf("--append: repeats the runs of %s with their own settings (leave out --option and --address)", *c.Append)
 	}
-	dir, err := filepath.Abs(e.Dir)
+	in, err := c.inputs(e)
 	if err != nil {
-		return nil, fmt.Errorf("finding the working folder: %w", err)
+		return nil, err
 	}
 	if c.earlier, err = runs.OpenEarlier(e.path(*c.Append), filepath.Clean(*c.Append)); err != nil {
 		return nil, fmt.Errorf("--append: %w", err)
 	}
 	var all []*scenario.Scenario
 	for _, x := range c.earlier.Scenarios() {
-		in := c.inputs(e, dir)
 		in.File, in.Text = x.File, x.Text
 		in.Overrides = []scenario.Override{{Flag: "--repeat", Path: "repeat", Value: repeat}, {Path: "name", Value: x.Name}}
 		one, err := scenario.Resolve(in)

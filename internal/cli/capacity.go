@@ -1,25 +1,21 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/deal"
-	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/result"
 )
 
@@ -65,85 +61,50 @@ func (*capacityCommand) Help() string {
 		"The flags of weir run that describe the scenario and the fleet, such as --driver, --rate and --fleet, work, too: weir run --help lists them."
 }
 
-// files of a search's folder, beside those of its runs.
-const (
-	fileCapacity = "capacity.json"
-	// Of result.FileScenario, what every probe has but its rate.
-	mostCapacity = 4 << 20
-)
-
-// A hunt is one search for the capacity.
-type hunt struct {
-	study
-	command *capacityCommand
-	report  capacity.Report
-	file    string // the scenario, "" for flags alone
-
-	placement deal.Placement // of each run
-}
-
 // run searches.
 func (c *capacityCommand) run(ctx context.Context, e *env) Code {
-	h := &hunt{command: c, file: c.File, study: study{env: e, kind: "search", require: result.Suspect, quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}}
-	if err := h.prepare(); err != nil {
+	ctx, h := e.halting(ctx)
+	defer h.cancel()
+	r := &runCommand{
+		File: c.File, Option: c.Option, Address: c.Address, keys: c.keys, parties: parties{gathering: c.gathering}, read: map[string][]byte{},
+		quiet: c.Quiet, noColor: c.NoColor, json: c.JSON, require: result.Suspect,
+	}
+	s, f, err := c.prepare(e, r, h)
+	if err != nil {
 		faulty(e, err)
 		return Usage
 	}
-	if s, err := h.scenario(); err == nil { // prepare has told what else is wrong
-		all := []*scenario.Scenario{s}
-		if err := refuseFleet(c.Fleet != nil, all); err != nil {
-			e.complain(err)
-			return Usage
-		}
-		var agents *runs.Fleet
-		if c.Fleet != nil {
-			agents = &runs.Fleet{Agents: *c.Fleet}
-		}
-		if err := runs.Enough(agents, all); err != nil {
-			e.complain(err)
-			return Usage
-		}
-		if c.On == nil {
-			if code := e.obtainable(ctx, all); code != OK {
-				return code
-			}
-		}
-		if code := e.enter(ctx, all, nil, c.gathering); code != OK {
+	if c.On == nil {
+		if code := e.obtainable(ctx, s.Scenarios()); code != OK {
 			return code
 		}
 	}
-	if err := h.begin(); err != nil {
-		e.complain(err)
-		return Usage
-	}
-	if h.fleet != nil {
-		signalled, stop := e.stoppable(ctx)
-		err := h.fleet.Gather(signalled, h.placement)
-		stop()
-		if err != nil {
-			return ungathered(e, err)
-		}
-		defer h.fleet.Close()
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := &halting{signals: e.Signals, stop: make(chan struct{}), cancel: cancel}
-	code := h.search(ctx, stop)
-	if code == OK {
-		code = h.curve(ctx, stop)
-	}
-	if err := h.store(); err != nil {
-		e.complain(err)
-		code = worst(code, Failed)
-	}
-	if err := h.answer(&h.report, h.told); err != nil {
-		e.complain(fmt.Errorf("showing the result: %w", err))
-		code = worst(code, Failed)
-	}
-	if code != OK {
+	if code := e.enter(ctx, s.Scenarios(), nil, c.gathering); code != OK {
 		return code
 	}
-	switch a := h.report.Answer; {
+	if err := s.Begin(); err != nil {
+		return e.unstudied(c.Out, err)
+	}
+	if f != nil {
+		var placements []deal.Placement
+		for _, x := range s.Scenarios() {
+			placements = append(placements, x.Placement)
+		}
+		if code := e.gather(ctx, func(ctx context.Context) error { return f.Gather(ctx, placements...) }); code != OK {
+			return code
+		}
+		defer f.Close()
+	}
+	code := c.search(ctx, e, r, s, h)
+	page, text := new(layout.Page), layout.Text{Width: layout.Usual}
+	report.NewSearch(s.Dir(), s.Report(), s.Scenarios()[0].Measure).Told(page)
+	if cols := e.width(c.JSON); cols > 0 {
+		text = layout.Terminal(cols, false)
+	}
+	if code = e.came(c.JSON, c.Quiet, s.Report(), text.Page(page), code); code != OK {
+		return code
+	}
+	switch a := s.Report().Answer; {
 	case a.Stop == capacity.NonePassed:
 		return Missed
 	case a.Stop == capacity.OutOfTries || a.PassPerS == 0:
@@ -155,114 +116,93 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	return OK
 }
 
-// prepare reads and checks what is asked for. It touches nothing.
-func (h *hunt) prepare() error {
-	c := h.command
-	if c.Resume != nil {
-		return h.resume()
+// search does the runs of a search. The code is OK where it came to its end.
+func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *study.Search, h *halting) Code {
+	code := OK
+	for p := range s.All(ctx, h.stop) {
+		switch deserved := r.heard(e, p.Outcome, "probe "+filepath.Base(p.Dir)); {
+		case p.Says == nil:
+			code = deserved
+		case !c.Quiet:
+			e.say("%s", report.ProbeLine(p.Says))
+		}
+		if h.asked(ctx) {
+			code = worst(code, Interrupted)
+			break
+		}
 	}
-	if c.File == "-" {
-		return errors.New("weir capacity: the scenario is read for each probe, so it cannot come from standard input (a scenario file)")
+	if err := s.Err(); err != nil {
+		code = worst(code, e.unstudied(nil, err))
 	}
-	s, err := h.scenario()
-	if err != nil {
-		return err
+	return code
+}
+
+// prepare plans the search, or takes up the one in a folder, and the fleet that does it; nil:
+// none. It touches nothing.
+func (c *capacityCommand) prepare(e *env, r *runCommand, h *halting) (s *study.Search, f *runs.Fleet, err error) {
+	if f, err = r.fleetOf(e); err != nil {
+		return nil, nil, err
 	}
+	o := r.doing(e, h)
+	o.Fleet = f
 	switch {
-	case s.Load.Closed || s.Load.Rate == 0:
-		return errors.New("--rate: a search needs a rate to begin with (a rate such as 1000/s)")
-	case s.Mode == engine.Backlog || s.Mode == engine.Consume:
-		return errors.New("--mode: a search needs a mode that sends at a rate (stream, produce, request)")
-	case len(s.Objectives) == 0:
-		return errors.New(`--slo: is missing: a search needs an objective to keep (such as --slo "e2e.p99 <= 10ms")`)
-	}
-	h.report = capacity.Report{Schema: capacity.Schema, Probes: []capacity.Probed{}, Plan: planned(s)}
-	for _, o := range s.Objectives {
-		h.report.Promise = append(h.report.Promise, o.String())
-	}
-	if most := h.report.Plan.MostPerS; most > 0 && most < h.report.Plan.FromPerS {
-		return fmt.Errorf("--most: %q is not a rate from --rate on (%s or more)", s.Search.Most, report.Rate(h.report.Plan.FromPerS))
-	}
-	if l := s.Search.Longest; l > 0 && l < s.Measure {
-		return fmt.Errorf("--longest: %v is shorter than measure (%v or more)", l, s.Measure)
-	}
-	if s.Search.Over.Of != "" && s.Search.Curve > 0 {
-		return errors.New("--curve: is of one search, and --over makes several (leave one of them out)")
-	}
-	// Each number goes together with the rest of the scenario.
-	for _, n := range h.report.Numbers() {
-		if s, err = h.scenario(h.varied(n)...); err != nil {
-			return err
+	case c.Resume != nil:
+		s, err = c.resume(e, r, o)
+	case c.File == "-":
+		err = errors.New("weir capacity: a search goes on with its file, so that cannot come from standard input (a scenario file)")
+	case c.Out != nil && *c.Out == "":
+		err = errEmptyOut
+	default:
+		if c.Out != nil {
+			o.Out = *c.Out
 		}
-		if err := h.fits(s); err != nil {
-			return err
+		var in scenario.Inputs
+		if in, err = r.input(e); err == nil {
+			in.Overrides = append(in.Overrides, c.asked()...)
+			s, err = study.NewSearch(o, in)
 		}
 	}
-	return nil
-}
-
-// Of a search, where neither the scenario nor a flag says.
-const (
-	usualPrecision = 0.1
-	usualRetests   = 2
-	usualProbes    = 40
-	usualLonger    = 12 // times measure, of the longest probe
-)
-
-// firstLook is how much of a run's window passes before weir looks whether its objectives
-// are decided.
-const firstLook = 10 * time.Second
-
-// planned is the plan of the search that a scenario asks for.
-func planned(s *scenario.Scenario) capacity.Planned {
-	p := capacity.Planned{
-		FromPerS: s.Load.Rate.PerSecond(), MostPerS: s.Search.Most.PerSecond(), TargetPerS: s.Search.Target.PerSecond(),
-		Precision: cmp.Or(s.Search.Precision, usualPrecision), Retests: usualRetests, Probes: cmp.Or(s.Search.Probes, usualProbes),
-		Curve: s.Search.Curve, Seed: s.Seed,
+	if errors.Is(err, study.ErrSeveral) {
+		err = fmt.Errorf("weir capacity: %w", err)
 	}
-	if s.Search.Retests != nil {
-		p.Retests = *s.Search.Retests
+	if err != nil {
+		return nil, nil, err
 	}
-	longest := s.Search.Longest
-	if longest == 0 && s.Measure >= firstLook {
-		longest = min(usualLonger*s.Measure, scenario.MaxDuration-s.WarmUp)
+	all := s.Scenarios()
+	if err := r.checkFleet(e, all); err != nil {
+		return nil, nil, err
 	}
-	decidable := slices.ContainsFunc(s.Objectives, func(o judge.Objective) bool { _, ok := o.Percentile(); return ok })
-	if longest > s.Measure && s.Measure > 0 && !s.Until && decidable {
-		p.LongestS = longest.Seconds()
+	if err := runs.Enough(f, all); err != nil {
+		return nil, nil, err
 	}
-	if s.Search.Over.Of != "" {
-		p.Over = &capacity.Varied{Of: s.Search.Over.Of, Numbers: s.Search.Over.Values}
-	}
-	return p
-}
-
-// fits refuses a scenario that this host cannot run.
-func (h *hunt) fits(s *scenario.Scenario) error {
-	h.placement = s.Placement
-	r := &runCommand{parties: parties{gathering: h.command.gathering}}
-	if err := r.checkFleet(h.env, []*scenario.Scenario{s}); err != nil {
-		return err
-	}
-	var err error
-	if h.fleet == nil {
-		if h.fleet, err = r.fleetOf(h.env); err != nil {
-			return err
+	for _, x := range all {
+		if f != nil {
+			break // the host that starts the servers knows
+		}
+		if err := runs.Fits(x); err != nil {
+			return nil, nil, err
 		}
 	}
-	if h.fleet != nil {
-		return nil // the host that starts the servers knows
-	}
-	return runs.Fits(s)
+	return s, f, nil
 }
 
-// varied has a scenario take a number of what is varied.
-func (h *hunt) varied(n int) []scenario.Override {
-	over := h.report.Plan.Over
-	if over == nil {
-		return nil
+// resume goes on with the search in a folder.
+func (c *capacityCommand) resume(e *env, r *runCommand, o runs.Options) (*study.Search, error) {
+	others := *c
+	others.Probes = nil
+	if c.File != "" || c.Out != nil || len(others.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.overrides()) > 0 {
+		return nil, errors.New("--resume: goes on with what the folder says (leave out the scenario and all its flags but --probes)")
 	}
-	return []scenario.Override{{Flag: "--over", Path: scenario.Over{Of: over.Of}.Path(), Value: strconv.Itoa(n)}}
+	was, err := study.ReadSearch(e.Dir, *c.Resume)
+	if err != nil {
+		return nil, fmt.Errorf("--resume: %w", err)
+	}
+	in, err := r.inputs(e)
+	if err != nil {
+		return nil, err
+	}
+	o.Out, in.Overrides = *c.Resume, c.asked()
+	return study.ResumeSearch(o, in, was)
 }
 
 // asked are the flags of the search, as the section search of a scenario.
@@ -284,184 +224,4 @@ func (c *capacityCommand) asked() []scenario.Override {
 		all = append(all, scenario.Override{Flag: "--over", Path: "search.over", Value: value})
 	}
 	return all
-}
-
-// scenario resolves that of one run: what the file and the flags say, but for some keys.
-func (h *hunt) scenario(others ...scenario.Override) (*scenario.Scenario, error) {
-	c := h.command
-	r := &runCommand{File: h.file, Option: c.Option, Address: c.Address, keys: c.keys, instead: append(c.asked(), others...), searches: true}
-	r.Fleet = c.Fleet
-	all, err := r.resolve(h.env)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) != 1 || all[0].Repeat != 1 {
-		return nil, errors.New("weir capacity: searches with one scenario (leave out scenarios, matrix and repeat)")
-	}
-	h.files = r.read
-	return all[0], nil
-}
-
-// resume reads the folder of a search that was stopped.
-func (h *hunt) resume() error {
-	c := h.command
-	dir := *c.Resume
-	others := *c
-	others.Probes = nil
-	if c.File != "" || c.Out != nil || len(others.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.overrides()) > 0 {
-		return errors.New("--resume: goes on with what the folder says (leave out the scenario and all its flags but --probes)")
-	}
-	_, err := h.kept(dir, fileCapacity, h.kind, mostCapacity, &h.report, capacity.Schema)
-	if p := h.report.Plan; err == nil && !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= capacity.MostProbes && p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) {
-		err = fmt.Errorf("reading %s: its plan is out of bounds", filepath.Join(dir, fileCapacity))
-	}
-	if err != nil {
-		return fmt.Errorf("--resume: %w", err)
-	}
-	h.dir, h.file = dir, filepath.Join(dir, result.FileScenario)
-	more := 0
-	for _, n := range h.report.Numbers() {
-		s, err := h.scenario(h.varied(n)...)
-		if err != nil {
-			return err
-		}
-		if err := h.fits(s); err != nil {
-			return err
-		}
-		if c.Probes == nil {
-			continue
-		}
-		if had := h.report.Plan.Probes; s.Search.Probes <= had {
-			return fmt.Errorf("--probes: %d is not more than this search may have (%d to %d)", s.Search.Probes, had+1, capacity.MostProbes)
-		}
-		more = s.Search.Probes
-	}
-	if more > 0 {
-		h.report.Plan.Probes, h.report.Curve = more, nil // the curve is of the capacity until then
-	}
-	return nil
-}
-
-// begin makes the folder of a search, unless it goes on in one.
-func (h *hunt) begin() error {
-	if h.dir != "" {
-		return nil
-	}
-	s, err := h.scenario()
-	if err != nil {
-		return err
-	}
-	if err := h.create(h.command.Out, "capacity"); err != nil {
-		return err
-	}
-	if err := h.keep(result.FileScenario, s.YAML()); err != nil {
-		return err
-	}
-	return h.store()
-}
-
-// store writes capacity.json: whole, or as it was before.
-func (h *hunt) store() error {
-	h.report.Sum()
-	return h.document(fileCapacity, &h.report)
-}
-
-// search probes until each search is over.
-func (h *hunt) search(ctx context.Context, stop *halting) Code {
-	for _, n := range h.report.Numbers() {
-		for {
-			rate, why, more := h.report.Again(n).Next()
-			if !more {
-				break
-			}
-			name := fmt.Sprintf("%03d-%s", len(h.report.Probes)+1, strings.ReplaceAll(plainRate(rate), "/s", ""))
-			if n > 0 {
-				name += fmt.Sprintf("-%d-%s", n, h.report.Plan.Over.Of)
-			}
-			p, code := h.probe(ctx, stop, n, rate, why, name)
-			if p == nil {
-				return code
-			}
-			h.report.Probes = append(h.report.Probes, *p)
-			if err := h.store(); err != nil {
-				h.complain(err)
-				return Failed
-			}
-		}
-	}
-	return OK
-}
-
-// curve measures the latency at even parts of the capacity.
-func (h *hunt) curve(ctx context.Context, stop *halting) Code {
-	n, most := h.report.Plan.Curve, h.report.Answer.PassPerS
-	if most == 0 {
-		return OK
-	}
-	for len(h.report.Curve) < n {
-		i := len(h.report.Curve) + 1
-		rate := capacity.Part(most, i, n)
-		p, code := h.probe(ctx, stop, 0, rate, purposeCurve, fmt.Sprintf("curve-%02d", i))
-		if p == nil {
-			return code
-		}
-		h.report.Curve = append(h.report.Curve, *p)
-		if err := h.store(); err != nil {
-			h.complain(err)
-			return Failed
-		}
-	}
-	return OK
-}
-
-// purposeCurve is that of a point of the curve, which is as long as the scenario says.
-const purposeCurve capacity.Purpose = "curve"
-
-// plainRate writes a rate as a flag takes it.
-func plainRate(perSecond float64) string {
-	return strconv.FormatFloat(perSecond, 'f', -1, 64) + "/s"
-}
-
-// probe does one run, with n of what is varied. Without a probe, the code says why the
-// search ends.
-func (h *hunt) probe(ctx context.Context, stop *halting, n int, rate float64, why capacity.Purpose, name string) (*capacity.Probed, Code) {
-	other := append(h.varied(n), scenario.Override{Flag: "--rate", Path: "load.rate", Value: plainRate(rate)})
-	if l := h.report.Plan.LongestS; l > 0 && why != purposeCurve {
-		other = append(other,
-			scenario.Override{Flag: "--longest", Path: "measure", Value: time.Duration(l * float64(time.Second)).String()},
-			scenario.Override{Flag: "--longest", Path: "until_decided", Value: "yes"})
-	}
-	s, err := h.scenario(other...)
-	if err != nil {
-		faulty(h.env, err)
-		return nil, Usage
-	}
-	s.Search = scenario.Search{}
-	name = h.free(name)
-	out, codes := h.once(ctx, stop, s, name, nil)
-	if out == nil || out.Result == nil {
-		return nil, worst(codes...)
-	}
-	for _, err := range wrong(out) {
-		h.complain(fmt.Errorf("probe %s: %w", name, err))
-	}
-	if out.Result.Run.Interrupted || stop.asked(ctx) {
-		return nil, Interrupted
-	}
-	if out.Err != nil || out.Books != nil || out.Written != nil {
-		return nil, Failed
-	}
-	if out.Gone != nil {
-		return nil, Unreachable
-	}
-	p := &capacity.Probed{N: n, RatePerS: rate, Purpose: why, Dir: name}
-	j, because := capacity.Judge(out.Result, out.Broken)
-	if p.Judgement, p.Why = j.String(), because; j == capacity.Passed {
-		p.Why = ""
-	}
-	p.Measured(out.Result)
-	if !h.command.Quiet {
-		h.say("%s", probeLine(p))
-	}
-	return p, OK
 }

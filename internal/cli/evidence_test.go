@@ -59,7 +59,7 @@ func TestWhatARunGaveDecidesItsCode(t *testing.T) {
 				t.Errorf("exit code %d; want %d", got, tt.want)
 			}
 			said := ""
-			if all := wrong(o); len(all) > 0 {
+			if all := o.Wrong(); len(all) > 0 {
 				said = all[0].Error()
 			}
 			if said != tt.says {

@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/internal/export"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/result"
 )
 
@@ -304,11 +305,11 @@ func (c *reportCommand) searches(e *env, entries []report.Entry) ([]*report.Sear
 	var all []*report.Search
 	for _, given := range c.Dirs {
 		dir := filepath.Clean(given)
-		if _, err := os.Stat(e.path(filepath.Join(dir, fileCapacity))); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(e.path(filepath.Join(dir, capacity.File))); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		r := new(capacity.Report)
-		if _, err := e.kept(dir, fileCapacity, "search", mostCapacity, r, capacity.Schema); err != nil {
+		r, err := study.ReadSearch(e.Dir, dir)
+		if err != nil {
 			return nil, err
 		}
 		measure := time.Duration(0)
@@ -317,7 +318,7 @@ func (c *reportCommand) searches(e *env, entries []report.Entry) ([]*report.Sear
 				measure = time.Duration(x.Result.Run.MeasureS * float64(time.Second))
 			}
 		}
-		all = append(all, &report.Search{Dir: dir, Report: r, Longer: longer(r.Plan, measure)})
+		all = append(all, report.NewSearch(dir, r, measure))
 	}
 	return all, nil
 }

@@ -51,13 +51,11 @@ type runCommand struct {
 	json, quiet, noColor, strict bool          // with the environment
 	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
-	figures                      *metrics.Figures    // for --metrics and --otlp; nil: neither
-	push                         *metrics.Push       // nil: none
-	converted                    bool                // what a workload of another tool lost on the way was told
-	earlier                      *runs.Earlier       // the folder of --append
-	until                        *until              // whether further runs follow; nil: those of the scenarios alone
-	instead                      []scenario.Override // of a search for the capacity: each wins over the flags
-	searches                     bool                // for the capacity: the section search of a scenario is wanted
+	figures                      *metrics.Figures // for --metrics and --otlp; nil: neither
+	push                         *metrics.Push    // nil: none
+	converted                    bool             // what a workload of another tool lost on the way was told
+	earlier                      *runs.Earlier    // the folder of --append
+	until                        *until           // whether further runs follow; nil: those of the scenarios alone
 }
 
 // Help is what weir run --help says before the flags.
@@ -210,56 +208,61 @@ func (c *runCommand) resolve(e *env) ([]*scenario.Scenario, error) {
 	if err := c.environment(e); err != nil {
 		return nil, err
 	}
-	// Absolute, so that the resolved scenario names files that are found from
-	// everywhere.
-	dir, err := filepath.Abs(e.Dir)
+	in, err := c.input(e)
 	if err != nil {
-		return nil, fmt.Errorf("finding the working folder: %w", err)
+		return nil, err
 	}
-	in := c.inputs(e, dir)
+	all, err := scenario.Resolve(in)
+	if err == nil && slices.ContainsFunc(all, func(s *scenario.Scenario) bool { return s.Search.Given() }) {
+		return nil, fmt.Errorf("%s: search: is for weir capacity (weir capacity %s)", c.File, c.File)
+	}
+	return all, err
+}
+
+// input reads what a scenario is made of.
+func (c *runCommand) input(e *env) (in scenario.Inputs, err error) {
+	if in, err = c.inputs(e); err != nil {
+		return in, err
+	}
 	in.File, in.Environ, in.Overrides = c.File, scenario.Variables(e.Env, e.registry), c.keys.overrides()
 	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT", "WEIR_REQUIRE", "WEIR_JOIN") {
 		e.say("weir: %s", line)
 	}
 	options, err := optionOverrides(c.Option, c.Address)
 	if err != nil {
-		return nil, err
+		return in, err
 	}
 	in.Overrides = append(in.Overrides, options...)
-	for _, other := range c.instead {
-		in.Overrides = append(slices.DeleteFunc(in.Overrides, func(o scenario.Override) bool { return o.Path == other.Path }), other)
-	}
 	if strings.Contains(c.File, "://") {
 		// Unshown: it may hold a password.
-		return nil, errors.New("reading the scenario: the argument is a URL, not a file (--address says where a system is)")
+		return in, errors.New("reading the scenario: the argument is a URL, not a file (--address says where a system is)")
 	}
 	switch {
 	case c.File == "-":
 		in.File = "stdin" // in messages; paths are relative to the working folder
 		if e.Stdin == nil {
-			return nil, errors.New("reading the scenario: there is no standard input (a scenario file)")
+			return in, errors.New("reading the scenario: there is no standard input (a scenario file)")
 		}
 		if in.Text, err = io.ReadAll(io.LimitReader(e.Stdin, scenario.MaxFile+1)); err != nil {
-			return nil, fmt.Errorf("reading the scenario from standard input: %w", err)
+			return in, fmt.Errorf("reading the scenario from standard input: %w", err)
 		}
 		c.stdin = in.Text
 	case c.File != "":
 		if in.Text, err = userfile.Read(e.path(c.File), scenario.MaxFile); err != nil {
-			return nil, c.unread(e, err)
+			return in, c.unread(e, err)
 		}
 	}
-	if err := c.benchmark(e, &in); err != nil {
-		return nil, err
-	}
-	all, err := scenario.Resolve(in)
-	if err == nil && !c.searches && slices.ContainsFunc(all, func(s *scenario.Scenario) bool { return s.Search.Given() }) {
-		return nil, fmt.Errorf("%s: search: is for weir capacity (weir capacity %s)", c.File, c.File)
-	}
-	return all, err
+	err = c.benchmark(e, &in)
+	return in, err
 }
 
 // inputs are those that are alike for every source of a scenario.
-func (c *runCommand) inputs(e *env, dir string) scenario.Inputs {
+func (c *runCommand) inputs(e *env) (scenario.Inputs, error) {
+	// Absolute, so that the resolved scenario names files that are found from everywhere.
+	dir, err := filepath.Abs(e.Dir)
+	if err != nil {
+		return scenario.Inputs{}, fmt.Errorf("finding the working folder: %w", err)
+	}
 	return scenario.Inputs{
 		Drivers:  e.registry,
 		Env:      e.Env,
@@ -270,7 +273,7 @@ func (c *runCommand) inputs(e *env, dir string) scenario.Inputs {
 		Stat:       os.Stat,
 		ReadDir:    os.ReadDir,
 		Dir:        dir,
-	}
+	}, nil
 }
 
 // mostNamed bounds a file that a scenario names, in bytes. The longest is a trace.
@@ -338,13 +341,15 @@ func (e *env) path(p string) string {
 	return filepath.Join(e.Dir, p)
 }
 
+var errEmptyOut = errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")
+
 // environment takes what the flags leave open from the environment.
 func (c *runCommand) environment(e *env) error {
 	if v, ok := e.Env("WEIR_OUT"); ok && v != "" && c.Out == nil {
 		c.Out = &v
 	}
 	if c.Out != nil && *c.Out == "" {
-		return errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")
+		return errEmptyOut
 	}
 	var err error
 	if c.require, err = e.requirement(c.Require); err != nil {

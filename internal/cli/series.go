@@ -38,6 +38,7 @@ func agentArgs(url, name string, fifo bool) []string {
 // wordsOfRuns are what users of the command line can do about what a run tells.
 func wordsOfRuns() runs.Words {
 	return runs.Words{
+		Key:        func(path string) string { return "--" + path[strings.LastIndexByte(path, '.')+1:] },
 		Precedence: "--fifo", LessInFlight: "set --in-flight lower", Resume: "weir run --resume", Bind: "weir agent --allow broker --bind IP",
 	}
 }
@@ -45,20 +46,16 @@ func wordsOfRuns() runs.Words {
 // execute has the runs of scenarios done, by a fleet where there is one, and shows what
 // they gave.
 func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenarios []*scenario.Scenario) Code {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	h := &halting{signals: e.Signals, stop: make(chan struct{}), cancel: cancel}
+	ctx, h := e.halting(ctx)
+	defer h.cancel()
 	unserve, err := c.serve(ctx, e)
 	if err != nil {
 		e.complain(err)
 		return Usage
 	}
 	defer unserve()
-	o := runs.Options{
-		Dir: e.Dir, File: c.File, Host: e.host(), Words: wordsOfRuns(), FIFO: c.FIFO, Fleet: f, Files: c.read, Session: session(c.Session), Percentiles: c.percentiles,
-		Observe: func(r runs.Run) runs.Observer { return c.observe(e, h, r) },
-		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
-	}
+	o := c.doing(e, h)
+	o.File, o.FIFO, o.Fleet, o.Session, o.Percentiles = c.File, c.FIFO, f, session(c.Session), c.percentiles
 	o.Earlier, o.Exit = c.earlier, c.exit
 	if c.until != nil {
 		o.More = c.until.More
@@ -68,7 +65,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	}
 	s, err := runs.New(o, scenarios...)
 	if err != nil {
-		e.complain(c.unmade(err))
+		e.complain(unmade(c.Out, err))
 		return Usage
 	}
 	defer func() {
@@ -79,11 +76,8 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 		}
 	}()
 	if s.Gathers() {
-		signalled, stop := e.stoppable(ctx)
-		err := s.Gather(signalled)
-		stop()
-		if err != nil {
-			return ungathered(e, err)
+		if code := e.gather(ctx, s.Gather); code != OK {
+			return code
 		}
 	}
 	var codes []Code
@@ -153,12 +147,12 @@ func ungathered(e *env, err error) Code {
 	return codeOfFleet(err)
 }
 
-// unmade says how a folder that cannot be made is had.
-func (c *runCommand) unmade(err error) error {
+// unmade says how a folder that cannot be made is had; out is the value of --out.
+func unmade(out *string, err error) error {
 	switch {
-	case c.Out != nil && errors.Is(err, result.ErrExists):
-		return fmt.Errorf("--out: %s %w (a folder that does not exist yet)", *c.Out, result.ErrExists)
-	case c.Out == nil && errors.Is(err, fs.ErrPermission):
+	case out != nil && errors.Is(err, result.ErrExists):
+		return fmt.Errorf("--out: %s %w (a folder that does not exist yet)", *out, result.ErrExists)
+	case out == nil && errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w (--out DIR names another folder)", err)
 	}
 	return err
@@ -182,47 +176,19 @@ func (e *env) complainOf(r *runs.Run, err error) {
 
 // conclude tells what a run came to, and returns the exit code that it deserves.
 func (c *runCommand) conclude(e *env, o *runs.Outcome) Code {
-	unmade := (*runs.FolderError)(nil)
-	switch {
-	case o.Result == nil && errors.As(o.Err, &unmade):
-		if o.Several { // it could be made a moment ago
-			e.complainOf(&o.Run, o.Err)
-			return Failed
-		}
-		e.complain(c.unmade(o.Err))
+	if folder := (*runs.FolderError)(nil); !o.Several && o.Result == nil && errors.As(o.Err, &folder) {
+		e.complain(unmade(c.Out, o.Err))
 		return Usage
-	case o.Result == nil:
-		e.refuse(o)
-		return codeOf(o.Err)
 	}
-	codes := c.codes(o)
-	for _, err := range wrong(o) {
-		e.complainOf(&o.Run, err)
+	code := c.heard(e, o, which(&o.Run))
+	if o.Result == nil {
+		return code
 	}
 	if err := c.show(e, o); err != nil {
 		e.complainOf(&o.Run, fmt.Errorf("showing the result: %w", err))
-		codes = append(codes, Failed)
+		code = worst(code, Failed)
 	}
-	return worst(codes...)
-}
-
-// wrong lists what is to be told of a run with figures, beside them.
-func wrong(o *runs.Outcome) []error {
-	var all []error
-	for _, err := range []error{o.Err, o.Books, o.Undone, o.Gone} {
-		if err != nil {
-			all = append(all, err)
-		}
-	}
-	if o.Failed != "" {
-		all = append(all, fmt.Errorf("the run ended at once: %s", o.Failed))
-	}
-	if o.Written != nil {
-		for line := range strings.SplitSeq(o.Written.Error(), "\n") {
-			all = append(all, fmt.Errorf("writing the result: %s", line))
-		}
-	}
-	return all
+	return code
 }
 
 // codes are the exit codes that apply to a run with figures.

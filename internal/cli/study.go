@@ -1,162 +1,82 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strconv"
-	"time"
 
 	"github.com/weirmq/weir/internal/runs"
-	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/userfile"
-	"github.com/weirmq/weir/result"
+	"github.com/weirmq/weir/internal/study"
 )
 
-// A study is a folder with several runs and a file that says what they came to: a search,
-// or a suite.
-type study struct {
-	*env
-	kind                 string // as its user calls it
-	dir                  string // as the user is told of it; "" until create
-	quiet, noColor, json bool
-
-	require result.Status     // the least verdict of a run that will do
-	fleet   *runs.Fleet       // that does the runs, gathered; nil: this process
-	files   map[string][]byte // that its scenarios read, for a fleet
+// halting has signals end runs. The context is theirs, until cancel.
+func (e *env) halting(ctx context.Context) (context.Context, *halting) {
+	ctx, cancel := context.WithCancel(ctx)
+	return ctx, &halting{signals: e.Signals, stop: make(chan struct{}), cancel: cancel}
 }
 
-// create makes the folder: out, or one in results with a name that begins with the time.
-func (s *study) create(out *string, name string) error {
-	dir := filepath.Join("results", time.Now().UTC().Format("20060102T150405Z")+"-"+name)
-	if out != nil {
-		dir = *out
+// doing is how runs are done: shown as the flags say, and ended by signals.
+func (c *runCommand) doing(e *env, h *halting) runs.Options {
+	return runs.Options{
+		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read,
+		Observe: func(r runs.Run) runs.Observer { return c.observe(e, h, r) },
+		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}
-	if dir == "" {
-		return errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")
+}
+
+// gather waits for agents until a signal comes.
+func (e *env) gather(ctx context.Context, gather func(context.Context) error) Code {
+	signalled, stop := e.stoppable(ctx)
+	defer stop()
+	if err := gather(signalled); err != nil {
+		return ungathered(e, err)
 	}
-	if _, err := result.Create(s.path(dir)); err != nil {
-		if errors.Is(err, result.ErrExists) {
-			return fmt.Errorf("--out: %s %w (a folder that does not exist yet)", dir, result.ErrExists)
+	return OK
+}
+
+// heard tells what went wrong with a run, which has that name among others, and returns the
+// exit code that it deserves.
+func (c *runCommand) heard(e *env, o *runs.Outcome, name string) Code {
+	if o.Result == nil {
+		e.refuse(o)
+		if unmade := (*runs.FolderError)(nil); errors.As(o.Err, &unmade) { // another could be made a moment ago
+			return Failed
 		}
-		return fmt.Errorf("making the folder of the %s: %w (--out DIR names another)", s.kind, err)
+		return codeOf(o.Err)
 	}
-	s.dir = dir
-	return nil
+	for _, err := range o.Wrong() {
+		if name != "" {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		e.complain(err)
+	}
+	return worst(c.codes(o)...)
 }
 
-// keep writes a file of the folder: whole, or as it was before.
-func (s *study) keep(name string, content []byte) error {
-	path := s.path(filepath.Join(s.dir, name))
-	err := os.WriteFile(path+".new", content, 0o644) //nolint:gosec // G306: a result is for all to read
-	if err == nil {
-		err = os.Rename(path+".new", path)
+// unstudied tells why a search or a suite does not begin, or does not go on.
+func (e *env) unstudied(out *string, err error) Code {
+	code := Usage
+	if errors.Is(err, study.ErrWriting) {
+		code = Failed
+	}
+	faulty(e, unmade(out, err))
+	return code
+}
+
+// came prints what a search or a suite came to: text on stdout, or, as JSON, v, with the text
+// on stderr.
+func (e *env) came(asJSON, quiet bool, v any, text string, code Code) Code {
+	out := e.Stdout
+	var err error
+	if asJSON {
+		out, err = e.Stderr, writeJSON(e.Stdout, v)
+	}
+	if err == nil && !(asJSON && quiet) {
+		_, err = fmt.Fprint(out, text)
 	}
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", name, err)
+		e.complain(fmt.Errorf("showing the result: %w", err))
+		return worst(code, Failed)
 	}
-	return nil
-}
-
-// kept reads the JSON file of a study's folder, of at most so many bytes, into v, which
-// must be of that schema. It returns the bytes.
-func (e *env) kept(dir, name, kind string, most int64, v any, schema string) ([]byte, error) {
-	path := filepath.Join(dir, name)
-	b, err := userfile.Read(e.path(path), most)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has no %s (the folder of a %s)", dir, name, kind)
-	}
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &head)
-	}
-	if err == nil && head.Schema != schema {
-		err = fmt.Errorf("schema %q is not known (%s)", head.Schema, schema)
-	}
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	return b, nil
-}
-
-// free returns a name for a run's folder. One that an interrupted run left behind stays:
-// the run is done again beside it, with a number behind its name.
-func (s *study) free(name string) string {
-	found := name
-	for i := 2; i <= 99; i++ {
-		if _, err := os.Lstat(s.path(filepath.Join(s.dir, found))); errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		found = name + "-" + strconv.Itoa(i)
-	}
-	return found
-}
-
-// once does one run in the folder, and tells what went wrong before it had a result. The
-// outcome is nil where the run did not begin, and has no result where it was refused. The
-// codes are those that the run deserves.
-func (s *study) once(ctx context.Context, stop *halting, what *scenario.Scenario, name string, percentiles []float64) (*runs.Outcome, []Code) {
-	c := &runCommand{quiet: s.quiet, noColor: s.noColor, json: s.json, require: s.require}
-	series, err := runs.New(runs.Options{
-		Dir: s.Dir, Out: filepath.Join(s.dir, name), Host: s.host(), Words: wordsOfRuns(), Percentiles: percentiles, Fleet: s.fleet, Files: s.files,
-		Observe: func(r runs.Run) runs.Observer { return c.observe(s.env, stop, r) },
-		Note:    func(format string, args ...any) { s.say("weir: "+format, args...) },
-	}, what)
-	if err != nil {
-		s.complain(err)
-		return nil, []Code{Failed}
-	}
-	defer func() {
-		if err := series.Close(); err != nil {
-			s.complain(err)
-		}
-	}()
-	if err := series.Gather(ctx); err != nil {
-		return nil, []Code{ungathered(s.env, err)}
-	}
-	var out *runs.Outcome
-	for o := range series.All(ctx, stop.stop) {
-		out = o
-	}
-	switch {
-	case out == nil || out.Result == nil && out.Err == nil:
-		return nil, []Code{Interrupted}
-	case out.Result == nil:
-		s.refuse(out)
-		return out, []Code{codeOf(out.Err)}
-	}
-	return out, c.codes(out)
-}
-
-// answer is the document v: printed on stdout with --json, and the text is printed
-// instead without it, or beside it on stderr.
-func (s *study) answer(v any, text func() string) error {
-	if s.json {
-		if err := writeJSON(s.Stdout, v); err != nil || s.quiet {
-			return err
-		}
-		_, err := fmt.Fprint(s.Stderr, text())
-		return err
-	}
-	_, err := fmt.Fprint(s.Stdout, text())
-	return err
-}
-
-// document writes v, the file of that name, in the folder.
-func (s *study) document(name string, v any) error {
-	var b bytes.Buffer
-	if err := writeJSON(&b, v); err != nil {
-		return fmt.Errorf("writing %s: %w", name, err)
-	}
-	return s.keep(name, b.Bytes())
+	return code
 }

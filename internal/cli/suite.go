@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,13 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
@@ -75,13 +73,6 @@ func (*suiteRun) Help() string {
 		"Exit codes are those of weir run. The worst of all runs counts."
 }
 
-// files of a suite's folder, beside those of its runs.
-const (
-	fileSuite     = "suite.yaml"
-	fileSuiteJSON = "suite.json"
-	mostSuite     = 16 << 20 // bytes of suite.json
-)
-
 // suite reads one by its name, or from a file.
 func (e *env) suite(name string) (*suite.Suite, error) {
 	ext := strings.ToLower(filepath.Ext(name))
@@ -126,8 +117,8 @@ func (c *suiteList) run(_ context.Context, e *env) Code {
 // run shows a suite, or the table of a folder.
 func (c *suiteShow) run(_ context.Context, e *env) Code {
 	var p *layout.Page
-	if _, err := os.Stat(e.path(filepath.Join(c.Name, fileSuiteJSON))); err == nil {
-		r, b, err := e.suiteReport(c.Name)
+	if _, err := os.Stat(e.path(filepath.Join(c.Name, suite.FileReport))); err == nil {
+		r, b, err := study.ReadSuite(e.Dir, c.Name)
 		if err != nil {
 			e.complain(err)
 			return Usage
@@ -157,38 +148,17 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 	return OK
 }
 
-// suiteReport reads the suite.json of a folder.
-func (e *env) suiteReport(dir string) (*suite.Report, []byte, error) {
-	r := new(suite.Report)
-	b, err := e.kept(dir, fileSuiteJSON, "suite", mostSuite, r, suite.Schema)
-	return r, b, err
-}
-
-// An experiment is a suite on its way.
-type experiment struct {
-	study
-	command *suiteRun
-	suite   *suite.Suite
-	items   []suite.Item
-	report  *suite.Report
-}
-
 // run runs a suite.
 func (c *suiteRun) run(ctx context.Context, e *env) Code {
-	x := &experiment{command: c, study: study{env: e, kind: "suite", quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}}
-	var err error
-	if x.require, err = e.requirement(c.Require); err != nil {
-		e.complain(err)
-		return Usage
-	}
-	if err := x.prepare(); err != nil {
+	ctx, h := e.halting(ctx)
+	defer h.cancel()
+	r := &runCommand{quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}
+	x, err := c.prepare(e, r, h)
+	if err != nil {
 		faulty(e, err)
 		return Usage
 	}
-	var all []*scenario.Scenario
-	for _, i := range x.items {
-		all = append(all, i.Scenario)
-	}
+	all := x.Scenarios()
 	if c.Explain {
 		return explain(e, all)
 	}
@@ -202,99 +172,89 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 		e.say("weir: --drivers runs the suite without a system (weir suite show %s lists them)", report.Quoted(c.Name))
 		return code
 	}
-	if err := x.begin(); err != nil {
-		e.complain(err)
-		return Usage
+	if err := x.Begin(); err != nil {
+		return e.unstudied(c.Out, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := &halting{signals: e.Signals, stop: make(chan struct{}), cancel: cancel}
+	code := c.measure(ctx, e, r, x, h)
+	page := e.text(c.NoColor).Page(x.Report().Page())
+	return e.came(c.JSON, c.Quiet, x.Report(), fmt.Sprintf("%s\n%swritten to %s, with a folder for each run\n", page, c.ends(x), x.Dir()), code)
+}
+
+// measure does the runs of a suite.
+func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.Suite, h *halting) Code {
 	var codes []Code
-	for n := range x.items {
-		item := &x.items[n]
-		if x.report.Done(item) {
-			continue
-		}
-		if !c.Quiet {
-			e.say("run %d of %d: %s", n+1, len(x.items), item.Name())
-		}
-		code := x.measure(ctx, stop, item)
+	for row := range x.All(ctx, h.stop) {
+		name := filepath.Base(row.Dir)
+		code := r.heard(e, row.Outcome, name)
 		codes = append(codes, code)
-		if err := x.store(); err != nil {
-			e.complain(err)
-			codes = append(codes, Failed)
-			break
+		if row.Line != nil && row.Result != nil {
+			if !c.Quiet {
+				e.say("%s: %s", name, strings.ToUpper(row.Line.Verdict))
+			}
+			if says := disturbed(code, &row.Result.Verdict); says != "" {
+				e.complain(fmt.Errorf("%s: %s", name, says))
+			}
 		}
-		if stop.asked(ctx) {
+		if h.asked(ctx) {
 			codes = append(codes, Interrupted)
 		}
 		if slices.Contains(codes, Interrupted) {
-			e.say("weir: %d of %d runs are done; weir suite run --resume %s goes on", x.done(), len(x.items), x.dir)
+			e.say("weir: %d of %d runs are done; weir suite run --resume %s goes on", x.Done(), len(x.Scenarios()), x.Dir())
 			break
 		}
 	}
-	if err := x.conclude(); err != nil {
-		e.complain(fmt.Errorf("showing the result: %w", err))
-		codes = append(codes, Failed)
+	if err := x.Err(); err != nil {
+		codes = append(codes, e.unstudied(nil, err))
 	}
 	return worst(codes...)
 }
 
-// done counts the runs with figures.
-func (x *experiment) done() (n int) {
-	for i := range x.items {
-		if x.report.Done(&x.items[i]) {
-			n++
-		}
+// prepare plans the suite, or takes up the one in a folder. It touches nothing.
+func (c *suiteRun) prepare(e *env, r *runCommand, h *halting) (x *study.Suite, err error) {
+	if r.require, err = e.requirement(c.Require); err != nil {
+		return nil, err
 	}
-	return n
-}
-
-// prepare reads and checks what is asked for. It touches nothing.
-func (x *experiment) prepare() error {
-	c := x.command
-	scale, err := scaleOf(c.Scale)
-	choice := suite.Choice{Drivers: chosen(c.Drivers), Rows: chosen(c.Rows), Scale: scale}
-	switch {
-	case err != nil:
-		return err
-	case c.Resume != nil && (c.Name != "" || c.Drivers != nil || c.Rows != nil || c.Out != nil || scale != 1):
-		return errors.New("--resume: goes on with what the folder says (leave out the name, --drivers, --rows, --scale and --out)")
-	case c.Resume != nil:
-		if x.report, _, err = x.suiteReport(*c.Resume); err != nil {
-			return fmt.Errorf("--resume: %w", err)
-		}
-		x.dir, choice = *c.Resume, suite.Choice{Drivers: x.report.Drivers, Rows: x.report.Chosen, Scale: x.report.Scale}
-		if !(choice.Scale > 0 && choice.Scale <= 1) {
-			return fmt.Errorf("--resume: %s: its scale is out of bounds", filepath.Join(x.dir, fileSuiteJSON))
-		}
-		if x.suite, err = x.env.suite(filepath.Join(x.dir, fileSuite)); err != nil {
-			return err
-		}
-	case c.Name == "":
-		return fmt.Errorf("weir suite run: which suite? (%s, or the path of a file)", strings.Join(suite.Names(), ", "))
-	default:
-		if x.suite, err = x.env.suite(c.Name); err != nil {
-			return err
-		}
+	choice := suite.Choice{Drivers: chosen(c.Drivers), Rows: chosen(c.Rows)}
+	if choice.Scale, err = scaleOf(c.Scale); err != nil {
+		return nil, err
 	}
-	dir, err := filepath.Abs(x.Dir)
+	in, err := r.inputs(e)
 	if err != nil {
-		return fmt.Errorf("finding the working folder: %w", err)
+		return nil, err
 	}
-	if x.items, err = x.suite.Plan((&runCommand{}).inputs(x.env, dir), choice); err != nil {
-		return err
-	}
-	for _, i := range x.items {
-		if err := runs.Fits(i.Scenario); err != nil {
-			return fmt.Errorf("%s: %w", i.Name(), err)
+	o := r.doing(e, h)
+	o.Observe = func(run runs.Run) runs.Observer {
+		if !c.Quiet {
+			e.say("run %d of %d: %s", run.Number, run.Of, run.Scenario.Name)
 		}
+		return r.observe(e, h, run)
 	}
-	if x.report == nil {
-		x.report = x.suite.Begin(choice, len(x.items))
-		x.report.Weir, x.report.StartedAt = buildinfo.Version(), time.Now().UTC().Format(time.RFC3339)
+	switch {
+	case c.Resume != nil && (c.Name != "" || c.Drivers != nil || c.Rows != nil || c.Out != nil || choice.Scale != 1):
+		return nil, errors.New("--resume: goes on with what the folder says (leave out the name, --drivers, --rows, --scale and --out)")
+	case c.Resume != nil:
+		was, _, err := study.ReadSuite(e.Dir, *c.Resume)
+		if err != nil {
+			return nil, fmt.Errorf("--resume: %w", err)
+		}
+		o.Out = *c.Resume
+		return study.ResumeSuite(o, in, was)
+	case c.Name == "":
+		return nil, fmt.Errorf("weir suite run: which suite? (%s, or the path of a file)", strings.Join(suite.Names(), ", "))
+	case c.Out != nil && *c.Out == "":
+		return nil, errEmptyOut
+	case c.Out != nil:
+		o.Out = *c.Out
 	}
-	return nil
+	named, err := e.suite(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	x, err = study.NewSuite(o, in, named, choice)
+	if wrong := (*suite.ChoiceError)(nil); errors.As(err, &wrong) {
+		err = fmt.Errorf("--%w", wrong)
+	}
+	return x, err
 }
 
 // chosen are the words of a flag; nil where it is not given.
@@ -318,91 +278,22 @@ func scaleOf(text string) (float64, error) {
 	return v, nil
 }
 
-// begin makes the folder of a suite, unless it goes on in one.
-func (x *experiment) begin() error {
-	if x.dir != "" {
-		return nil
-	}
-	if err := x.create(x.command.Out, x.suite.Name); err != nil {
-		return err
-	}
-	if err := x.keep(fileSuite, x.suite.Text); err != nil {
-		return err
-	}
-	return x.store()
-}
-
-// store writes suite.json and the page: each whole, or as it was before.
-func (x *experiment) store() error {
-	if err := x.document(fileSuiteJSON, x.report); err != nil {
-		return err
-	}
-	var page bytes.Buffer
-	html := layout.HTML{Title: "suite " + x.suite.Name, Schema: result.SchemaReport, Footer: "This page is a picture of suite.json. The folder of each run has a page of its own."}
-	if err := html.Write(&page, x.report.Drawn()); err != nil {
-		return fmt.Errorf("writing %s: %w", result.FileReport, err)
-	}
-	return x.keep(result.FileReport, page.Bytes())
-}
-
-// measure does one run, and adds what it came to. One that was interrupted is left to be
-// done again: its folder stays.
-func (x *experiment) measure(ctx context.Context, stop *halting, item *suite.Item) Code {
-	name := x.free(item.Name())
-	out, codes := x.once(ctx, stop, item.Scenario, name, item.Percentiles())
-	switch {
-	case out == nil:
-		return worst(codes...)
-	case out.Result == nil:
-		code := worst(codes...)
-		if code != Interrupted {
-			x.report.Add(item, item.Failed(strings.ReplaceAll(out.Err.Error(), "\n", "; ")))
-		}
-		return code
-	}
-	var told []string
-	for _, err := range wrong(out) {
-		x.complain(fmt.Errorf("%s: %w", name, err))
-		told = append(told, err.Error())
-	}
-	if out.Result.Run.Interrupted {
-		return worst(append(codes, Interrupted)...)
-	}
-	line := item.Measured(out.Result, &out.Entry.Around, name, x.report.Scale)
-	line.Why = strings.Join(told, "; ")
-	x.report.Add(item, line)
-	if !x.command.Quiet {
-		x.say("%s: %s", name, strings.ToUpper(line.Verdict))
-	}
-	code := worst(codes...)
-	if says := disturbed(code, &out.Result.Verdict); says != "" {
-		x.complain(fmt.Errorf("%s: %s", name, says))
-	}
-	return code
-}
-
-// conclude prints the table.
-func (x *experiment) conclude() error {
-	return x.answer(x.report, func() string {
-		return fmt.Sprintf("%s\n%swritten to %s, with a folder for each run\n", x.text(x.noColor).Page(x.report.Page()), x.ends(), x.dir)
-	})
-}
-
 // ends says what the runs came to, and which command helps most after them.
-func (x *experiment) ends() string {
+func (c *suiteRun) ends(x *study.Suite) string {
+	r := x.Report()
 	counts, doubted := map[string]int{}, map[string]string{} // by verdict: how many, and the first's folder
-	for _, l := range x.report.Rows {
+	for _, l := range r.Rows {
 		if l.Verdict == "" {
 			continue
 		}
 		if counts[l.Verdict]++; counts[l.Verdict] == 1 {
-			doubted[l.Verdict] = filepath.Join(x.dir, l.Dir)
+			doubted[l.Verdict] = filepath.Join(x.Dir(), l.Dir)
 		}
 	}
 	var says []string
-	command := "weir suite show " + report.Quoted(x.dir)
-	if x.report.Scale != 1 && x.command.Name != "" {
-		command = "weir suite run " + report.Quoted(x.command.Name) + "  # as long as the article's runs"
+	command := "weir suite show " + report.Quoted(x.Dir())
+	if r.Scale != 1 && c.Name != "" {
+		command = "weir suite run " + report.Quoted(c.Name) + "  # as long as the article's runs"
 	}
 	for _, v := range []result.Status{result.Valid, result.Suspect, result.Invalid} {
 		word := string(v)
@@ -414,8 +305,8 @@ func (x *experiment) ends() string {
 			command = "weir report " + report.Quoted(doubted[word]) + "  # says why"
 		}
 	}
-	if len(x.report.Rows) < x.report.Planned {
-		command = "weir suite run --resume " + report.Quoted(x.dir) + "  # does the rest"
+	if len(r.Rows) < r.Planned {
+		command = "weir suite run --resume " + report.Quoted(x.Dir()) + "  # does the rest"
 	}
 	return fmt.Sprintf("%-12s%s\n%-12s%s\n", "runs", cmp.Or(strings.Join(says, ", "), "none with figures"), "next", command)
 }

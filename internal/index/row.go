@@ -2,7 +2,6 @@ package index
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,12 +51,9 @@ type Row struct {
 // Bounds of what is read of a folder.
 const (
 	longestResult   = 64 << 20
-	longestCapacity = 16 << 20
+	longestScenario = 16 << 20
 	longestText     = 200 // of a text in a list, in bytes
 )
-
-// fileCapacity is what weir capacity leaves beside its runs.
-const fileCapacity = "capacity.json"
 
 // readRow reads a folder. What is wrong with it stands in the row.
 func readRow(root *os.Root, f folder) Row {
@@ -177,27 +173,21 @@ func (x *Index) Search(ctx context.Context, dir string) (*capacity.Report, error
 }
 
 func search(root *os.Root, dir string) (*capacity.Report, error) {
-	b, err := userfile.ReadIn(root, path.Join(dir, fileCapacity), longestCapacity)
+	b, err := userfile.ReadIn(root, path.Join(dir, capacity.File), capacity.MostBytes)
 	if err != nil {
 		return nil, err
 	}
-	var x capacity.Report
-	if err := json.Unmarshal(b, &x); err != nil {
-		return nil, fmt.Errorf("%s is malformed: %w", fileCapacity, err)
+	x, err := capacity.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", capacity.File, err)
 	}
-	if x.Schema != capacity.Schema {
-		return nil, fmt.Errorf("%s has another format than %s", fileCapacity, capacity.Schema)
-	}
-	if len(x.Over) > 0 && x.Plan.Over == nil {
-		return nil, fmt.Errorf("%s is malformed: over without plan.over", fileCapacity)
-	}
-	return &x, nil
+	return x, nil
 }
 
 // named takes what a run that has no result says of itself: the environment is written
 // when it starts.
 func (r *Row) named(root *os.Root) {
-	b, err := userfile.ReadIn(root, path.Join(r.Dir, result.FileScenario), longestCapacity)
+	b, err := userfile.ReadIn(root, path.Join(r.Dir, result.FileScenario), longestScenario)
 	if err != nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -157,8 +158,8 @@ func (x *Index) folderOf(dir string, entries []os.DirEntry) (folder, bool) {
 	switch {
 	case has[result.FileResult]:
 		f.kind, of = Ended, result.FileResult
-	case has[fileCapacity]:
-		f.kind, of = Capacity, fileCapacity
+	case has[capacity.File]:
+		f.kind, of = Capacity, capacity.File
 	case has[result.FileIntervals]:
 		f.kind, of = Unended, result.FileIntervals
 	case has[result.FileEvents], has[result.FileEnvironment]:

@@ -117,13 +117,14 @@ var levels = map[string]int{
 	"internal/buildinfo":         1,
 	"internal/completion":        8,
 	"internal/runs":              8,
-	"internal/cli":               9,
-	".":                          10, // package weir: the program as a function
-	"bench/peers":                11, // starts weir as itself
-	"cmd/weir":                   11,
-	"docs/examples/outside":      11, // a module of its own
-	"docs/examples/outside/*":    11,
-	"internal/policy":            12,
+	"internal/study":             9,
+	"internal/cli":               10,
+	".":                          11, // package weir: the program as a function
+	"bench/peers":                12, // starts weir as itself
+	"cmd/weir":                   12,
+	"docs/examples/outside":      12, // a module of its own
+	"docs/examples/outside/*":    12,
+	"internal/policy":            13,
 }
 
 // clockless are the packages that must not read a clock; the reason is said when

@@ -116,7 +116,7 @@ func TestTheNextCommandOfASearchDecidesIt(t *testing.T) {
 		{capacity.Found, 0, 4, "weir report s/1"},
 	} {
 		r := &capacity.Report{Plan: capacity.Planned{Probes: tt.probes}, Probes: probes, Answer: capacity.Answered{PassPerS: 100, Stop: tt.stop}}
-		if got, _ := (&Search{Dir: "s", Report: r, Longer: tt.longer}).next(); got != tt.want {
+		if got, _ := (&Search{Dir: "s", Report: r, longer: tt.longer}).next(); got != tt.want {
 			t.Errorf("%s: %q; want %q", tt.stop, got, tt.want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides(t *testing.
 			RatePerS: 1000, Judgement: capacity.Undecided.String(), Verdict: verdict, Dir: "1",
 			Why: "e2e.p99 <= 1ms is undecided (a window of 38 s would probably decide it)",
 		}}}
-		if got, _ := (&Search{Dir: "s", Report: r, Longer: 8 * time.Second}).next(); got != want {
+		if got, _ := (&Search{Dir: "s", Report: r, longer: 8 * time.Second}).next(); got != want {
 			t.Errorf("%s: %q; want %q", verdict, got, want)
 		}
 	}

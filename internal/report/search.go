@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
 
@@ -17,7 +18,56 @@ import (
 type Search struct {
 	Dir    string // as it is to be named
 	Report *capacity.Report
-	Longer time.Duration // how long a probe may be in a search that decides more; 0: none may be longer
+	longer time.Duration // how long a probe may be in a search that decides more; 0: none may be longer
+}
+
+// NewSearch returns the search in a folder. A probe took measure where the plan does not say
+// how long one may be.
+func NewSearch(dir string, r *capacity.Report, measure time.Duration) *Search {
+	s := &Search{Dir: dir, Report: r}
+	if !(r.Plan.LongestS >= 0 && r.Plan.LongestS <= scenario.MaxDuration.Seconds()) {
+		return s
+	}
+	longest := time.Duration(r.Plan.LongestS * float64(time.Second))
+	if longest == 0 {
+		longest = measure
+	}
+	if longest = min(4*longest, scenario.MaxDuration/2); longest.Seconds() > r.Plan.LongestS {
+		s.longer = longest
+	}
+	return s
+}
+
+// measuredText is what a probe measured, in short.
+func measuredText(p *capacity.Probed) string {
+	if p.P99NS == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s p99 %s", p.Of, Time(*p.P99NS))
+}
+
+// ProbeLine is a probe in one line.
+func ProbeLine(p *capacity.Probed) string {
+	line := fmt.Sprintf("%12s  %-18s%s", Rate(p.RatePerS), p.Judgement, measuredText(p))
+	if p.Why != "" {
+		line += "  " + p.Why
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// Told says what the search came to when it ends: the curve, and the answer.
+func (s *Search) Told(page *layout.Page) {
+	if r := s.Report; len(r.Curve) > 0 {
+		page.Labelled("curve", plain("latency at even parts of "+Rate(r.Answer.PassPerS)))
+		t := layout.Listing("", "", "", "")
+		t.Columns[0].Kind, t.Columns[0].Least, t.Columns[1].Least = layout.Number, 12, 16
+		for i := range r.Curve {
+			p := &r.Curve[i]
+			t.Row(Rate(p.RatePerS), p.Judgement, measuredText(p), p.Why)
+		}
+		page.Table(t)
+	}
+	s.Answer(page)
 }
 
 // Answer says in some lines what the search came to, and what to do next.
@@ -117,7 +167,7 @@ func (s *Search) next() (command, why string) {
 	case stopped(capacity.TooShort, capacity.Between) && (len(r.Probes) > 0 && r.Probes[len(r.Probes)-1].Verdict == result.Invalid ||
 		slices.ContainsFunc(r.Probes, func(p capacity.Probed) bool { return p.Judgement == capacity.Limited.String() })):
 		return "weir doctor", "what on this host disturbs the probes"
-	case stopped(capacity.TooShort, capacity.Between) && s.Longer > 0:
+	case stopped(capacity.TooShort, capacity.Between) && s.longer > 0:
 		return fmt.Sprintf("weir capacity %s --longest %s", Quoted(filepath.Join(s.Dir, result.FileScenario)), s.longest()), "decides more rates"
 	case stopped(capacity.Generator):
 		return "weir doctor", "what on this host disturbs the generator"
@@ -181,7 +231,7 @@ var namedWindow = regexp.MustCompile(`a window of (\d{1,5}) s would`)
 // longest is how long a probe may be in a search that decides more: no shorter than the
 // window that a probe names.
 func (s *Search) longest() time.Duration {
-	longest := s.Longer
+	longest := s.longer
 	for _, p := range s.Report.Probes {
 		if m := namedWindow.FindStringSubmatch(p.Why); m != nil {
 			if d, err := time.ParseDuration(m[1] + "s"); err == nil && p.Judgement == capacity.Undecided.String() {

@@ -1,6 +1,11 @@
 package runs
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
@@ -61,6 +66,33 @@ type Outcome struct {
 	// Entry is the run as reports show it among others, with the samples of each
 	// distribution where the run is one of several repeats.
 	Entry report.Entry
+}
+
+// Interrupted reports whether the run was stopped before its end, or before the first message.
+func (o *Outcome) Interrupted() bool {
+	if o.Result == nil {
+		return errors.Is(o.Err, context.Canceled)
+	}
+	return o.Result.Run.Interrupted
+}
+
+// Wrong lists what is to be told of a run with figures, beside them.
+func (o *Outcome) Wrong() []error {
+	var all []error
+	for _, err := range []error{o.Err, o.Books, o.Undone, o.Gone} {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	if o.Failed != "" {
+		all = append(all, fmt.Errorf("the run ended at once: %s", o.Failed))
+	}
+	if o.Written != nil {
+		for line := range strings.SplitSeq(o.Written.Error(), "\n") {
+			all = append(all, fmt.Errorf("writing the result: %s", line))
+		}
+	}
+	return all
 }
 
 // A FolderError says that the folder of a result could not be made. It wraps

@@ -79,6 +79,8 @@ type Words struct {
 	LessInFlight string // has fewer messages in flight: "set --in-flight lower"
 	Resume       string // resumes a run, before its id: "weir run --resume"
 	Bind         string // has an agent's servers listen to other hosts
+	// Key is how the user sets a key of a scenario: "--rate" for load.rate. nil: by its path.
+	Key func(path string) string
 }
 
 // A Series is runs that are done one after another: one, or several in a folder each
@@ -227,11 +229,43 @@ func (s *Series) tidy() {
 }
 
 // path makes a path of the caller's absolute.
-func (s *Series) path(p string) string {
-	if filepath.IsAbs(p) || s.o.Dir == "" {
+func (s *Series) path(p string) string { return s.o.Path(p) }
+
+// Path makes a path of the caller's absolute.
+func (o Options) Path(p string) string {
+	if filepath.IsAbs(p) || o.Dir == "" {
 		return p
 	}
-	return filepath.Join(s.o.Dir, p)
+	return filepath.Join(o.Dir, p)
+}
+
+// Create makes the folder that runs have in common where no series does: Out, or
+// results/<time>-name. It returns the folder as it is to be shown, or a FolderError.
+func (o Options) Create(name string) (dir string, err error) {
+	dir, _, err = (&Series{o: o, started: time.Now().UTC()}).create(name)
+	return dir, err
+}
+
+// One does a single run in the folder Out, as New, Gather, All and Close do.
+func (o Options) One(ctx context.Context, stop <-chan struct{}, what *scenario.Scenario) *Outcome {
+	out := &Outcome{Run: Run{Scenario: what, Number: 1, Of: 1, Dir: o.Out}}
+	s, err := New(o, what)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			s.o.Note("%v", err)
+		}
+	}()
+	if err := s.Gather(ctx); err != nil {
+		out.Err = fmt.Errorf("gathering the fleet: %w", err)
+		return out
+	}
+	for out = range s.All(ctx, stop) { // of a scenario that is repeated, the last counts
+	}
+	return out
 }
 
 // results is the folder below which folders without a name of their own are.

@@ -56,8 +56,21 @@ type Choice struct {
 	Scale   float64  // shortens times and counts of messages, above 0; 1: as the article has them
 }
 
+// A ChoiceError says what is wrong with a choice: drivers, rows or scale.
+type ChoiceError struct {
+	Of  string
+	Err error
+}
+
+// Error returns what is wrong, after the name of what it is wrong with.
+func (e *ChoiceError) Error() string { return e.Of + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *ChoiceError) Unwrap() error { return e.Err }
+
 // Plan makes the runs of a suite, row by row. in says how scenarios are resolved; its
-// file and text are not read. The error is scenario.Faults where it is about the file.
+// file and text are not read. The error is scenario.Faults where it is about the file, and a
+// ChoiceError where it is about the choice.
 // Plan starts nothing.
 func (s *Suite) Plan(in scenario.Inputs, c Choice) ([]Item, error) {
 	systems, err := s.chosen(in.Drivers, c.Drivers)
@@ -70,10 +83,10 @@ func (s *Suite) Plan(in scenario.Inputs, c Choice) ([]Item, error) {
 	}
 	for i, name := range c.Rows {
 		if !slices.Contains(rows, name) {
-			return nil, fmt.Errorf("--rows: %s has no row %q (%s)", s.Name, name, strings.Join(rows, ", "))
+			return nil, &ChoiceError{"rows", fmt.Errorf("%s has no row %q (%s)", s.Name, name, strings.Join(rows, ", "))}
 		}
 		if slices.Contains(c.Rows[:i], name) {
-			return nil, fmt.Errorf("--rows: %s is given twice (once)", name)
+			return nil, &ChoiceError{"rows", fmt.Errorf("%s is given twice (once)", name)}
 		}
 	}
 	var items []Item
@@ -86,7 +99,7 @@ func (s *Suite) Plan(in scenario.Inputs, c Choice) ([]Item, error) {
 		}
 	}
 	if len(items) == 0 {
-		return nil, fmt.Errorf("--drivers: no row of %s is for %s (%s)", s.Name, strings.Join(c.Drivers, ", "), strings.Join(s.systems(), ", "))
+		return nil, &ChoiceError{"drivers", fmt.Errorf("no row of %s is for %s (%s)", s.Name, strings.Join(c.Drivers, ", "), strings.Join(s.systems(), ", "))}
 	}
 	if err := s.resolve(in, items, 1); err != nil || c.Scale == 1 {
 		return items, err
@@ -102,7 +115,7 @@ func (s *Suite) chosen(registry *driver.Registry, names []string) ([]System, err
 	var all []System
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return nil, fmt.Errorf("--drivers: %s is given twice (once)", name)
+			return nil, &ChoiceError{"drivers", fmt.Errorf("%s is given twice (once)", name)}
 		}
 		had := len(all)
 		for _, x := range s.Systems {
@@ -115,12 +128,12 @@ func (s *Suite) chosen(registry *driver.Registry, names []string) ([]System, err
 		}
 		def, err := registry.Lookup(name)
 		if err != nil {
-			return nil, fmt.Errorf("--drivers: %w", err)
+			return nil, &ChoiceError{"drivers", err}
 		}
 		all = append(all, strange(def))
 	}
 	if len(all) == 0 {
-		return nil, errors.New("--drivers: is empty (names of drivers, separated by commas)")
+		return nil, &ChoiceError{"drivers", errors.New("is empty (names of drivers, separated by commas)")}
 	}
 	return all, nil
 }
@@ -166,7 +179,7 @@ func (s *Suite) resolve(in scenario.Inputs, items []Item, scale float64) error {
 		if scale != 1 {
 			var err error
 			if one, err = shortened(one, i.Scenario, scale); err != nil {
-				return fmt.Errorf("--scale: %s: %w", name, err)
+				return &ChoiceError{"scale", fmt.Errorf("%s: %w", name, err)}
 			}
 		}
 		list.Items = append(list.Items, one)
@@ -211,7 +224,7 @@ func shortened(n *tree.Node, s *scenario.Scenario, scale float64) (*tree.Node, e
 	case s.Measure > 0:
 		n = n.With([]string{"measure"}, part(s.Measure))
 	default:
-		return nil, errors.New("a profile or a trace is not scaled (run the suite without --scale)")
+		return nil, errors.New("a profile or a trace is not scaled (leave it out)")
 	}
 	for _, o := range driver.Options(s.System.Config) {
 		if d, err := time.ParseDuration(o.Default); err == nil && d > 0 && slices.Contains(driver.TimedOptions(s.System.Config), o.Name) {

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,8 +13,26 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Schema names the format of suite.json.
-const Schema = "weir.suite/v1"
+// Schema names the format of a Report. File and FileReport are the files of a suite that is
+// run, and MostBytes bounds the report.
+const (
+	Schema     = "weir.suite/v1"
+	File       = "suite.yaml"
+	FileReport = "suite.json"
+	MostBytes  = 16 << 20
+)
+
+// ParseReport reads a Report from what its file holds.
+func ParseReport(b []byte) (*Report, error) {
+	r := new(Report)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, err
+	}
+	if r.Schema != Schema {
+		return nil, fmt.Errorf("schema %q is not known (%s)", r.Schema, Schema)
+	}
+	return r, nil
+}
 
 // A Report is what suite.json holds: the table of a suite that was run, or a part of it.
 type Report struct {

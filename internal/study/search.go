@@ -1,0 +1,266 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/userfile"
+	"github.com/weirmq/weir/result"
+)
+
+// ErrSeveral is wrapped where what a search was asked with makes several runs.
+var ErrSeveral = errors.New("searches with one scenario (leave out scenarios, matrix and repeat)")
+
+// A Search is a search for the capacity.
+type Search struct {
+	folder
+	in        scenario.Inputs
+	scenarios []*scenario.Scenario
+	report    *capacity.Report
+}
+
+// A Probe is a run of a search that has ended.
+type Probe struct {
+	*runs.Outcome
+	// Says is what the run says of its rate; nil: it does not count, and the search ends. It
+	// was interrupted, it has no figures, or something other than its rate went wrong.
+	Says *capacity.Probed
+}
+
+// NewSearch plans the search that a scenario asks for: from its rate on, with its
+// objectives as the promise. It refuses what cannot be searched, and touches nothing. Its
+// Out is the folder, as of runs.Options.
+func NewSearch(o runs.Options, in scenario.Inputs) (*Search, error) {
+	s := &Search{folder: folder{o: o}, in: in}
+	x, err := s.scenario()
+	if err != nil {
+		return nil, err
+	}
+	refused := func(path, format string, args ...any) (*Search, error) {
+		return nil, fmt.Errorf("%s: %s", s.key(path), fmt.Sprintf(format, args...))
+	}
+	s.report = &capacity.Report{Schema: capacity.Schema, Probes: []capacity.Probed{}, Plan: planned(x)}
+	switch p := &s.report.Plan; {
+	case x.Load.Closed || x.Load.Rate == 0:
+		return refused("load.rate", "a search needs a rate to begin with (a rate such as 1000/s)")
+	case x.Mode == engine.Backlog || x.Mode == engine.Consume:
+		return refused("mode", "a search needs a mode that sends at a rate (stream, produce, request)")
+	case len(x.Objectives) == 0:
+		return refused("slo", "is missing: a search needs an objective to keep (such as %s \"e2e.p99 <= 10ms\")", s.key("slo"))
+	case p.MostPerS > 0 && p.MostPerS < p.FromPerS:
+		return refused("search.most", "%q is not a rate from %s on (%s or more)", x.Search.Most, s.key("load.rate"), report.Rate(p.FromPerS))
+	case x.Search.Longest > 0 && x.Search.Longest < x.Measure:
+		return refused("search.longest", "%v is shorter than measure (%v or more)", x.Search.Longest, x.Measure)
+	case x.Search.Over.Of != "" && x.Search.Curve > 0:
+		return refused("search.curve", "is of one search, and %s makes several (leave one of them out)", s.key("search.over"))
+	}
+	for _, o := range x.Objectives {
+		s.report.Promise = append(s.report.Promise, o.String())
+	}
+	return s, s.vary()
+}
+
+// ResumeSearch goes on with the search in the folder Out, which ReadSearch gave, by its own
+// plan. Of in, file and variables are not read. An override may be search.probes, which
+// allows more of them.
+func ResumeSearch(o runs.Options, in scenario.Inputs, was *capacity.Report) (_ *Search, err error) {
+	s := &Search{folder: folder{o: o, resumed: true}, in: in, report: was}
+	p := &s.report.Plan
+	if !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= capacity.MostProbes &&
+		p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) {
+		return nil, fmt.Errorf("reading %s: its plan is out of bounds", filepath.Join(o.Out, capacity.File))
+	}
+	s.in.File, s.in.Environ = filepath.Join(o.Out, result.FileScenario), nil
+	if s.in.Text, err = userfile.Read(o.Path(s.in.File), scenario.MaxFile); err != nil {
+		return nil, err
+	}
+	if err := s.vary(); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(in.Overrides, func(o scenario.Override) bool { return o.Path == "search.probes" }) {
+		more := s.scenarios[0].Search.Probes
+		if more <= p.Probes {
+			return nil, fmt.Errorf("%s: %d is not more than this search may have (%d to %d)", s.key("search.probes"), more, p.Probes+1, capacity.MostProbes)
+		}
+		p.Probes, s.report.Curve = more, nil // the curve is of the capacity until then
+	}
+	return s, nil
+}
+
+// ReadSearch reads what the search in a folder came to. A relative folder is below root.
+func ReadSearch(root, dir string) (*capacity.Report, error) {
+	r, _, err := read(root, dir, capacity.File, "search", capacity.MostBytes, capacity.Parse)
+	return r, err
+}
+
+// Of a search, where the scenario does not say.
+const (
+	usualPrecision = 0.1
+	usualRetests   = 2
+	usualProbes    = 40
+	usualLonger    = 12 // times measure, of the longest probe
+)
+
+// firstLook is how much of a run's window passes before weir looks whether its objectives
+// are decided.
+const firstLook = 10 * time.Second
+
+// planned is the plan of the search that a scenario asks for.
+func planned(s *scenario.Scenario) capacity.Planned {
+	p := capacity.Planned{
+		FromPerS: s.Load.Rate.PerSecond(), MostPerS: s.Search.Most.PerSecond(), TargetPerS: s.Search.Target.PerSecond(),
+		Precision: cmp.Or(s.Search.Precision, usualPrecision), Retests: usualRetests, Probes: cmp.Or(s.Search.Probes, usualProbes),
+		Curve: s.Search.Curve, Seed: s.Seed,
+	}
+	if s.Search.Retests != nil {
+		p.Retests = *s.Search.Retests
+	}
+	longest := s.Search.Longest
+	if longest == 0 && s.Measure >= firstLook {
+		longest = min(usualLonger*s.Measure, scenario.MaxDuration-s.WarmUp)
+	}
+	decidable := slices.ContainsFunc(s.Objectives, func(o judge.Objective) bool { _, ok := o.Percentile(); return ok })
+	if longest > s.Measure && s.Measure > 0 && !s.Until && decidable {
+		p.LongestS = longest.Seconds()
+	}
+	if s.Search.Over.Of != "" {
+		p.Over = &capacity.Varied{Of: s.Search.Over.Of, Numbers: s.Search.Over.Values}
+	}
+	return p
+}
+
+// key is how the user sets a key of the scenario.
+func (s *Search) key(path string) string {
+	if s.o.Words.Key == nil {
+		return path
+	}
+	return s.o.Words.Key(path)
+}
+
+// scenario resolves that of a run, in which these keys have these values whatever else says.
+func (s *Search) scenario(keys ...scenario.Override) (*scenario.Scenario, error) {
+	in := s.in
+	in.Overrides = slices.Clone(in.Overrides)
+	for _, k := range keys {
+		in.Overrides = append(slices.DeleteFunc(in.Overrides, func(o scenario.Override) bool { return o.Path == k.Path }), k)
+	}
+	all, err := scenario.Resolve(in)
+	if err == nil && (len(all) != 1 || all[0].Repeat != 1) {
+		err = ErrSeveral
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// varied has a scenario take a number of what is varied.
+func (s *Search) varied(n int) []scenario.Override {
+	over := s.report.Plan.Over
+	if over == nil {
+		return nil
+	}
+	return []scenario.Override{{Flag: s.key("search.over"), Path: scenario.Over{Of: over.Of}.Path(), Value: strconv.Itoa(n)}}
+}
+
+// vary resolves the scenario with each number of what is varied.
+func (s *Search) vary() error {
+	for _, n := range s.report.Numbers() {
+		x, err := s.scenario(s.varied(n)...)
+		if err != nil {
+			return err
+		}
+		s.scenarios = append(s.scenarios, x)
+	}
+	return nil
+}
+
+// Scenarios are those of the searches, one for each number of what is varied: their runs
+// differ from them in the rate, and in how long they take.
+func (s *Search) Scenarios() []*scenario.Scenario { return s.scenarios }
+
+// Report is what the search came to so far.
+func (s *Search) Report() *capacity.Report { return s.report }
+
+// Begin makes the folder of a new search, and writes its plan. Its error is a
+// runs.FolderError, or wraps ErrWriting.
+func (s *Search) Begin() error {
+	if !s.resumed {
+		x, err := s.scenario()
+		if err != nil {
+			return err
+		}
+		if err := s.create("capacity", result.FileScenario, x.YAML()); err != nil {
+			return err
+		}
+	}
+	return s.store()
+}
+
+// store writes capacity.json.
+func (s *Search) store() error {
+	s.report.Sum()
+	return s.document(capacity.File, s.report)
+}
+
+// All does the runs of the search until it is over, those of the curve last, and yields each
+// with what it says. Runs end by stop, which may be nil, and by ctx as those of a
+// runs.Series do. Begin must have been called.
+func (s *Search) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Probe] {
+	return func(yield func(*Probe) bool) {
+		for !stopped(ctx, stop) {
+			next, more := s.report.Next()
+			if !more {
+				return
+			}
+			var p *Probe
+			if p, s.err = s.probe(ctx, stop, next); p == nil {
+				return
+			}
+			if p.Says != nil {
+				s.report.Add(*p.Says)
+				s.err = s.store()
+			}
+			if !yield(p) || p.Says == nil || s.err != nil {
+				return
+			}
+		}
+	}
+}
+
+// probe does a run that is next.
+func (s *Search) probe(ctx context.Context, stop <-chan struct{}, next capacity.Probed) (*Probe, error) {
+	rate := strconv.FormatFloat(next.RatePerS, 'f', -1, 64) + "/s"
+	keys := append(s.varied(next.N), scenario.Override{Flag: s.key("load.rate"), Path: "load.rate", Value: rate})
+	if l := s.report.Plan.LongestS; l > 0 && next.Purpose != capacity.Curving {
+		longest := time.Duration(l * float64(time.Second)).String()
+		keys = append(keys, scenario.Override{Flag: s.key("search.longest"), Path: "measure", Value: longest},
+			scenario.Override{Flag: s.key("search.longest"), Path: "until_decided", Value: "yes"})
+	}
+	x, err := s.scenario(keys...)
+	if err != nil {
+		return nil, err
+	}
+	x.Search = scenario.Search{} // so that weir run repeats the file of the run
+	p := new(Probe)
+	p.Outcome, next.Dir = s.do(ctx, stop, x, next.Dir, len(s.report.Probes)+len(s.report.Curve)+1, 0, nil)
+	if p.Result == nil || p.Interrupted() || p.Err != nil || p.Books != nil || p.Written != nil || p.Gone != nil {
+		return p, nil
+	}
+	next.Measured(p.Result, p.Broken)
+	p.Says = &next
+	return p, nil
+}
