@@ -30,5 +30,5 @@ func Main(added ...driver.Definition) int {
 	if code, handled := guard.Main(os.Args); handled {
 		return code
 	}
-	return cli.Main(context.Background(), cli.Process(slices.Concat(all.Definitions(), added), all.Tested()))
+	return cli.Main(context.Background(), cli.Process(slices.Concat(all.Definitions(), added), all.Tested))
 }

@@ -94,11 +94,7 @@ func MustPage(text string) Page {
 	return p
 }
 
-// Items of a page.
-var (
-	wordItem      = regexp.MustCompile(`^\*\*([^*]+)\*\*: (.+?)(?: \[source\]\((\S+)\))?$`)
-	guaranteeItem = regexp.MustCompile(`^\*\*(\w+)\*\*(?:, copies (\w+))?(?:, stable (\w+))?(?:: (.+))?$`)
-)
+var guaranteeItem = regexp.MustCompile(`^\*\*(\w+)\*\*(?:, copies (\w+))?(?:, stable (\w+))?(?:: (.+))?$`)
 
 func parsePage(text string) (Page, error) {
 	var p Page
@@ -126,11 +122,16 @@ func parsePage(text string) (Page, error) {
 	}
 	p.About = strings.Join(strings.Fields(about), " ")
 	for _, item := range unfolded(words) {
-		m := wordItem.FindStringSubmatch(strings.TrimPrefix(item, "- "))
-		if m == nil {
+		marked, isWord := strings.CutPrefix(item, "- **")
+		word, to, ok := strings.Cut(marked, "**: ")
+		if !isWord || !ok || word == "" || to == "" || strings.Contains(word, "*") {
 			return p, fmt.Errorf("%q is not a word", item)
 		}
-		p.Maps = append(p.Maps, Mapping{Word: m[1], To: strings.TrimSuffix(m[2], "."), Source: m[3]})
+		to, source, sourced := strings.Cut(to, " [source](")
+		if sourced && !strings.HasSuffix(source, ")") {
+			return p, fmt.Errorf("%q does not end with its source", item)
+		}
+		p.Maps = append(p.Maps, Mapping{Word: word, To: strings.TrimSuffix(to, "."), Source: strings.TrimSuffix(source, ")")})
 	}
 	for _, item := range unfolded(guarantees) {
 		c, err := confirmation(strings.TrimPrefix(item, "- "))

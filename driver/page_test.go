@@ -57,6 +57,7 @@ func TestWhatIsNotAPageIsRefused(t *testing.T) {
 		{"## Words", "## Word", "sections"},
 		{"## Guarantees", "## Guarantee", "sections"},
 		{"**settle each**:", "settle each:", "is not a word"},
+		{"queues#what)", "queues#what", "does not end with its source"},
 		{"**received**", "received", "is not a guarantee"},
 		{"**received**", "**receive**", "unknown guarantee"},
 		{"copies quorum", "copies 2", "unknown word"},

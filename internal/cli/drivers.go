@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/driverpage"
 )
@@ -21,6 +22,10 @@ type driversCommand struct {
 // run lists the drivers, or shows one.
 func (c *driversCommand) run(_ context.Context, e *env) Code {
 	l := driverpage.List{Schema: "weir.drivers/v1", Weir: buildinfo.Version()}
+	var record []tested.Entry
+	if e.Tested != nil {
+		record = e.Tested()
+	}
 	names := e.registry.Names()
 	if c.Name != "" {
 		names = []string{c.Name}
@@ -31,7 +36,7 @@ func (c *driversCommand) run(_ context.Context, e *env) Code {
 			e.complain(err)
 			return Usage
 		}
-		l.Drivers = append(l.Drivers, driverpage.Of(d, e.Tested))
+		l.Drivers = append(l.Drivers, driverpage.Of(d, record))
 	}
 	show, markdown := l.Show, l.Markdown
 	if c.Full {

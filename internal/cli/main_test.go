@@ -53,7 +53,7 @@ func weir() {
 	os.Exit(audit(main))
 }
 
-func main() int { return Main(context.Background(), Process(all.Definitions(), all.Tested())) }
+func main() int { return Main(context.Background(), Process(all.Definitions(), all.Tested)) }
 
 func TestScripts(t *testing.T) {
 	t.Parallel()

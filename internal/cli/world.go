@@ -36,7 +36,7 @@ type World struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Drivers []driver.Definition
-	Tested  []tested.Entry           // what the drivers were tested against
+	Tested  func() []tested.Entry    // what the drivers were tested against; read when a verb shows it; nil: nothing
 	Self    string                   // path of weir's own binary, which child processes are
 	Enter   func(stdin []byte) error // replaces this process by one at the clients' end of a network, with that standard input; nil: it cannot
 	Signals <-chan os.Signal         // those that ask for the end; nil: never any
@@ -49,7 +49,7 @@ type World struct {
 // Process returns the surroundings of this process, which must not have read
 // any signal yet: SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGABRT are weir's from here
 // on. To Go the last two are crashes with exit code 2, which means wrong usage here.
-func Process(drivers []driver.Definition, record []tested.Entry) World {
+func Process(drivers []driver.Definition, record func() []tested.Entry) World {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT)
 	// Whoever reads along may leave (weir run | head): a run is not lost for that.
