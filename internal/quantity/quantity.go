@@ -19,10 +19,15 @@ const (
 	// ThousandsForm is the letter that Decimal reads behind a number, if there is one.
 	ThousandsForm = `( ?[kKMG])?`
 	// DurationForm is a duration that Duration reads.
-	DurationForm = `\+?([0-9][0-9_,]*\.?[0-9]*|\.[0-9]+) ?` + unitForm + `( ?([0-9][0-9_,]*\.?[0-9]*|\.[0-9]+) ?` + unitForm + `)*`
+	DurationForm = `\+? ?` + partForm + `( ?` + partForm + `)*`
 	// SizeForm is a size that Size reads.
 	SizeForm = `\+?` + NumberForm + ` ?([bB]|[kKmMgGtT]([iI]?[bB])?)?`
 
+	// ListForm is a number that may be a list, for MayBeList: no reader of numbers without a
+	// unit takes it.
+	ListForm = `\+?[0-9]{1,3}(,[1-9][0-9]{2})+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?`
+
+	partForm = `(([0-9]{1,3}(,[0-9]{3})+|[0-9]+(_[0-9]+)*)(\.[0-9]*)?|\.[0-9]+) ?` + unitForm
 	unitForm = `(ns|us|µs|μs|ms|s|m|h|d|msecs?|milliseconds?|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)`
 )
 

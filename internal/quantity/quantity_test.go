@@ -77,13 +77,17 @@ func TestANumberWithCommasMayBeAList(t *testing.T) {
 // FuzzForms shows that the forms for the schema take all that the readers take, and
 // that no text makes a reader panic.
 func FuzzForms(f *testing.F) {
-	for _, s := range []string{"1,000", "10_000k", "1e4", "5s", "8 min 20 s", "2d", "1.5KiB", "1K", "+3 h", ".5s", "1.s"} {
+	for _, s := range []string{"1,000", "10_000k", "1e4", "5s", "8 min 20 s", "2d", "1.5KiB", "1K", "+3 h", ".5s", "1.s", "100,500", "+64,256", "1,500.5", "1,234e5", "100,500,000", "1,500.s", "1_500ms", " 1h"} {
 		f.Add(s)
 	}
 	whole := regexp.MustCompile(`^` + NumberForm + ThousandsForm + `$`)
 	duration := regexp.MustCompile(`^(0|` + DurationForm + `)$`)
 	size := regexp.MustCompile(`^` + SizeForm + `$`)
+	list := regexp.MustCompile(`^` + ListForm + `$`)
 	f.Fuzz(func(t *testing.T, s string) {
+		if may := MayBeList(s) != ""; may != list.MatchString(s) {
+			t.Errorf("%q may be a list: %v, and the form says otherwise", s, may)
+		}
 		if _, ok := Whole(s); ok && !whole.MatchString(s) {
 			t.Errorf("Whole reads %q, and its form does not", s)
 		}

@@ -169,7 +169,7 @@ func sized[T int | int64](lo, hi int64, under string) kind[T] {
 }
 
 // rate is messages per time.
-var rate = single("messages per time such as 20000/s, 0.5/s, 100/m", either(object{"type": "number", "exclusiveMinimum": 0}, texts(ratePattern)), parseRate, schedule.Rate.String)
+var rate = single("messages per time such as 20000/s, 0.5/s, 100/m", either(object{"type": "number", "exclusiveMinimum": 0}, amounts(ratePattern)), parseRate, schedule.Rate.String)
 
 func parseRate(s string) (schedule.Rate, error) {
 	r, err := schedule.ParseRate(s)

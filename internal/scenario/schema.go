@@ -25,6 +25,8 @@ const (
 	sizePattern     = `^ *` + quantity.SizeForm + ` *$`
 	rateForm        = quantity.NumberForm + quantity.ThousandsForm + ` *(([mM](essages?|sgs?)) *)?(/(s|sec|second|m|min|minute|h|hr|hour)|[rq]ps|per (second|minute|hour))?`
 	ratePattern     = `^ *` + rateForm + ` *$`
+	rampPattern     = `^ *` + rateForm + ` *\.\. *` + rateForm + ` *$`
+	listPattern     = `(^|\.\.) *` + quantity.ListForm + ` *($|\.\.)`
 	floatPattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *$`
 	sharePattern    = `^ *\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *%? *$`
 	namePattern     = `^ *[A-Za-z0-9][A-Za-z0-9_.-]{0,99} *$`
@@ -155,6 +157,13 @@ func (k Key) schema(drivers *driver.Registry) object {
 
 func texts(pattern string) object { return object{"type": "string", "pattern": pattern} }
 
+// amounts are texts of a pattern that are not a number that may be a list.
+func amounts(pattern string) object {
+	t := texts(pattern)
+	t["not"] = object{"pattern": listPattern}
+	return t
+}
+
 func anyText() object { return object{"type": []string{"string", "number", "boolean"}} }
 
 func either(of ...any) object { return object{"anyOf": of} }
@@ -182,7 +191,7 @@ func wholeNumber(lo, hi uint64) object {
 	if hi < math.MaxUint64 {
 		n["maximum"] = hi
 	}
-	return either(n, texts(wholePattern))
+	return either(n, amounts(wholePattern))
 }
 
 func decimal(lo, hi float64) object {
@@ -192,7 +201,7 @@ func decimal(lo, hi float64) object {
 func duration() object { return either(object{"const": 0}, texts(durationPattern)) }
 
 func size(lo, hi uint64) object {
-	return either(object{"type": "integer", "minimum": lo, "maximum": hi}, texts(sizePattern))
+	return either(object{"type": "integer", "minimum": lo, "maximum": hi}, amounts(sizePattern))
 }
 
 // optionSchema is that of the options of a driver, each by its name and, where
@@ -282,7 +291,7 @@ func optionValue(o driver.Option) object {
 	case "duration":
 		forms = append(forms, object{"const": 0}, texts(durationPattern))
 	case "size":
-		forms = append(forms, object{"type": "integer", "minimum": 0}, texts(sizePattern))
+		forms = append(forms, object{"type": "integer", "minimum": 0}, amounts(sizePattern))
 	default:
 		if len(o.Allowed) > 0 {
 			forms = append(forms, object{"enum": o.Allowed})

@@ -64,7 +64,7 @@ func isMax(rate string) bool {
 
 // batch is how many messages are handed over at once: "8" or "1..10".
 var batch = single(fmt.Sprintf("a whole number from 1 to %d, or a range such as 1..10", maxBatch),
-	either(wholeNumber(1, maxBatch), texts(`^ *[0-9]+ *\.\. *[0-9]+ *$`)),
+	either(object{"type": "integer", "minimum": 1, "maximum": maxBatch}, texts(`^ *\+?[0-9]+ *(\.\. *\+?[0-9]+ *)?$`)),
 	func(s string) (Batch, error) {
 		a, b, two := strings.Cut(s, "..")
 		if !two {
@@ -224,7 +224,7 @@ var phase = func() kind[schedule.Phase] {
 		},
 		text: func(p *phase) string { return p.From.String() },
 	}
-	rates := single(ramps, texts(`^ *[0-9]+(\.[0-9]+)?/[smh] *\.\. *[0-9]+(\.[0-9]+)?/[smh] *$`), func(s string) (phase, error) {
+	rates := single(ramps, amounts(rampPattern), func(s string) (phase, error) {
 		a, b, two := strings.Cut(s, "..")
 		if !two {
 			return phase{}, fmt.Errorf("%q is not a ramp", s)
