@@ -23,7 +23,7 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	}
 	c.Out = nil // WEIR_OUT is of runs that have a folder of their own
 	repeat := "1"
-	for _, o := range c.keys.overrides() {
+	for _, o := range c.keys.Overrides() {
 		if o.Path != "repeat" {
 			return nil, fmt.Errorf("--append: repeats the runs of %s with their own settings (leave out %s; --repeat says how often)", *c.Append, o.Flag)
 		}

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/driverpage"
+	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/layout"
 )
 
@@ -296,7 +295,7 @@ func (c *brokerUp) compose(e *env, x broker.Entry, settings map[string]string) C
 	if name == "" {
 		name = "weir-" + x.Recipe.Name + ".compose.yaml"
 	}
-	if err := writeNew(e.path(name), f.File); err != nil {
+	if err := form.NewFile(e.path(name), f.File); err != nil {
 		return usage(e, fmt.Errorf("writing the compose file: %w (--out names another)", err))
 	}
 	e.say("wrote %s: %s", name, strings.Join(f.Images, ", "))
@@ -306,19 +305,6 @@ func (c *brokerUp) compose(e *env, x broker.Entry, settings map[string]string) C
 	}
 	e.say("  docker compose -f %s down -v", name)
 	return OK
-}
-
-// writeNew writes a file that must not exist.
-func writeNew(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists", path)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Close())
 }
 
 // run prints the logs.

@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
@@ -41,7 +42,7 @@ type capacityCommand struct {
 
 	gathering `embed:""`
 
-	keys *keyFlags
+	keys *commandline.Keys
 }
 
 // Help is what weir capacity --help says before the flags.
@@ -190,7 +191,7 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, h *halting) (s *study.S
 func (c *capacityCommand) resume(e *env, r *runCommand, o runs.Options) (*study.Search, error) {
 	others := *c
 	others.Probes = nil
-	if c.File != "" || c.Out != nil || len(others.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.overrides()) > 0 {
+	if c.File != "" || c.Out != nil || len(others.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.Overrides()) > 0 {
 		return nil, errors.New("--resume: goes on with what the folder says (leave out the scenario and all its flags but --probes)")
 	}
 	was, err := study.ReadSearch(e.Dir, *c.Resume)

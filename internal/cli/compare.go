@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
@@ -29,7 +30,7 @@ type compareCommand struct {
 	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The base is the value that comes first in the scenario file."`
 	AllowDifferent bool     `help:"Compare although the runs differ in guarantee, size, rate, mode or topology."`
 	Full           bool     `help:"Each run's own values, too."`
-	form
+	form.Form
 }
 
 // Help is what kong adds to the verb's help.
@@ -56,7 +57,7 @@ func (c *compareCommand) run(ctx context.Context, e *env) Code {
 // compare reads every folder before it writes anything.
 func (c *compareCommand) compare(e *env) Code {
 	o, err := c.options()
-	if err := errors.Join(err, c.check(e, "a comparison")); err != nil {
+	if err := errors.Join(err, c.Check(e.outlet(), "a comparison")); err != nil {
 		for _, err := range parts(err) {
 			e.complain(err)
 		}
@@ -219,11 +220,11 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	if c.By != nil {
 		parting.By = *c.By
 	}
-	return c.write(e, finding{
-		title: "Comparison", json: found,
-		html:     func(w io.Writer) error { return report.ComparisonHTML(w, found, c.Full, parting) },
-		show:     func(p *layout.Page) { report.Comparison(p, found, c.Full) },
-		conclude: func(p *layout.Page) { report.Conclusion(p, found, parting) },
+	return c.Write(e.outlet(), form.Finding{
+		Title: "Comparison", JSON: found,
+		HTML:     func(w io.Writer) error { return report.ComparisonHTML(w, found, c.Full, parting) },
+		Show:     func(p *layout.Page) { report.Comparison(p, found, c.Full) },
+		Conclude: func(p *layout.Page) { report.Conclusion(p, found, parting) },
 	})
 }
 

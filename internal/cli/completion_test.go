@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/internal/completion"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -155,8 +156,8 @@ func TestTheDriverOfTheEnvironmentIsCompleted(t *testing.T) {
 func TestEveryValueIsCompletedOrKnownToBeFree(t *testing.T) {
 	alike(t)
 	verbs := &commands{}
-	verbs.Run.keys = newKeyFlags()
-	verbs.Run.Keys = kong.Plugins{verbs.Run.keys.pointer()}
+	verbs.Run.keys = commandline.NewKeys()
+	verbs.Run.Keys = verbs.Run.keys.Plugin()
 	parser, err := kong.New(verbs, kong.Name("weir"))
 	if err != nil {
 		t.Fatal(err)

@@ -35,8 +35,7 @@ func (c *convertCommand) run(ctx context.Context, e *env) Code {
 }
 
 func (c *convertCommand) convert(e *env) Code {
-	out := deliveredTo{out: c.Out}
-	if err := out.check(e); err != nil {
+	if err := e.outlet().Check(c.Out); err != nil {
 		e.complain(err)
 		return Usage
 	}
@@ -63,7 +62,7 @@ func (c *convertCommand) convert(e *env) Code {
 	text, err := omb.YAML(made.Scenario)
 	if err == nil {
 		b.Write(text)
-		err = out.deliver(e, b.Bytes())
+		err = e.outlet().Deliver(c.Out, b.Bytes())
 	}
 	if err != nil {
 		e.complain(fmt.Errorf("writing the scenario: %w", err))

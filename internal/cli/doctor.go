@@ -3,10 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -155,7 +153,7 @@ func findings(p *layout.Page, all []host.Finding) (counts []string) {
 // advise says why a finding matters and what to do about it.
 func advise(p *layout.Page, f host.Finding) {
 	if f.Why != "" {
-		p.Say(sentence(f.Why))
+		p.Say(layout.Sentence(f.Why))
 	}
 	t := layout.Listing("", "")
 	t.Row("->", f.Do)
@@ -175,12 +173,4 @@ func (d *diagnosis) about() string {
 		}
 	}
 	return strings.TrimSuffix(strings.Join(parts, " "), ",")
-}
-
-// writeJSON writes v as the programs that read us want it: indented, one object.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

@@ -35,7 +35,7 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 	if err := c.environment(e); err != nil {
 		return nil, nil, err
 	}
-	if c.File != "" || c.Append != nil || c.UntilShown != nil || c.Fleet != nil || c.Listen != nil || c.On != nil || c.FIFO || len(c.keys.overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
+	if c.File != "" || c.Append != nil || c.UntilShown != nil || c.Fleet != nil || c.Listen != nil || c.On != nil || c.FIFO || len(c.keys.Overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
 		return nil, nil, errors.New("--resume: continues the run as it began (allowed beside it: --nats, --json, --quiet, --no-color, --strict, --require)")
 	}
 	dir, err := admission.Dir(e.Env)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
@@ -22,7 +23,7 @@ type historyCommand struct {
 	Latest *string  `placeholder:"N" help:"How many runs at the end of a series are the latest. Default: 10."`
 	Least  *string  `placeholder:"PERCENT" help:"Leave out changes smaller than this, such as 2%. Default: 0, which leaves out none."`
 	Alpha  *string  `placeholder:"ALPHA" help:"Accepted chance that a series without a change shows one. Default: 0.05."`
-	form
+	form.Form
 }
 
 // Help is what kong adds to the verb's help.
@@ -48,7 +49,7 @@ func (c *historyCommand) run(ctx context.Context, e *env) Code {
 // look reads every folder before it writes anything.
 func (c *historyCommand) look(e *env) Code {
 	o, fail, err := c.options()
-	if err := errors.Join(err, c.check(e, "a history")); err != nil {
+	if err := errors.Join(err, c.Check(e.outlet(), "a history")); err != nil {
 		for _, err := range parts(err) {
 			e.complain(err)
 		}
@@ -126,10 +127,10 @@ func (c *historyCommand) options() (o history.Options, fail string, err error) {
 
 // print writes the history in the form that was asked for.
 func (c *historyCommand) print(e *env, found *history.History) error {
-	return c.write(e, finding{
-		title: "History", json: found,
-		html: func(w io.Writer) error { return report.HistoryHTML(w, found) },
-		show: func(p *layout.Page) { report.History(p, found) },
+	return c.Write(e.outlet(), form.Finding{
+		Title: "History", JSON: found,
+		HTML: func(w io.Writer) error { return report.HistoryHTML(w, found) },
+		Show: func(p *layout.Page) { report.History(p, found) },
 	})
 }
 

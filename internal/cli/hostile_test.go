@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/result"
 )
 
@@ -59,8 +60,8 @@ func TestNoValueOfAFlagPanics(t *testing.T) {
 		t.Fatal(err)
 	}
 	verbs := &commands{}
-	verbs.Run.keys = newKeyFlags()
-	verbs.Run.Keys = kong.Plugins{verbs.Run.keys.pointer()}
+	verbs.Run.keys = commandline.NewKeys()
+	verbs.Run.Keys = verbs.Run.keys.Plugin()
 	parser, err := kong.New(verbs)
 	if err != nil {
 		t.Fatal(err)

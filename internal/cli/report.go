@@ -2,20 +2,17 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/capacity"
-	"github.com/weirmq/weir/internal/export"
+	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/study"
@@ -51,17 +48,6 @@ func (reportCommand) Help() string {
 		"--fail-on verdict exits with 5 when a run is INVALID (with --require valid also SUSPECT), 7 when too many messages failed, 4 when an objective failed."
 }
 
-// The formats of a report.
-const (
-	formatText     = "text"
-	formatMarkdown = "markdown"
-	formatHTML     = "html"
-	formatCSV      = "csv"
-	formatJSON     = "json"
-	formatOMB      = "omb"
-	allowedFormats = formatText + ", " + formatMarkdown + ", " + formatHTML + ", benchstat, csv, json, junit, " + formatOMB + ", openmetrics"
-)
-
 // run ends at the first signal.
 func (c *reportCommand) run(ctx context.Context, e *env) Code {
 	return e.interruptible(ctx, func() Code { return c.report(e) })
@@ -73,8 +59,8 @@ func (c *reportCommand) report(e *env) Code {
 	if err == nil {
 		err = checkSession(c.Session)
 	}
-	if err == nil && format == formatHTML && c.Out == nil && e.StdoutTerminal {
-		err = errors.New("HTML needs a file or a pipe: add -o FILE.html")
+	if err == nil && format == report.FormatHTML && c.Out == nil && e.StdoutTerminal {
+		err = form.ErrTerminal
 	}
 	if err == nil {
 		err = c.checkGate(e)
@@ -85,7 +71,7 @@ func (c *reportCommand) report(e *env) Code {
 		}
 	}
 	if err == nil {
-		err = deliveredTo{c.Out}.check(e)
+		err = e.outlet().Check(c.Out)
 	}
 	if err != nil {
 		e.complain(err)
@@ -100,44 +86,22 @@ func (c *reportCommand) report(e *env) Code {
 		e.complain(err)
 		return Usage
 	}
-	var b bytes.Buffer
 	o := report.Options{Session: session(c.Session), Percentiles: percentiles, Full: c.Full, Colour: c.Out == nil && e.color(c.NoColor, false)}
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}
-	searches, err := c.searches(e, entries)
-	if err != nil {
+	if o.Searches, err = c.searches(e, entries); err != nil {
 		e.complain(err)
 		return Usage
 	}
-	o.Searches = searches
-	switch several := len(entries) > 1 || len(searches) > 0; {
-	case len(entries) > 1 && format == formatOMB:
-		e.complain(fmt.Errorf("--format: omb is one run a file, and there are %d (name one folder)", len(entries)))
+	var b bytes.Buffer
+	err = report.Write(&b, format, entries, o, e.path)
+	if errors.Is(err, report.ErrOneRun) {
+		e.complain(fmt.Errorf("--format: %w", err))
 		return Usage
-	case format == formatOMB:
-		err = export.OMB(&b, e.path(entries[0].Dir))
-	case format == formatJSON:
-		err = objects(&b, entries, searches)
-	case slices.Contains(export.Formats(), format):
-		err = export.Write(&b, format, runsOf(entries))
-	case several && format == formatHTML:
-		err = report.OverviewHTML(&b, entries, o)
-	case format == formatHTML:
-		err = report.HTML(&b, entries[0], o)
-	case several && format == formatMarkdown:
-		err = report.OverviewMarkdown(&b, entries, o)
-	case several:
-		err = report.Overview(&b, entries, o)
-	case format == formatMarkdown:
-		o.Dir = entries[0].Dir
-		err = report.Markdown(&b, entries[0], o)
-	default:
-		o.Dir = entries[0].Dir
-		err = report.Text(&b, entries[0], o)
 	}
 	if err == nil {
-		err = deliveredTo{c.Out}.deliver(e, b.Bytes())
+		err = e.outlet().Deliver(c.Out, b.Bytes())
 	}
 	if err != nil {
 		e.complain(fmt.Errorf("writing the report: %w", err))
@@ -146,98 +110,42 @@ func (c *reportCommand) report(e *env) Code {
 	return c.gate(e, entries)
 }
 
-// objects writes what the folders hold as JSON: the search of each folder that has one, else
-// the runs.
-func objects(b *bytes.Buffer, entries []report.Entry, searches []*report.Search) error {
-	for _, s := range searches {
-		if err := writeJSON(b, s.Report); err != nil {
-			return err
-		}
-	}
-	for _, x := range entries {
-		if slices.ContainsFunc(searches, func(s *report.Search) bool { return strings.HasPrefix(x.Dir, s.Dir+string(filepath.Separator)) }) {
-			continue // one of its probes
-		}
-		if err := writeJSON(b, x.Result); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // format decides on the format.
-func (c *reportCommand) format() (string, error) {
+func (c *reportCommand) format() (f report.Format, err error) {
 	if c.HTML && c.JSON {
 		return "", errors.New("--html and --json: a report has one format (one of them)")
 	}
 	for _, short := range []struct {
 		given  bool
-		format string
-	}{{c.HTML, formatHTML}, {c.JSON, formatJSON}} {
+		format report.Format
+	}{{c.HTML, report.FormatHTML}, {c.JSON, report.FormatJSON}} {
 		switch {
 		case !short.given:
-		case c.Format != nil && !strings.EqualFold(*c.Format, short.format):
+		case c.Format != nil && !strings.EqualFold(*c.Format, string(short.format)):
 			return "", fmt.Errorf("--%s: contradicts --format %s (use one of them)", short.format, *c.Format)
 		default:
 			return short.format, nil
 		}
 	}
-	if c.Format == nil {
-		if c.Out == nil {
-			return formatText, nil
+	switch {
+	case c.Format != nil:
+		if f, err = report.ParseFormat(*c.Format); err != nil {
+			return "", fmt.Errorf("--format: %w", err)
 		}
-		switch ext := strings.ToLower(filepath.Ext(*c.Out)); ext {
-		case ".md", ".markdown":
-			return formatMarkdown, nil
-		case ".html", ".htm":
-			return formatHTML, nil
-		case ".csv":
-			return formatCSV, nil
-		case ".json":
-			return formatJSON, nil
-		case ".xml":
-			return "", fmt.Errorf("--out: tests of a build server are a format of their own: add --format junit (%s)", allowedFormats)
-		case ".hgrm", ".pdf":
-			// No user means text under such a name.
-			return "", fmt.Errorf("--out: there is no report in the format of %s (.md, .html, .csv, .json, .txt, or --format %s)", ext, strings.ReplaceAll(allowedFormats, ", ", "|"))
-		}
-		return formatText, nil
-	}
-	switch f := strings.ToLower(*c.Format); f {
-	case formatText, formatMarkdown, formatHTML, "benchstat", formatCSV, formatJSON, "junit", formatOMB, "openmetrics":
 		return f, nil
-	case "hgrm":
-		return "", fmt.Errorf("--format: %s is not in this build yet (%s)", f, allowedFormats)
-	default:
-		if meant := cmp.Or(formatOf(f), driver.Nearest(f, strings.Split(allowedFormats, ", "))); meant != "" {
-			return "", fmt.Errorf("--format: %q is not known, did you mean %s? (%s)", *c.Format, meant, allowedFormats)
+	case c.Out != nil:
+		if f, err = report.FormatOfFile(*c.Out); err != nil {
+			return "", fmt.Errorf("--out: %w", err)
 		}
+		return f, nil
 	}
-	return "", fmt.Errorf("--format: %q is not known (%s)", *c.Format, allowedFormats)
-}
-
-// formatOf is the format that is meant by a word of other programs; "" where that is not
-// known.
-func formatOf(word string) string {
-	switch word {
-	case "prometheus", "prom", "metrics":
-		return "openmetrics"
-	case "xml", "xunit":
-		return "junit"
-	case "md":
-		return formatMarkdown
-	case "htm", "page":
-		return formatHTML
-	case "txt", "table", "plain":
-		return formatText
-	}
-	return ""
+	return report.FormatText, nil
 }
 
 // read reads all folders, each once. Everything wrong with any is told, and ok
 // false.
-func (c *reportCommand) read(e *env, format string) (entries []report.Entry, ok bool) {
-	how := report.Loading{Drawn: format == formatHTML, Judged: c.Judge, Window: c.window}
+func (c *reportCommand) read(e *env, format report.Format) (entries []report.Entry, ok bool) {
+	how := report.Loading{Drawn: format == report.FormatHTML, Judged: c.Judge, Window: c.window}
 	bad := 0
 	seen := map[string]bool{}
 	var lacks []string
@@ -321,13 +229,4 @@ func (c *reportCommand) searches(e *env, entries []report.Entry) ([]*report.Sear
 		all = append(all, report.NewSearch(dir, r, measure))
 	}
 	return all, nil
-}
-
-// runsOf are the results of entries, for other programs.
-func runsOf(entries []report.Entry) []export.Run {
-	runs := make([]export.Run, len(entries))
-	for i, e := range entries {
-		runs[i] = export.Run{Dir: e.Dir, Result: e.Result}
-	}
-	return runs
 }

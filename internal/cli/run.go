@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/pace"
@@ -47,7 +48,7 @@ type runCommand struct {
 
 	stdin                        []byte            // what was read of it; nil: nothing
 	read                         map[string][]byte // files that scenarios read, by path, where a fleet needs them
-	keys                         *keyFlags
+	keys                         *commandline.Keys
 	json, quiet, noColor, strict bool          // with the environment
 	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
@@ -224,11 +225,11 @@ func (c *runCommand) input(e *env) (in scenario.Inputs, err error) {
 	if in, err = c.inputs(e); err != nil {
 		return in, err
 	}
-	in.File, in.Environ, in.Overrides = c.File, scenario.Variables(e.Env, e.registry), c.keys.overrides()
+	in.File, in.Environ, in.Overrides = c.File, scenario.Variables(e.Env, e.registry), c.keys.Overrides()
 	for _, line := range scenario.Misspelt(e.Environ, e.registry, "WEIR_OUT", "WEIR_JSON", "WEIR_QUIET", "WEIR_NO_COLOR", "WEIR_STRICT", "WEIR_REQUIRE", "WEIR_JOIN") {
 		e.say("weir: %s", line)
 	}
-	options, err := optionOverrides(c.Option, c.Address)
+	options, err := commandline.Options(c.Option, c.Address)
 	if err != nil {
 		return in, err
 	}

@@ -120,7 +120,7 @@ func (c *serveCommand) checkPublish(e *env) error {
 	if c.Listen != nil || c.Name != nil || c.Start || c.TokenFile != nil || c.TLSCert != nil || c.TLSKey != nil {
 		return errors.New("--publish: writes pages and listens nowhere (without --listen, --name, --start, --token-file, --tls-cert and --tls-key)")
 	}
-	if err := (deliveredTo{c.Publish}).check(e); err != nil {
+	if err := e.outlet().Check(c.Publish); err != nil {
 		return errors.New(strings.NewReplacer("--out:", "--publish:", "a file that does not exist yet", "a folder that does not exist yet").Replace(err.Error()))
 	}
 	return nil

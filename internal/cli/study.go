@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/study"
 )
@@ -69,7 +70,7 @@ func (e *env) came(asJSON, quiet bool, v any, text string, code Code) Code {
 	out := e.Stdout
 	var err error
 	if asJSON {
-		out, err = e.Stderr, writeJSON(e.Stdout, v)
+		out, err = e.Stderr, form.JSON(e.Stdout, v)
 	}
 	if err == nil && !(asJSON && quiet) {
 		_, err = fmt.Fprint(out, text)

@@ -5,21 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 
-	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/commandline"
+	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/nodecut"
@@ -128,63 +127,37 @@ func run(ctx context.Context, w World) Code {
 	if code, ours := e.internal(ctx); ours {
 		return code
 	}
-	args := normalize(w.Args)
 	verbs := &commands{}
-	verbs.Run.keys = newKeyFlags()
-	verbs.Run.Keys = kong.Plugins{verbs.Run.keys.pointer()}
-	verbs.Capacity.keys = newKeyFlags()
-	verbs.Capacity.Keys = kong.Plugins{verbs.Capacity.keys.pointer()}
-	var exited *int
-	parser, err := kong.New(verbs,
-		kong.Name("weir"),
-		kong.Description("Puts a known flow of messages into a message queue. Reports what came out, when, and whether you can believe the figure."),
-		kong.Writers(w.Stdout, w.Stderr),
-		kong.Exit(func(code int) { exited = &code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.Help(helpFor(e.width(false))),
-		kong.WithHyphenPrefixedParameters(true),
-	)
+	verbs.Run.keys, verbs.Capacity.keys = commandline.NewKeys(), commandline.NewKeys()
+	verbs.Run.Keys, verbs.Capacity.Keys = verbs.Run.keys.Plugin(), verbs.Capacity.keys.Plugin()
+	grammar, err := commandline.New(verbs, commandline.Surroundings{Stdout: w.Stdout, Stderr: w.Stderr, Columns: e.width(false), Drivers: w.Drivers})
 	if err != nil {
-		e.complain(fmt.Errorf("building the command line: %w", err))
-		return Failed
-	}
-	parser.Model.HelpFlag.Help = "Show this page."
-	if len(w.Args) >= 2 && w.Args[0] == "internal" && w.Args[1] == "complete" {
-		return e.complete(parser.Model, w.Args[2:])
-	}
-	args = spoken(args)
-	if err := known(parser, args); err != nil {
 		e.complain(err)
-		e.say("%s", helps(parser.Model, args))
-		return Usage
-	}
-	args, strange := e.strangers(parser.Model, args)
-	k, err := parser.Parse(args)
-	if exited != nil { // --help
-		return Code(*exited)
-	}
-	if unshown := (*fs.PathError)(nil); errors.As(err, &unshown) { // of help
-		e.complain(fmt.Errorf("writing the help: %w", err))
 		return Failed
 	}
-	if err == nil {
-		err = repeated(k)
+	if len(w.Args) >= 2 && w.Args[0] == "internal" && w.Args[1] == "complete" {
+		return e.complete(grammar.Model, w.Args[2:])
 	}
-	for _, s := range strange {
-		e.complain(s)
+	line, err := grammar.Read(w.Args)
+	switch {
+	case err != nil:
+		e.complain(err)
+		return Failed
+	case line.Helped:
+		return OK
 	}
-	if err != nil && (len(strange) == 0 || !strings.HasPrefix(err.Error(), "expected ")) { // what is missing may have gone with a flag
-		e.complain(explained(err))
+	for _, f := range line.Faults {
+		e.complain(f)
 	}
-	verbs.Run.keys.args, verbs.Capacity.keys.args = args, args
-	if err == nil && len(strange) > 0 && k.Selected().Name == "run" {
-		verbs.Run.complain(e)
-	}
-	if err != nil || len(strange) > 0 {
-		e.say("%s", helps(parser.Model, args))
+	verbs.Run.keys.Args, verbs.Capacity.keys.Args = line.Args, line.Args
+	if len(line.Faults) > 0 {
+		if line.Verb != nil && line.Verb.Name == "run" {
+			verbs.Run.complain(e)
+		}
+		e.say("%s", line.Hint)
 		return Usage
 	}
-	v, ok := k.Selected().Target.Addr().Interface().(verb)
+	v, ok := line.Verb.Target.Addr().Interface().(verb)
 	if !ok {
 		e.complain(errors.New("which command? (weir --help)"))
 		return Usage
@@ -233,84 +206,6 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		return Unreachable, true
 	}
 	return OK, true
-}
-
-// known refuses an argument where a verb belongs that is not one, and names what may
-// have been meant.
-func known(parser *kong.Kong, args []string) error {
-	said, node := "", parser.Model.Node
-	for _, word := range args {
-		var verbs []string
-		var next *kong.Node
-		for _, n := range node.Children {
-			if n.Name == word || slices.Contains(n.Aliases, word) {
-				next = n
-			}
-			if !n.Hidden {
-				verbs = append(verbs, n.Name)
-			}
-		}
-		if said == "drivers " && slices.Contains([]string{"list", "ls", "show"}, word) {
-			return fmt.Errorf("unknown command %q; weir drivers lists all systems, and weir drivers NAME shows one", said+word)
-		}
-		if len(verbs) == 0 || strings.HasPrefix(word, "-") {
-			return nil
-		}
-		if next == nil {
-			have := strings.Join(verbs, ", ")
-			if near := meant(word, verbs); near != "" {
-				return fmt.Errorf("unknown command %q; did you mean %q? (%s)", said+word, said+near, have)
-			}
-			return fmt.Errorf("unknown command %q (%s)", said+word, have)
-		}
-		said, node = said+word+" ", next
-	}
-	return nil
-}
-
-// meant returns the verb that a word may stand for: one that other tools call so, or
-// one spelt like it; "" where there is none.
-func meant(word string, verbs []string) string {
-	var others []string // the first of them that is among verbs
-	switch word {
-	case "list", "ls", "ps":
-		others = []string{"status", "drivers"}
-	case "start", "create":
-		others = []string{"up", "run"}
-	case "stop", "remove", "rm", "kill", "delete":
-		others = []string{"down"}
-	case "bench", "benchmark", "test", "measure", "exec":
-		others = []string{"run"}
-	case "show", "results", "view", "html", "export":
-		others = []string{"report"}
-	case "diff", "benchstat":
-		others = []string{"compare"}
-	case "sweep", "search", "saturate", "ramp":
-		others = []string{"capacity"}
-	case "check", "env":
-		others = []string{"doctor"}
-	}
-	for _, other := range others {
-		if slices.Contains(verbs, other) {
-			return other
-		}
-	}
-	return driver.Nearest(word, verbs)
-}
-
-// spoken turns what people say for help and the version into verbs and flags.
-func spoken(args []string) []string {
-	switch {
-	case len(args) == 0:
-		return []string{"--help"}
-	case args[0] == "help" && len(args) > 1 && args[1] == "help":
-		return []string{"--help"}
-	case args[0] == "help":
-		return append(slices.Clone(args[1:]), "--help")
-	case args[0] == "--version", args[0] == "-v", args[0] == "-V":
-		return append([]string{"version"}, args[1:]...)
-	}
-	return args
 }
 
 // complain writes an error to the user.
@@ -368,18 +263,15 @@ func (e *env) text(noColor bool) layout.Text {
 	return layout.Terminal(cols, e.color(noColor, false))
 }
 
-// show writes a page on stdout.
-func (e *env) show(p *layout.Page, noColor bool) error {
-	_, err := io.WriteString(e.Stdout, e.text(noColor).Page(p))
-	return err
+// outlet is where pages and documents are written.
+func (e *env) outlet() form.Outlet {
+	return form.Outlet{Stdout: e.Stdout, Terminal: e.StdoutTerminal, Text: e.text, Path: e.path}
 }
+
+// show writes a page on stdout.
+func (e *env) show(p *layout.Page, noColor bool) error { return e.outlet().Show(p, noColor) }
 
 // answer writes v as JSON on stdout, or the page that show fills.
 func (e *env) answer(asJSON bool, v any, noColor bool, show func(*layout.Page)) error {
-	if asJSON {
-		return writeJSON(e.Stdout, v)
-	}
-	p := new(layout.Page)
-	show(p)
-	return e.show(p, noColor)
+	return e.outlet().Answer(asJSON, v, noColor, show)
 }

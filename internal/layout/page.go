@@ -252,6 +252,9 @@ func Readable(s string) string {
 	}, s)
 }
 
+// Sentence begins s, which is not empty, with a capital and ends it with a full stop.
+func Sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
+
 // Shortened returns s with at most n characters, n at least 3. A longer one loses its
 // middle, since the ends of names tell most.
 func Shortened(s string, n int) string {

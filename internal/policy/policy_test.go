@@ -88,6 +88,7 @@ var levels = map[string]int{
 	"internal/scenario":          4,
 	"internal/scenario/tree":     0,
 	"internal/layout":            1,
+	"internal/form":              2,
 	"internal/trend":             2,
 	"internal/metrics":           2,
 	"internal/report":            6,
@@ -115,6 +116,7 @@ var levels = map[string]int{
 	"internal/fleet":             7, // the coordinator
 	"internal/glossary":          1,
 	"internal/buildinfo":         1,
+	"internal/commandline":       8,
 	"internal/completion":        8,
 	"internal/runs":              8,
 	"internal/study":             9,

@@ -1,4 +1,4 @@
-package cli
+package commandline
 
 import (
 	"errors"
@@ -10,14 +10,15 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
 // strangers takes the flags that the command does not have out of args, each with the
 // value behind it, and says of each what may have been meant. So one attempt tells all
 // that is wrong with a command line.
-func (e *env) strangers(model *kong.Application, args []string) (rest []string, faults []error) {
-	node, _ := commandOf(model, args)
+func (g *Grammar) strangers(args []string) (rest []string, faults []error) {
+	node, _ := commandOf(g.Model, args)
 	known := map[string]bool{}
 	letters := ""
 	var names []string
@@ -52,12 +53,12 @@ func (e *env) strangers(model *kong.Application, args []string) (rest []string, 
 		case isWord && known[word]:
 			faults = append(faults, fmt.Errorf("unknown flag -%s, did you mean --%[1]s?", word))
 		case isWord:
-			faults = append(faults, e.strange(node.Name, "-"+word, word, names))
+			faults = append(faults, g.strange(node.Name, "-"+word, word, names))
 		case !isLong || known[name] || known[strings.TrimPrefix(name, "no-")]:
 			rest = append(rest, args[i])
 			continue
 		default:
-			faults = append(faults, e.strange(node.Name, "--"+name, name, names))
+			faults = append(faults, g.strange(node.Name, "--"+name, name, names))
 		}
 		valued = valued || isWord && single
 		if !valued && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
@@ -98,7 +99,7 @@ func helps(model *kong.Application, args []string) string {
 
 // strange says of a flag that the verb does not have, as it was written and by its name,
 // what may have been meant.
-func (e *env) strange(verb, written, name string, names []string) error {
+func (g *Grammar) strange(verb, written, name string, names []string) error {
 	if hint := ownOf(verb, name); hint != "" {
 		return fmt.Errorf("unknown flag %s%s", written, hint)
 	}
@@ -108,7 +109,7 @@ func (e *env) strange(verb, written, name string, names []string) error {
 			return fmt.Errorf("unknown flag %s, did you mean %s?", written, flags)
 		case advice != "":
 			return fmt.Errorf("unknown flag %s: %s", written, advice)
-		case e.isOption(name):
+		case g.isOption(name):
 			return fmt.Errorf("unknown flag %s, did you mean --option %s=VALUE? (weir drivers NAME lists a driver's own options)", written, name)
 		}
 	}
@@ -174,9 +175,9 @@ func shown(verb, name string) string {
 		return ""
 	case name == "output":
 		return "--format or --out"
-	case formatOf(name) != "":
-		return "--format " + formatOf(name)
-	case slices.Contains(strings.Split(allowedFormats, ", "), name):
+	case report.FormatMeant(name) != "":
+		return "--format " + report.FormatMeant(name)
+	case slices.Contains(report.Formats(), name):
 		return "--format " + name
 	}
 	return ""

@@ -1,14 +1,11 @@
-package cli
+package commandline
 
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/weirmq/weir/driver"
 )
 
 // explained says more of what the parser of the command line refuses: what an
@@ -40,13 +37,6 @@ func explained(err error) error {
 		}
 	}
 	return err
-}
-
-// isOption reports whether a driver has an option of this name.
-func (e *env) isOption(name string) bool {
-	return slices.ContainsFunc(e.Drivers, func(d driver.Definition) bool {
-		return d.New != nil && driver.HasOption(d.New(), name)
-	})
 }
 
 // lower writes a sentence of help as the end of another.

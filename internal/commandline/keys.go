@@ -1,4 +1,4 @@
-package cli
+package commandline
 
 import (
 	"errors"
@@ -8,19 +8,23 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// keyFlags holds a flag for each key of a scenario: its short form where it
+// Keys holds a flag for each key of a scenario: its short form where it
 // has one, with the path as an alias, so that --rate is --load.rate.
-type keyFlags struct {
+type Keys struct {
 	keys  []scenario.Key
 	value reflect.Value // pointer to a struct of one []string for each key, which keeps every use of its flag
-	args  []string      // as given, to know which form was used
+	Args  []string      // as given, to know which form was used
 }
 
-func newKeyFlags() *keyFlags {
-	f := &keyFlags{}
+// NewKeys returns the flags of all keys that are not of files alone.
+func NewKeys() *Keys {
+	f := &Keys{}
 	var fields []reflect.StructField
 	for _, k := range scenario.Keys() {
 		if k.FileOnly {
@@ -33,9 +37,9 @@ func newKeyFlags() *keyFlags {
 				tag += ` aliases:` + strconv.Quote(k.Path)
 			}
 		}
-		help := sentence(k.Help)
+		help := layout.Sentence(k.Help)
 		if k.Repeats {
-			help = sentence(k.Help + "; may be repeated")
+			help = layout.Sentence(k.Help + "; may be repeated")
 		}
 		fields = append(fields, reflect.StructField{
 			Name: "F" + strconv.Itoa(len(fields)),
@@ -58,18 +62,14 @@ func group(path string) string {
 	return title
 }
 
-// sentence begins s with a capital and ends it with a full stop.
-func sentence(s string) string {
-	return strings.ToUpper(s[:1]) + s[1:] + "."
-}
+// Plugin is what a command embeds to have the flags.
+func (f *Keys) Plugin() kong.Plugins { return kong.Plugins{f.value.Interface()} }
 
-func (f *keyFlags) pointer() any { return f.value.Interface() }
-
-// overrides returns the flags that were given, each use of one by itself.
-func (f *keyFlags) overrides() []scenario.Override {
+// Overrides returns the flags that were given, each use of one by itself.
+func (f *Keys) Overrides() []scenario.Override {
 	var out []scenario.Override
 	for i, k := range f.keys {
-		for _, v := range f.value.Elem().Field(i).Interface().([]string) { //nolint:forcetypeassert // newKeyFlags made it
+		for _, v := range f.value.Elem().Field(i).Interface().([]string) { //nolint:forcetypeassert // NewKeys made it
 			out = append(out, scenario.Override{Flag: f.spelling(k), Path: k.Path, Value: v})
 		}
 	}
@@ -77,16 +77,16 @@ func (f *keyFlags) overrides() []scenario.Override {
 }
 
 // spelling returns the flag of k as the user wrote it.
-func (f *keyFlags) spelling(k scenario.Key) string {
+func (f *Keys) spelling(k scenario.Key) string {
 	long := "--" + k.Path
-	if k.Short == "" || slices.ContainsFunc(f.args, func(a string) bool { return a == long || strings.HasPrefix(a, long+"=") }) {
+	if k.Short == "" || slices.ContainsFunc(f.Args, func(a string) bool { return a == long || strings.HasPrefix(a, long+"=") }) {
 		return long
 	}
 	return "--" + k.Short
 }
 
-// optionOverrides reads --option NAME=VALUE and --address.
-func optionOverrides(options, address []string) ([]scenario.Override, error) {
+// Options reads --option NAME=VALUE and --address.
+func Options(options, address []string) ([]scenario.Override, error) {
 	var out []scenario.Override
 	for _, o := range options {
 		name, value, ok := strings.Cut(o, "=")

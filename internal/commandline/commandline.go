@@ -1,0 +1,100 @@
+// Package commandline reads what people type: verbs, flags of one or two hyphens, keys of
+// scenarios as flags, and what other tools call these. One reading tells all that is wrong.
+// What verbs do is not its business.
+package commandline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// Surroundings are where help goes, and the drivers with options of their own.
+type Surroundings struct {
+	Stdout, Stderr io.Writer
+	Columns        int // of the terminal that shows help; 0: not known
+	Drivers        []driver.Definition
+}
+
+// A Grammar is all that can be typed.
+type Grammar struct {
+	Model   *kong.Application
+	parser  *kong.Kong
+	drivers []driver.Definition
+	helped  bool
+}
+
+// New makes the grammar of a struct of commands, as kong has it.
+func New(commands any, in Surroundings) (*Grammar, error) {
+	g := &Grammar{drivers: in.Drivers}
+	var err error
+	g.parser, err = kong.New(commands,
+		kong.Name("weir"),
+		kong.Description("Puts a known flow of messages into a message queue. Reports what came out, when, and whether you can believe the figure."),
+		kong.Writers(in.Stdout, in.Stderr),
+		kong.Exit(func(int) { g.helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Help(helpFor(in.Columns)),
+		kong.WithHyphenPrefixedParameters(true),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("building the command line: %w", err)
+	}
+	g.Model = g.parser.Model
+	g.Model.HelpFlag.Help = "Show this page."
+	return g, nil
+}
+
+// A Reading is a command line as it was understood.
+type Reading struct {
+	Args   []string   // as the parser took them
+	Helped bool       // help was asked for, and is written
+	Verb   *kong.Node // nil: what is wrong is not only flags that it does not have
+	Faults []error    // what is wrong
+	Hint   string     // which command lists what can be given
+}
+
+// Read reads the arguments behind the program's name. Its error is that help could not be
+// written.
+func (g *Grammar) Read(args []string) (*Reading, error) {
+	r := &Reading{Args: spoken(normalize(args))}
+	r.Hint = helps(g.Model, r.Args)
+	if err := known(g.Model, r.Args); err != nil {
+		r.Faults = []error{err}
+		return r, nil
+	}
+	r.Args, r.Faults = g.strangers(r.Args)
+	r.Hint = helps(g.Model, r.Args)
+	k, err := g.parser.Parse(r.Args)
+	if g.helped {
+		r.Helped = true
+		return r, nil
+	}
+	if unshown := (*fs.PathError)(nil); errors.As(err, &unshown) { // of help
+		return nil, fmt.Errorf("writing the help: %w", err)
+	}
+	if err == nil {
+		err = repeated(k)
+	}
+	switch {
+	case err == nil:
+		r.Verb = k.Selected()
+	case len(r.Faults) == 0 || !strings.HasPrefix(err.Error(), "expected "): // what is missing may have gone with a flag
+		r.Faults = append(r.Faults, explained(err))
+	}
+	return r, nil
+}
+
+// isOption reports whether a driver has an option of this name.
+func (g *Grammar) isOption(name string) bool {
+	return slices.ContainsFunc(g.drivers, func(d driver.Definition) bool {
+		return d.New != nil && driver.HasOption(d.New(), name)
+	})
+}
