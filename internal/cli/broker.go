@@ -6,18 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/brokerpage"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/driverpage"
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/report"
 )
 
 // brokerCommand is `weir broker`.
@@ -79,22 +78,24 @@ type brokers struct {
 	entries []broker.Entry
 }
 
-// brokers reads the recipes and finds the cache.
-func (e *env) brokers() (*brokers, error) {
-	cache, err := broker.CacheDir(e.Env)
-	if err != nil {
-		return nil, err
+// brokers reads the recipes and finds the cache, and the system of a name, or of a driver;
+// where the name may be left out, there is none without. What is wrong is told: its code is
+// not OK.
+func (e *env) brokers(name string, optional bool) (b *brokers, x broker.Entry, code Code) {
+	b = &brokers{env: e}
+	var err error
+	if b.cache, err = broker.CacheDir(e.Env); err == nil {
+		b.entries, err = broker.Catalog(e.registry)
 	}
-	entries, err := broker.Catalog(e.registry)
 	if err != nil {
-		return nil, err
+		return nil, x, usage(e, err)
 	}
-	return &brokers{e, cache, entries}, nil
-}
-
-// named returns the system of a name, or of a driver.
-func (b *brokers) named(name string) (broker.Entry, error) {
-	return broker.Named(b.entries, b.registry, name)
+	if name != "" || !optional {
+		if x, err = broker.Named(b.entries, e.registry, name); err != nil {
+			return nil, x, e.fail(err)
+		}
+	}
+	return b, x, OK
 }
 
 // stoppable returns a context that the first signal ends.
@@ -150,13 +151,9 @@ func (b *brokers) ensure(ctx context.Context, x broker.Entry) (*broker.Installat
 
 // run installs.
 func (c *brokerInstall) run(ctx context.Context, e *env) Code {
-	b, err := e.brokers()
-	if err != nil {
-		return usage(e, err)
-	}
-	x, err := b.named(c.Name)
-	if err != nil {
-		return e.fail(err)
+	b, x, code := e.brokers(c.Name, false)
+	if code != OK {
+		return code
 	}
 	ctx, stop := e.stoppable(ctx)
 	defer stop()
@@ -204,13 +201,9 @@ func (c *brokerUp) settings() (map[string]string, error) {
 
 // run starts a system, or writes a compose file.
 func (c *brokerUp) run(ctx context.Context, e *env) Code {
-	b, err := e.brokers()
-	if err != nil {
-		return usage(e, err)
-	}
-	x, err := b.named(c.Name)
-	if err != nil {
-		return e.fail(err)
+	b, x, code := e.brokers(c.Name, false)
+	if code != OK {
+		return code
 	}
 	settings, err := c.settings()
 	if err != nil {
@@ -239,7 +232,7 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	if _, err := b.ensure(ctx, x); err != nil {
 		return e.fail(err)
 	}
-	e.say("%s: starting %d %s", x.Recipe.Name, c.Nodes, plural(c.Nodes, "node"))
+	e.say("%s: starting %s", x.Recipe.Name, report.Counted(c.Nodes, "node", "nodes"))
 	k, err := broker.Keep(ctx, s)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -250,33 +243,12 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	}
 	e.say("%s is up; weir broker down %s ends it", k.Name, k.Name)
 	for _, d := range x.Drivers {
-		e.say("  %s", measuring(d, k.Address, k.Options, d == k.Driver))
+		e.say("  %s", brokerpage.Measuring(d, k.Address, k.Options, d == k.Driver))
 	}
 	if _, err := fmt.Fprintln(e.Stdout, strings.Join(k.Address, "\n")); err != nil {
 		return Failed // there is no reader to tell
 	}
 	return OK
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
-}
-
-// measuring is the command that measures a system that is up.
-func measuring(name string, address []string, options map[string][]string, whole bool) string {
-	line := "weir run --driver " + name
-	for _, a := range address {
-		line += " --address " + a
-	}
-	if whole {
-		for _, o := range slices.Sorted(maps.Keys(options)) {
-			line += " --option " + o + "=" + strings.Join(options[o], ",")
-		}
-	}
-	return line
 }
 
 // compose writes the compose file.
@@ -301,7 +273,7 @@ func (c *brokerUp) compose(e *env, x broker.Entry, settings map[string]string) C
 	e.say("wrote %s: %s", name, strings.Join(f.Images, ", "))
 	e.say("  docker compose -f %s up -d", name)
 	for _, d := range x.Drivers {
-		e.say("  %s", measuring(d, f.Address, f.Options[d], true))
+		e.say("  %s", brokerpage.Measuring(d, f.Address, f.Options[d], true))
 	}
 	e.say("  docker compose -f %s down -v", name)
 	return OK
@@ -309,13 +281,9 @@ func (c *brokerUp) compose(e *env, x broker.Entry, settings map[string]string) C
 
 // run prints the logs.
 func (c *brokerLogs) run(_ context.Context, e *env) Code {
-	b, err := e.brokers()
-	if err != nil {
-		return usage(e, err)
-	}
-	x, err := b.named(c.Name)
-	if err != nil {
-		return e.fail(err)
+	b, x, code := e.brokers(c.Name, false)
+	if code != OK {
+		return code
 	}
 	if c.Lines < 0 || c.Lines > 10_000 {
 		return usage(e, fmt.Errorf("--lines: %d is out of range (0 to 10000)", c.Lines))
@@ -328,26 +296,11 @@ func (c *brokerLogs) run(_ context.Context, e *env) Code {
 		return usage(e, fmt.Errorf("%s is not up (weir broker up %s)", x.Recipe.Name, x.Recipe.Name))
 	}
 	p := new(layout.Page)
-	for _, proc := range k.Processes {
-		for _, name := range proc.Logs {
-			showLog(p, proc.Name+": "+name, name, c.Lines)
-		}
-	}
-	showLog(p, "weir: "+k.Log, k.Log, c.Lines)
+	brokerpage.ShowLogs(p, k, c.Lines)
 	if err := e.show(p, true); err != nil {
 		return Failed // there is no reader to tell
 	}
 	return OK
-}
-
-// showLog writes the end of a log.
-func showLog(p *layout.Page, title, name string, lines int) {
-	p.Verbatim(title)
-	text, err := broker.LogEnd(name, lines)
-	if err != nil {
-		text = []string{strings.TrimPrefix(err.Error(), "open ")}
-	}
-	p.Inset(2).Verbatim(text...)
 }
 
 // downLimit bounds the ending of one system.
@@ -355,15 +308,17 @@ const downLimit = 2 * time.Minute
 
 // run ends systems.
 func (c *brokerDown) run(ctx context.Context, e *env) Code {
-	b, err := e.brokers()
-	if err != nil {
-		return usage(e, err)
+	if c.All == (c.Name != "") {
+		return usage(e, errors.New("which system? (a name, or --all)"))
+	}
+	b, x, code := e.brokers(c.Name, true)
+	if code != OK {
+		return code
 	}
 	var names []string
-	switch {
-	case c.All == (c.Name != ""):
-		return usage(e, errors.New("which system? (a name, or --all)"))
-	case c.All:
+	if !c.All {
+		names = []string{x.Recipe.Name}
+	} else {
 		all, err := broker.AllKept(b.cache)
 		if err != nil {
 			return e.fail(err)
@@ -374,16 +329,9 @@ func (c *brokerDown) run(ctx context.Context, e *env) Code {
 		if len(names) == 0 {
 			e.say("no system is up")
 		}
-	default:
-		x, err := b.named(c.Name)
-		if err != nil {
-			return e.fail(err)
-		}
-		names = []string{x.Recipe.Name}
 	}
 	ctx, stop := e.stoppable(ctx)
 	defer stop()
-	code := OK
 	for _, n := range names {
 		ending, cancel := context.WithTimeout(ctx, downLimit)
 		was, err := broker.Down(ending, b.cache, n)
@@ -400,164 +348,29 @@ func (c *brokerDown) run(ctx context.Context, e *env) Code {
 	return code
 }
 
-// A brokerList is what status --json prints.
-type brokerList struct {
-	Schema  string         `json:"schema"`
-	Weir    string         `json:"weir"`
-	Cache   string         `json:"cache"`
-	Systems []brokerSystem `json:"systems"`
-}
-
-// A brokerSystem is one of them.
-type brokerSystem struct {
-	driverpage.Recipe
-	Drivers   []string            `json:"drivers"`
-	Settings  []driverpage.Option `json:"settings"`
-	Installed string              `json:"installed,omitempty"` // folder, or "host"; absent: not installed
-	Lacks     string              `json:"lacks,omitempty"`     // what the host lacks to install or start it
-	Kept      *broker.Kept        `json:"kept,omitempty"`      // that is up, or was
-	Answers   *bool               `json:"answers,omitempty"`   // of one that is up: its driver was answered
-	Server    *driver.Facts       `json:"-"`
-	Why       string              `json:"why,omitempty"` // it does not answer
-}
-
 // run lists the systems.
 func (c *brokerStatus) run(ctx context.Context, e *env) Code {
-	b, err := e.brokers()
-	if err != nil {
-		return usage(e, err)
+	b, x, code := e.brokers(c.Name, true)
+	if code != OK {
+		return code
 	}
 	entries := b.entries
 	if c.Name != "" {
-		x, err := b.named(c.Name)
-		if err != nil {
-			return e.fail(err)
-		}
 		entries = []broker.Entry{x}
 	}
 	ctx, stop := e.stoppable(ctx)
 	defer stop()
-	l := brokerList{Schema: "weir.brokers/v1", Weir: buildinfo.Version(), Cache: b.cache, Systems: []brokerSystem{}}
+	l := brokerpage.List{Schema: "weir.brokers/v1", Weir: buildinfo.Version(), Cache: b.cache, Systems: []brokerpage.System{}}
 	for _, x := range entries {
-		s, err := b.look(ctx, x)
+		s, err := brokerpage.Look(ctx, b.cache, x, e.registry)
 		if err != nil {
 			return e.fail(err)
 		}
 		l.Systems = append(l.Systems, *s)
 	}
-	show := l.show
+	show := l.Show
 	if c.Name != "" {
-		show = l.Systems[0].show
+		show = l.Systems[0].Show
 	}
-	if err := e.answer(c.JSON, l, c.NoColor, show); err != nil {
-		e.complain(fmt.Errorf("writing the systems: %w", err))
-		return Failed
-	}
-	return OK
-}
-
-// look finds out what is so of one system.
-func (b *brokers) look(ctx context.Context, x broker.Entry) (*brokerSystem, error) {
-	s := &brokerSystem{Recipe: driverpage.RecipeOf(x.Recipe), Drivers: x.Drivers, Settings: []driverpage.Option{}}
-	for _, name := range slices.Sorted(maps.Keys(x.Recipe.Settings)) {
-		o := x.Recipe.Settings[name]
-		s.Settings = append(s.Settings, driverpage.Option{Name: name, Type: "text", Default: o.Default, Help: o.Help, Allowed: o.Allowed})
-	}
-	in, err := broker.Installed(ctx, x.Recipe, b.cache)
-	switch {
-	case err != nil:
-		s.Lacks = err.Error()
-	case in != nil && in.Source == "host":
-		s.Installed = "host"
-	case in != nil:
-		s.Installed = in.Dir
-	}
-	if s.Kept, err = broker.KeptNamed(b.cache, x.Recipe.Name); err != nil || s.Kept == nil || !s.Kept.Up {
-		return s, err
-	}
-	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	f, err := s.Kept.Answers(asking, b.registry)
-	answers := err == nil
-	s.Answers = &answers
-	if err != nil {
-		s.Why = strings.ReplaceAll(err.Error(), "\n", "; ")
-	} else {
-		s.Server = &f
-	}
-	return s, nil
-}
-
-// state says in some words how a system is.
-func (s *brokerSystem) state() string {
-	switch k := s.Kept; {
-	case s.Source == "docker":
-		return "docker only"
-	case k == nil && s.Lacks != "":
-		return "cannot be started here"
-	case k == nil && s.Installed == "":
-		return "not installed"
-	case k == nil:
-		return "installed"
-	case k.Ended != "":
-		return "ended by itself"
-	case !k.Up:
-		return "gone: its supervisor was killed"
-	case s.Answers != nil && !*s.Answers:
-		return "up, does not answer"
-	default:
-		return "up: " + strings.Join(k.Address, ", ")
-	}
-}
-
-// show puts the list on a page.
-func (l *brokerList) show(p *layout.Page) {
-	t := layout.Listing("system", "", "from", "nodes", "state")
-	for i := range l.Systems {
-		s := &l.Systems[i]
-		t.Row(s.Name, s.Title+" "+s.Version, s.Source, numbers(s.Nodes), s.state())
-	}
-	p.Table(t)
-	p.Gap()
-	p.Say("weir broker status NAME shows all about one. Installs are in " + l.Cache)
-}
-
-func numbers(list []int) string {
-	var out []string
-	for _, n := range list {
-		out = append(out, strconv.Itoa(n))
-	}
-	return strings.Join(out, ", ")
-}
-
-// show puts all about one on a page.
-func (s *brokerSystem) show(p *layout.Page) {
-	p.Line(layout.Strong.Of(s.String()))
-	t := layout.Listing("", "")
-	t.Row("state", s.state())
-	add := func(name, value string) {
-		if value != "" {
-			t.Row(name, value)
-		}
-	}
-	add("lacks", s.Lacks)
-	add("installed", s.Installed)
-	add("drivers", strings.Join(s.Drivers, ", "))
-	add("images", strings.Join(s.Images, ", "))
-	if k := s.Kept; k != nil {
-		add("why", s.Why)
-		add("ended", k.Ended)
-		if s.Server != nil {
-			add("server", s.Server.Name+" "+s.Server.Version)
-		}
-		add("address", strings.Join(k.Address, ", "))
-		for _, proc := range k.Processes {
-			add(proc.Name, "processes "+numbers(proc.Pids))
-		}
-		add("folder", k.Dir)
-		add("since", k.Since.Format(time.RFC3339))
-		add("keeper", strconv.Itoa(k.Keeper)+", log "+filepath.Clean(k.Log))
-	}
-	p.Table(t)
-	driverpage.ShowOptions(p, "Settings (--set NAME=VALUE; in a scenario server.NAME)", s.Settings)
+	return e.printed("the systems", e.answer(c.JSON, l, c.NoColor, show))
 }

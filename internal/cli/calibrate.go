@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"strings"
 
-	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/calibration"
+	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/truth"
 )
 
@@ -23,253 +21,37 @@ type calibrateCommand struct {
 	NoColor bool `help:"No colour."`
 }
 
-// A calibration is what --json prints. Times are in ns.
-type calibration struct {
-	Schema      string         `json:"schema"`
-	Weir        string         `json:"weir"`
-	Pass        bool           `json:"pass"` // every truth test was done and passed
-	Interrupted bool           `json:"interrupted"`
-	Figures     *truth.Figures `json:"figures"` // null: interrupted before they were taken
-	Checks      []truth.Check  `json:"checks"`
-}
-
 // run takes the figures, does the truth tests and prints both as they come.
 func (c *calibrateCommand) run(ctx context.Context, e *env) Code {
-	return c.calibrate(ctx, e, truth.Measure, truth.Checks)
+	return c.calibrate(ctx, e, calibration.Bench{Measure: truth.Measure, Check: truth.Checks})
 }
 
-func (c *calibrateCommand) calibrate(
-	ctx context.Context, e *env,
-	measure func(context.Context, truth.Options) (*truth.Figures, error),
-	check func(context.Context, truth.Options) ([]truth.Check, error),
-) Code {
+func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench calibration.Bench) Code {
 	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
-	p := &calibrationPage{w: e.Stdout, text: layout.Text{Colour: e.color(c.NoColor, c.JSON)}}
+	p := &calibration.Page{Out: e.Stdout, Text: layout.Text{Colour: e.color(c.NoColor, c.JSON)}}
 	if c.JSON {
-		p.w = e.Stderr
+		p.Out = e.Stderr
 	}
-	o := truth.Options{Scale: 1, Log: e.log, OnCheck: p.check}
+	o := truth.Options{Scale: 1, Log: e.log}
 	if c.Quick {
 		o.Scale = quickScale
 	}
-	out := calibration{Schema: "weir.calibration/v1", Weir: buildinfo.Version(), Checks: []truth.Check{}}
-	figures, err := measure(ctx, o)
-	if err == nil {
-		out.Figures = figures
-		p.figures(figures)
-		var checks []truth.Check
-		if checks, err = check(ctx, o); len(checks) > 0 {
-			out.Checks = checks
-		}
-	}
-	out.Interrupted = err != nil && ctx.Err() != nil
-	out.Pass = err == nil && truth.Passed(out.Checks)
-	var codes []Code
+	out, err := bench.Take(ctx, o, p)
+	code := OK
 	switch {
 	case out.Interrupted:
 		e.complain(fmt.Errorf("interrupted after %d truth tests", len(out.Checks)))
-		codes = append(codes, Interrupted)
+		code = Interrupted
 	case err != nil:
 		e.complain(fmt.Errorf("calibrating: %w", err))
-		codes = append(codes, Failed)
+		code = Failed
 	case !out.Pass:
-		codes = append(codes, Invalid)
+		code = Invalid
 	}
-	p.end(&out)
+	err = p.End(out)
 	if c.JSON {
-		enc := json.NewEncoder(e.Stdout)
-		enc.SetIndent("", "  ")
-		p.keep(enc.Encode(out))
+		err = errors.Join(err, form.JSON(e.Stdout, out))
 	}
-	if p.err != nil {
-		e.complain(fmt.Errorf("writing the calibration: %w", p.err))
-		codes = append(codes, Failed)
-	}
-	return worst(codes...)
-}
-
-// A calibrationPage writes a calibration piece by piece; the first error is kept.
-type calibrationPage struct {
-	w    io.Writer
-	text layout.Text
-	err  error
-}
-
-func (p *calibrationPage) keep(err error) {
-	if p.err == nil {
-		p.err = err
-	}
-}
-
-// write writes what fill puts on a page.
-func (p *calibrationPage) write(fill func(*layout.Page)) {
-	page := new(layout.Page)
-	fill(page)
-	_, err := io.WriteString(p.w, p.text.Page(page))
-	p.keep(err)
-}
-
-// figures writes what the instrument costs and how punctual it is.
-func (p *calibrationPage) figures(f *truth.Figures) {
-	costs := layout.Listing("", "")
-	costs.Row("clock", fmt.Sprintf("%.1f ns a reading", f.Calibration.ClockCostNS))
-	costs.Row("pacing", f.Calibration.Why)
-	costs.Row("ceiling", fmt.Sprintf("%s with a system that costs nothing: %.1f ns a message of 64 B, %.2f times the floor of %.1f ns",
-		report.Rate(f.Ceiling.MessagesPerSecond), f.Ceiling.MessageNS, f.Ceiling.Ratio, f.Ceiling.FloorNS))
-	costs.Row("", fmt.Sprintf("(95 %%: %.2f to %.2f times, %d pairs; the floor is two clock readings, one histogram record, one checksum)",
-		f.Ceiling.RatioLo, f.Ceiling.RatioHi, f.Ceiling.Pairs))
-	late := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "late by", "p50", "p99", "p99.9", "max", "")}
-	late.Columns[0].Kind = layout.Word
-	row := func(what string, s truth.Spread, note string) {
-		late.Row(what, report.Time(s.P50), report.Time(s.P99), report.Time(s.P999), report.Time(s.Max), note)
-	}
-	row("waking, sleeping only", f.Slept, "")
-	row("waking, spinning at the end", f.Spun, "")
-	row("host hiccups", f.Hiccups, "")
-	for _, l := range f.Lateness {
-		note := ""
-		if !l.Reached {
-			note = "not reached: " + report.Rate(l.Sent)
-		}
-		row("messages at "+report.Rate(l.Rate), l.Spread, note)
-	}
-	p.write(func(page *layout.Page) {
-		page.Say(fmt.Sprintf("The instrument on this host (%d cores)", f.Cores))
-		page.Gap()
-		page.Inset(2).Table(costs)
-		page.Gap()
-		page.Inset(4).Table(late)
-		page.Gap()
-		page.Say("Against exact truths")
-	})
-}
-
-// check writes one truth test.
-func (p *calibrationPage) check(c truth.Check) {
-	word := layout.Good.Of("pass")
-	if !c.Pass {
-		word = layout.Bad.Of("FAIL")
-	}
-	notes := []string{report.Count(c.Samples) + " messages"}
-	if c.Attempts > 1 {
-		notes = append(notes, fmt.Sprintf("attempt %d: before, the host was too slow to tell", c.Attempts))
-	}
-	if c.Lateness != nil {
-		notes = append(notes, fmt.Sprintf("generator late by p50 %s, p99 %s", report.Time(c.Lateness.P50), report.Time(c.Lateness.P99)))
-	}
-	if c.Tardiness != nil {
-		notes = append(notes, fmt.Sprintf("stand-in by p50 %s, p99 %s", report.Time(c.Tardiness.P50), report.Time(c.Tardiness.P99)))
-	}
-	p.write(func(page *layout.Page) {
-		page.Gap()
-		page.Line(word, layout.Plain.Of("  "+c.Name+": "+c.What))
-		inside := page.Inset(6)
-		if c.Why != "" {
-			inside.Say(c.Why)
-		}
-		inside.Say(strings.Join(notes, "; "))
-		inside.Inset(2).Table(calibrationTable(c.Rows))
-	})
-}
-
-// calibrationTable has a row for each of a truth test's.
-func calibrationTable(rows []truth.Row) *layout.Table {
-	timed, waiting := false, false
-	for _, r := range rows {
-		timed = timed || r.Unit == truth.Nanoseconds
-		waiting = waiting || r.Waiting >= 0
-	}
-	heads := []string{"", "truth", "reported"}
-	if timed {
-		heads = append(heads, "allowed", "")
-	}
-	if waiting {
-		heads = append(heads, "a generator that waits")
-	}
-	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, append(heads, "")...)}
-	t.Columns[0].Kind, t.Columns[len(heads)].Kind = layout.Word, layout.Word
-	for _, r := range rows {
-		t.Row(calibrationRow(r, timed, waiting)...)
-	}
-	return t
-}
-
-// calibrationRow is a row's cells.
-func calibrationRow(r truth.Row, timed, waiting bool) []string {
-	show := func(n int64) string { return report.Count(uint64(n)) }
-	if r.Unit == truth.Nanoseconds {
-		show = report.Time
-	}
-	cells := []string{r.What, show(r.Want), show(r.Got)}
-	if timed {
-		switch {
-		case r.Unit != truth.Nanoseconds:
-			cells = append(cells, "exactly", "")
-		default: // nothing here can be below 0
-			cells = append(cells, "-"+show(min(r.Tolerance, r.Want)), "+"+show(r.Tolerance+r.Host))
-		}
-	}
-	if waiting {
-		said := ""
-		if r.Waiting >= 0 {
-			said = show(r.Waiting)
-		}
-		cells = append(cells, said)
-	}
-	switch {
-	case !r.OK:
-		return append(cells, "<- wrong")
-	case !r.Says:
-		return append(cells, "<- the host moved it too far to tell")
-	}
-	return append(cells, "")
-}
-
-// mostLate is which part of a percentile may be lateness in a run that is VALID.
-const mostLate = 0.10
-
-// resolution says what the host can measure: the highest rate that it kept, and the
-// shortest latency that lateness does not blur at that rate.
-func resolution(f *truth.Figures) string {
-	if f == nil {
-		return ""
-	}
-	rate, p99 := 0.0, int64(0)
-	for _, l := range f.Lateness {
-		if l.Reached && l.Rate > rate {
-			rate, p99 = l.Rate, l.P99
-		}
-	}
-	if rate == 0 {
-		return ""
-	}
-	return fmt.Sprintf("It sent %s, the highest rate that it kept, with messages %s late at p99. At that rate it can measure a p99 of %s or more (lateness at most %.0f %% of it).",
-		report.Rate(rate), report.Time(p99), report.Time(int64(float64(p99)/mostLate)), mostLate*100)
-}
-
-// end writes how it came out.
-func (p *calibrationPage) end(out *calibration) {
-	failed := 0
-	for _, c := range out.Checks {
-		if !c.Pass {
-			failed++
-		}
-	}
-	if !out.Pass && failed == 0 { // it did not end
-		return
-	}
-	p.write(func(page *layout.Page) {
-		page.Gap()
-		if out.Pass {
-			page.Say(fmt.Sprintf("All %d truth tests passed: weir can be trusted on this host now.", len(out.Checks)))
-			if says := resolution(out.Figures); says != "" {
-				page.Say(says)
-			}
-			page.Labelled("next", layout.Plain.Of("weir run --out first"))
-		} else {
-			page.Say(fmt.Sprintf("%d of %d truth tests failed: do not use figures taken on this host now.", failed, len(out.Checks)))
-			page.Labelled("next", layout.Plain.Of("weir doctor  # what disturbs this host"))
-		}
-	})
+	return worst(code, e.printed("the calibration", err))
 }

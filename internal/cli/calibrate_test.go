@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/calibration"
 	"github.com/weirmq/weir/internal/truth"
 )
 
@@ -54,19 +54,20 @@ func TestCalibrateSaysHowItCameOut(t *testing.T) {
 				var stdout, stderr strings.Builder
 				e := &env{World: World{Stdout: &stdout, Stderr: &stderr, Env: func(string) (string, bool) { return "", false }}, log: slog.New(slog.DiscardHandler)}
 				c := &calibrateCommand{JSON: asJSON}
-				code := c.calibrate(t.Context(), e,
-					func(context.Context, truth.Options) (*truth.Figures, error) {
+				code := c.calibrate(t.Context(), e, calibration.Bench{
+					Measure: func(context.Context, truth.Options) (*truth.Figures, error) {
 						f := &truth.Figures{Cores: 2, Ceiling: truth.Ceiling{MessagesPerSecond: 5e6, MessageNS: 200, FloorNS: 83.3, Ratio: 2.4, RatioLo: 2.1, RatioHi: 2.7, Pairs: 11}}
 						f.Calibration.ClockCostNS = 29.1
 						f.Lateness = []truth.Punctuality{{Rate: 1e6, Sent: 9e5}}
 						return f, nil
 					},
-					func(_ context.Context, o truth.Options) ([]truth.Check, error) {
+					Check: func(_ context.Context, o truth.Options) ([]truth.Check, error) {
 						for _, c := range tc.checks {
 							o.OnCheck(c)
 						}
 						return tc.checks, tc.err
-					})
+					},
+				})
 				if code != tc.code {
 					t.Errorf("exit code %d; want %d", code, tc.code)
 				}
@@ -79,7 +80,7 @@ func TestCalibrateSaysHowItCameOut(t *testing.T) {
 				if !asJSON {
 					continue
 				}
-				var out calibration
+				var out calibration.Calibration
 				if err := json.Unmarshal([]byte(stdout.String()), &out); err != nil {
 					t.Fatalf("stdout is not one JSON object: %v\n%s", err, stdout.String())
 				}
@@ -98,37 +99,8 @@ func TestAnInterruptEndsACalibration(t *testing.T) {
 	if code != int(Interrupted) {
 		t.Errorf("exit code %d; want %d\n%s", code, Interrupted, stderr)
 	}
-	var out calibration
+	var out calibration.Calibration
 	if err := json.Unmarshal([]byte(stdout.String()), &out); err != nil || !out.Interrupted || out.Pass {
 		t.Errorf("JSON (%v) says %s", err, stdout)
-	}
-}
-
-func TestACalibrationThatCannotBeWrittenFails(t *testing.T) {
-	p := &calibrationPage{w: brokenPipe{}}
-	p.check(passed)
-	p.end(&calibration{Pass: true})
-	if !errors.Is(p.err, io.ErrClosedPipe) {
-		t.Errorf("kept %v; want the error of the first write", p.err)
-	}
-}
-
-type brokenPipe struct{}
-
-func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
-
-// TestACalibrationEndsWithWhatTheHostCanMeasure shows that it goes by the highest rate
-// that was kept.
-func TestACalibrationEndsWithWhatTheHostCanMeasure(t *testing.T) {
-	late := func(rate float64, p99 int64, reached bool) truth.Punctuality {
-		return truth.Punctuality{Rate: rate, Reached: reached, Spread: truth.Spread{P99: p99}}
-	}
-	f := &truth.Figures{Lateness: []truth.Punctuality{late(1000, 9000, true), late(100_000, 50_000, true), late(1_000_000, 1, false)}}
-	want := "It sent 100,000/s, the highest rate that it kept, with messages 50.0 µs late at p99. At that rate it can measure a p99 of 500 µs or more (lateness at most 10 % of it)."
-	if got := resolution(f); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if got := resolution(&truth.Figures{}); got != "" {
-		t.Errorf("of nothing: %q", got)
 	}
 }

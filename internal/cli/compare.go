@@ -73,9 +73,8 @@ func (c *compareCommand) compare(e *env) Code {
 		return Usage
 	}
 	found.Weir = buildinfo.Version()
-	if err := c.print(e, found); err != nil {
-		e.complain(fmt.Errorf("writing the comparison: %w", err))
-		return Failed
+	if code := e.printed("the comparison", c.print(e, found)); code != OK {
+		return code
 	}
 	return c.code(e, found)
 }

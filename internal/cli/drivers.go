@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/weirmq/weir/driver/tested"
@@ -51,9 +50,5 @@ func (c *driversCommand) run(_ context.Context, e *env) Code {
 	} else {
 		err = e.answer(c.JSON, l, c.NoColor, show)
 	}
-	if err != nil {
-		e.complain(fmt.Errorf("writing the drivers: %w", err))
-		return Failed
-	}
-	return OK
+	return e.printed("the drivers", err)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/survey"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
 )
 
@@ -114,9 +116,73 @@ func (l *lookout) nobody(e *env, s *survey.Sight) Code {
 	if s.StoodIn {
 		why = "no agent came, and no coordinator runs there"
 	}
-	e.complain(fmt.Errorf("%s: %s; agents join with: weir agent --join URL (weir fleet token prints the URL)", place(s.At), why))
+	e.complain(fmt.Errorf("%s: %s; agents join with: weir agent --join URL (weir fleet token prints the URL)", s.Where(), why))
 	if s.StoodIn && l.Listen == nil {
 		e.say("agents of other hosts wait elsewhere: --listen HOST:PORT as for weir run, or --nats URL")
 	}
 	return Unreachable
+}
+
+// fleetStatus is `weir fleet status`.
+type fleetStatus struct {
+	lookout `embed:""`
+	JSON    bool `name:"json" help:"Print a JSON object on stdout."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*fleetStatus) Help() string {
+	return lookHelp + " weir compares each agent's clock with this host's. The offset is what to add to the agent's readings. It is certain to within the bound. " +
+		"Exits with 3 when no agent is there. " + fleetHelp
+}
+
+// run shows the agents.
+func (c *fleetStatus) run(ctx context.Context, e *env) Code {
+	sight, code := c.look(ctx, e, false)
+	if sight == nil {
+		return code
+	}
+	if code := e.printed("the agents", e.answer(c.JSON, sight.Status(buildinfo.Version()), true, func(p *layout.Page) { sight.Show(p, buildinfo.Version()) })); code != OK {
+		return code
+	}
+	if len(sight.Agents) == 0 {
+		return c.nobody(e, sight)
+	}
+	return OK
+}
+
+// fleetDoctor is `weir fleet doctor`.
+type fleetDoctor struct {
+	lookout `embed:""`
+	Strict  bool `help:"Exit with 5 when something is bad; without it, always with 0."`
+	JSON    bool `name:"json" help:"Print a JSON object on stdout."`
+	NoColor bool `help:"No colour."`
+}
+
+// Help is shown below the verb's flags' heading.
+func (*fleetDoctor) Help() string {
+	return lookHelp + " Each idle agent watches its host for half a second as weir doctor does, and changes nothing. The list shows its warnings and what is bad. " +
+		"The exit code is 0 whatever it finds; with --strict it is 5 when something is bad. It is 3 when no agent is there. " + fleetHelp
+}
+
+// run looks at the fleet.
+func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
+	sight, code := c.look(ctx, e, true)
+	if sight == nil {
+		return code
+	}
+	d := sight.Diagnosis(buildinfo.Version())
+	show := d.Show
+	if len(sight.Agents) == 0 {
+		show = func(*layout.Page) {}
+	}
+	if code := e.printed("the findings", e.answer(c.JSON, d, c.NoColor, show)); code != OK {
+		return code
+	}
+	switch {
+	case len(sight.Agents) == 0:
+		return c.nobody(e, sight)
+	case c.Strict && d.Health == host.Bad:
+		return Invalid
+	}
+	return OK
 }

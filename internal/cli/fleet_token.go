@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
@@ -29,17 +25,6 @@ func (*fleetToken) Help() string {
 	return fleetHelp + " The URL on stdout is a secret: with it any process may join until the token expires. It names the certificate by its fingerprint, so that agents need nothing else."
 }
 
-// fleetTokens is what --json prints.
-type fleetTokens struct {
-	Schema string             `json:"schema"`
-	Weir   string             `json:"weir"`
-	Folder string             `json:"folder"`
-	Pin    string             `json:"pin"`              // of the certificate
-	Listen string             `json:"listen,omitempty"` // of the token that was made
-	Join   string             `json:"join,omitempty"`   // its URL
-	Tokens []admission.Issued `json:"tokens"`
-}
-
 // run makes, lists or revokes tokens.
 func (c *fleetToken) run(_ context.Context, e *env) Code {
 	if c.List && c.Revoke != "" {
@@ -49,13 +34,13 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 	if err != nil {
 		return usage(e, err)
 	}
-	listen, host, port := "", "", 0
+	listen, reach := "", ""
 	if !c.List && c.Revoke == "" {
 		if c.TTL < admission.MinLife || c.TTL > admission.MaxLife {
 			return usage(e, fmt.Errorf("--ttl: %v is out of range (1s to %dh)", c.TTL, int(admission.MaxLife.Hours())))
 		}
-		if listen, host, port, err = reachable(c.Listen); err != nil {
-			return usage(e, err)
+		if listen, reach, err = admission.Reachable(c.Listen); err != nil {
+			return usage(e, fmt.Errorf("--listen: %w", err))
 		}
 	}
 	now := time.Now()
@@ -64,7 +49,7 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 		e.complain(err)
 		return Failed
 	}
-	out := fleetTokens{Schema: "weir.fleet-token/v1", Weir: buildinfo.Version(), Folder: dir, Pin: keep.Pin().String(), Tokens: []admission.Issued{}}
+	out := admission.Tokens{Schema: "weir.fleet-token/v1", Weir: buildinfo.Version(), Folder: dir, Pin: keep.Pin().String(), Tokens: []admission.Issued{}}
 	made := admission.Token{}
 	id := c.Revoke
 	switch {
@@ -82,7 +67,7 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 			return Failed
 		}
 		id = made.ID()
-		a := admission.Address{Scheme: admission.SchemeWeir, Host: net.JoinHostPort(host, strconv.Itoa(port)), Pin: keep.Pin(), Token: made}
+		a := admission.Address{Scheme: admission.SchemeWeir, Host: reach, Pin: keep.Pin(), Token: made}
 		out.Listen, out.Join = listen, a.Reveal()
 	}
 	all, err := keep.List()
@@ -113,73 +98,17 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 }
 
 // write prints what belongs on stdout.
-func (c *fleetToken) write(e *env, out fleetTokens, now time.Time) Code {
+func (c *fleetToken) write(e *env, out admission.Tokens, now time.Time) Code {
 	if c.List && !c.JSON && len(out.Tokens) == 0 {
 		e.say("no token was made in %s", out.Folder)
 		return OK
 	}
-	err := e.answer(c.JSON, out, true, func(p *layout.Page) {
-		if !c.List {
-			if out.Join != "" {
-				p.Verbatim(out.Join)
-			}
-			return
+	return e.printed("the tokens", e.answer(c.JSON, out, true, func(p *layout.Page) {
+		switch {
+		case c.List:
+			out.Show(p, now)
+		case out.Join != "":
+			p.Verbatim(out.Join)
 		}
-		tokens := layout.Listing("token", "made", "ends", "")
-		slices.SortStableFunc(out.Tokens, func(a, b admission.Issued) int { return cmp.Compare(b.Ends.Unix(), a.Ends.Unix()) })
-		for _, t := range out.Tokens {
-			state := ""
-			switch {
-			case t.Revoked:
-				state = "revoked"
-			case !now.Before(t.Ends):
-				state = "ended"
-			}
-			tokens.Row(t.ID, t.Made.Local().Format(time.RFC3339), t.Ends.Local().Format(time.RFC3339), state)
-		}
-		p.Table(tokens)
-	})
-	if err != nil {
-		e.complain(fmt.Errorf("writing the tokens: %w", err))
-		return Failed
-	}
-	return OK
-}
-
-// reachable reads --listen: where the hub will listen, and the host by which agents
-// reach it.
-func reachable(listen string) (shown, host string, port int, err error) {
-	if listen == "" {
-		if host, err = outward(); err != nil {
-			return "", "", 0, err
-		}
-		return net.JoinHostPort(host, strconv.Itoa(admission.Port)), host, admission.Port, nil
-	}
-	bad := func(why string) error {
-		return fmt.Errorf("--listen: %q %s (HOST:PORT, with a port of 1 to 65535)", listen, why)
-	}
-	host, p, err := net.SplitHostPort(listen)
-	if err != nil {
-		return "", "", 0, bad("is not an address")
-	}
-	if port, err = strconv.Atoi(p); err != nil || port < 1 || port > 65535 {
-		return "", "", 0, bad("has an invalid port")
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		if host, err = outward(); err != nil {
-			return "", "", 0, err
-		}
-	}
-	return listen, host, port, nil
-}
-
-// outward returns the address that this host sends from to others. Nothing is sent.
-func outward() (string, error) {
-	c, err := net.Dial("udp4", "192.0.2.1:9") // an address that no host has
-	if err != nil {
-		return "", errors.New("--listen: weir finds no address at which other hosts reach this one (HOST:PORT)")
-	}
-	defer func() { _ = c.Close() }()
-	host, _, err := net.SplitHostPort(c.LocalAddr().String())
-	return host, err
+	}))
 }

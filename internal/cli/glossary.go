@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -53,9 +54,5 @@ func (c *glossaryCommand) run(_ context.Context, e *env) Code {
 		p.Line(layout.Strong.Of(w.Name))
 		p.Inset(2).Say(w.Text)
 	}
-	if err := e.show(p, c.NoColor); err != nil {
-		e.complain(fmt.Errorf("writing the glossary: %w", err))
-		return Failed
-	}
-	return code
+	return cmp.Or(e.printed("the glossary", e.show(p, c.NoColor)), code)
 }

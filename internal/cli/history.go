@@ -83,9 +83,8 @@ func (c *historyCommand) look(e *env) Code {
 		return Usage
 	}
 	found.Weir = buildinfo.Version()
-	if err := c.print(e, found); err != nil {
-		e.complain(fmt.Errorf("writing the history: %w", err))
-		return Failed
+	if code := e.printed("the history", c.print(e, found)); code != OK {
+		return code
 	}
 	all, worse := found.New()
 	if fail == onChange && all > 0 || fail == onRegression && worse > 0 {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/broker"
-	"github.com/weirmq/weir/internal/layout"
 )
 
 // small is how many columns a small terminal has. Its last one stays free.
@@ -98,16 +97,4 @@ func TestEachHelpFitsASmallTerminal(t *testing.T) {
 	if len(verbs) < 25 {
 		t.Errorf("the help of %d verbs was found: %q", len(verbs), verbs)
 	}
-}
-
-// TestDoctorsFindingsFitASmallTerminal has a host with something of everything.
-func TestDoctorsFindingsFitASmallTerminal(t *testing.T) {
-	t.Parallel()
-	p := new(layout.Page)
-	(&diagnosis{Findings: examined()}).show(p)
-	text := layout.Terminal(small, false).Page(p)
-	for _, line := range tooWide(text) {
-		t.Errorf("%q is too wide for %d columns", line, small)
-	}
-	expected(t, "doctor-40.txt", text)
 }

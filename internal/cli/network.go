@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -86,4 +87,16 @@ func refuseFleet(fleet bool, all []*scenario.Scenario) error {
 		}
 	}
 	return nil
+}
+
+// networkCommand is `weir network`.
+type networkCommand struct {
+	NoColor bool `help:"No colour."`
+}
+
+// run lists the profiles with their sources, and says whether this host lends a network.
+func (c *networkCommand) run(_ context.Context, e *env) Code {
+	p := new(layout.Page)
+	network.Show(p)
+	return e.printed("the profiles", e.show(p, c.NoColor))
 }

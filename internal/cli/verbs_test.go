@@ -13,7 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/calibration"
+	"github.com/weirmq/weir/internal/diagnosis"
 	"github.com/weirmq/weir/internal/driverpage"
+	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -99,9 +103,9 @@ func TestThePageListsWhatVerbsPrintAsJSON(t *testing.T) {
 	t.Parallel()
 	page := documented(t)
 	for verb, prints := range map[string]reflect.Type{
-		"drivers": reflect.TypeFor[driverpage.List](), "doctor": reflect.TypeFor[diagnosis](),
-		"version": reflect.TypeFor[versions](), "calibrate": reflect.TypeFor[calibration](),
-		"fleet status": reflect.TypeFor[fleetSeen](), "fleet doctor": reflect.TypeFor[fleetDiagnosis](),
+		"drivers": reflect.TypeFor[driverpage.List](), "doctor": reflect.TypeFor[diagnosis.Diagnosis](),
+		"version": reflect.TypeFor[buildinfo.Versions](), "calibrate": reflect.TypeFor[calibration.Calibration](),
+		"fleet status": reflect.TypeFor[survey.Status](), "fleet doctor": reflect.TypeFor[survey.Diagnosis](),
 	} {
 		want := fields(prints, "")
 		got := slices.DeleteFunc(page[verb], func(f string) bool { return f == "figures" }) // of which null is said

@@ -8,10 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/buildinfo"
 )
 
 // TestTheProgramKnowsWhatItWasBuiltWith asks the real program: a test's binary
@@ -26,7 +23,7 @@ func TestTheProgramKnowsWhatItWasBuiltWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var v versions
+	var v buildinfo.Versions
 	if err := json.Unmarshal(out, &v); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -50,24 +47,5 @@ func TestTheProgramKnowsWhatItWasBuiltWith(t *testing.T) {
 		if m.Version != want[i] || len(m.Drivers) == 0 {
 			t.Errorf("%s is %s; want %s", m.Path, m.Version, want[i])
 		}
-	}
-}
-
-func TestModulesAreListedOnceWithTheirDrivers(t *testing.T) {
-	got := used([]driver.Definition{{Name: "b", Client: "m/x"}, {Name: "none"}, {Name: "a", Client: "m/x"}, {Name: "c", Client: "m/a"}},
-		func(d driver.Definition) string { return d.Client })
-	want := []usedModule{{Path: "m/a", Drivers: []string{"c"}}, {Path: "m/x", Drivers: []string{"a", "b"}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-func TestVersionsSayWhatIsNotRecorded(t *testing.T) {
-	v := versions{Weir: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26", OS: "linux", Arch: "arm64", Servers: []usedModule{{Path: "m/s", Drivers: []string{"x", "y"}}}}
-	p := new(layout.Page)
-	v.show(p)
-	want := "weir      v1.2.3\nrevision  abc, modified\ngo        go1.26 linux/arm64\nserver    m/s version not recorded (x, y)\n"
-	if diff := cmp.Diff(want, layout.Text{}.Page(p)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

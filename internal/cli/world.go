@@ -275,3 +275,12 @@ func (e *env) show(p *layout.Page, noColor bool) error { return e.outlet().Show(
 func (e *env) answer(asJSON bool, v any, noColor bool, show func(*layout.Page)) error {
 	return e.outlet().Answer(asJSON, v, noColor, show)
 }
+
+// printed is the code of a verb that prints, of the error of printing what.
+func (e *env) printed(what string, err error) Code {
+	if err != nil {
+		e.complain(fmt.Errorf("writing %s: %w", what, err))
+		return Failed
+	}
+	return OK
+}

@@ -31,14 +31,22 @@ func (p *Driver) addRecipes(d driver.Definition) {
 		if i > 0 {
 			continue // its settings may differ; weir broker status shows them
 		}
-		for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
-			s := r.Settings[name]
-			o := Option{Name: driver.ServerPrefix + name, Type: "text", Default: s.Default, Help: s.Help, Allowed: s.Allowed}
+		for _, o := range SettingsOf(r, driver.ServerPrefix) {
 			if !slices.ContainsFunc(p.ServerOptions, func(x Option) bool { return x.Name == o.Name }) {
 				p.ServerOptions = append(p.ServerOptions, o)
 			}
 		}
 	}
+}
+
+// SettingsOf returns a recipe's settings, with a prefix before the name of each.
+func SettingsOf(r *broker.Recipe, prefix string) []Option {
+	out := []Option{}
+	for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
+		s := r.Settings[name]
+		out = append(out, Option{Name: prefix + name, Type: "text", Default: s.Default, Help: s.Help, Allowed: s.Allowed})
+	}
+	return out
 }
 
 // RecipeOf returns a recipe in short.

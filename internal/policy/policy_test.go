@@ -89,6 +89,9 @@ var levels = map[string]int{
 	"internal/scenario/tree":     0,
 	"internal/layout":            1,
 	"internal/form":              2,
+	"internal/diagnosis":         2,
+	"internal/brokerpage":        5,
+	"internal/calibration":       7,
 	"internal/trend":             2,
 	"internal/metrics":           2,
 	"internal/report":            6,
@@ -115,7 +118,7 @@ var levels = map[string]int{
 	"internal/driverpage":        4,
 	"internal/fleet":             7, // the coordinator
 	"internal/glossary":          1,
-	"internal/buildinfo":         1,
+	"internal/buildinfo":         2,
 	"internal/commandline":       8,
 	"internal/completion":        8,
 	"internal/runs":              8,

@@ -207,3 +207,40 @@ func (a Address) text(whole bool) string {
 	u.RawQuery = strings.Join(query, "&")
 	return u.String()
 }
+
+// Reachable reads where a hub will listen on this host, "" for the usual place: as it is to
+// be shown, and as agents reach it.
+func Reachable(listen string) (shown, reach string, err error) {
+	if listen == "" {
+		host, err := outward()
+		reach = net.JoinHostPort(host, strconv.Itoa(Port))
+		return reach, reach, err
+	}
+	bad := func(why string) error {
+		return fmt.Errorf("%q %s (HOST:PORT, with a port of 1 to 65535)", listen, why)
+	}
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", "", bad("is not an address")
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return "", "", bad("has an invalid port")
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		if host, err = outward(); err != nil {
+			return "", "", err
+		}
+	}
+	return listen, net.JoinHostPort(host, port), nil
+}
+
+// outward returns the address that this host sends from to others. Nothing is sent.
+func outward() (string, error) {
+	c, err := net.Dial("udp4", "192.0.2.1:9") // an address that no host has
+	if err != nil {
+		return "", errors.New("weir finds no address at which other hosts reach this one (HOST:PORT)")
+	}
+	defer func() { _ = c.Close() }()
+	host, _, err := net.SplitHostPort(c.LocalAddr().String())
+	return host, err
+}

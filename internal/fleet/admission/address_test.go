@@ -133,3 +133,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestWhereAgentsReachThisHost(t *testing.T) {
+	for _, tt := range []struct{ listen, host string }{
+		{"h.example:5", "h.example"}, {"[::1]:5", "::1"}, {"127.0.0.1:5", "127.0.0.1"}, {":5", ""}, {"0.0.0.0:5", ""}, {"[::]:5", ""},
+	} {
+		shown, reach, err := Reachable(tt.listen)
+		if tt.host == "" {
+			// What this host is to others is not known here; it is not all addresses.
+			if own, none := outward(); none == nil {
+				tt.host = own
+			} else if err != nil && err.Error() == none.Error() {
+				continue
+			}
+		}
+		if err != nil || reach != net.JoinHostPort(tt.host, "5") || shown != tt.listen {
+			t.Errorf("%s: %s, %s, %v; want host %s", tt.listen, shown, reach, err, tt.host)
+		}
+	}
+}

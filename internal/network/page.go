@@ -1,22 +1,15 @@
-package cli
+package network
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/network"
 )
 
-// networkCommand is `weir network`.
-type networkCommand struct {
-	NoColor bool `help:"No colour."`
-}
-
-// run lists the profiles with their sources, and says whether this host lends a network.
-func (c *networkCommand) run(_ context.Context, e *env) Code {
-	p := new(layout.Page)
-	if err := network.Check(); err != nil {
+// Show puts on a page whether this host lends a network, and the profiles with their
+// sources.
+func Show(p *layout.Page) {
+	if err := Check(); err != nil {
 		p.Labelled("host", layout.Bad.Of(err.Error()))
 	} else {
 		p.Labelled("host", layout.Plain.Of("this host lends weir network namespaces and TUN devices"))
@@ -27,7 +20,7 @@ func (c *networkCommand) run(_ context.Context, e *env) Code {
 	}}
 	sources := layout.Listing("", "")
 	seen := map[string]string{}
-	for _, x := range network.Profiles() {
+	for _, x := range Profiles() {
 		if seen[x.Source] == "" {
 			seen[x.Source] = fmt.Sprint(len(seen) + 1)
 			sources.Row(seen[x.Source], x.Source)
@@ -38,9 +31,4 @@ func (c *networkCommand) run(_ context.Context, e *env) Code {
 	p.Gap()
 	p.Table(sources)
 	p.Note("latency: each way, half of the source's round trip.")
-	if err := e.show(p, c.NoColor); err != nil {
-		e.complain(fmt.Errorf("writing the profiles: %w", err))
-		return Failed
-	}
-	return OK
 }

@@ -1,31 +1,18 @@
-package cli
+package survey
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/fleet/survey"
+	"github.com/weirmq/weir/internal/diagnosis"
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
 )
 
-// fleetStatus is `weir fleet status`.
-type fleetStatus struct {
-	lookout `embed:""`
-	JSON    bool `name:"json" help:"Print a JSON object on stdout."`
-}
-
-// Help is shown below the verb's flags' heading.
-func (*fleetStatus) Help() string {
-	return lookHelp + " weir compares each agent's clock with this host's. The offset is what to add to the agent's readings. It is certain to within the bound. " +
-		"Exits with 3 when no agent is there. " + fleetHelp
-}
-
-// fleetSeen is what --json prints.
-type fleetSeen struct {
+// A Status is what weir fleet status --json prints.
+type Status struct {
 	Schema       string      `json:"schema"`
 	Weir         string      `json:"weir"`
 	At           string      `json:"at"`       // where, without secrets
@@ -65,24 +52,9 @@ type seenClock struct {
 	Exchanges int   `json:"exchanges"`
 }
 
-// run shows the agents.
-func (c *fleetStatus) run(ctx context.Context, e *env) Code {
-	sight, code := c.look(ctx, e, false)
-	if sight == nil {
-		return code
-	}
-	if err := e.answer(c.JSON, seenOf(sight), true, func(p *layout.Page) { showSeen(p, sight) }); err != nil {
-		e.complain(fmt.Errorf("writing the agents: %w", err))
-		return Failed
-	}
-	if len(sight.Agents) == 0 {
-		return c.nobody(e, sight)
-	}
-	return OK
-}
-
-func seenOf(s *survey.Sight) *fleetSeen {
-	out := &fleetSeen{Schema: "weir.fleet-status/v1", Weir: buildinfo.Version(), At: s.At, StoodIn: s.StoodIn, Coordinators: []seenBoss{}, Agents: []seenAgent{}, Unreadable: s.Strange}
+// Status is what was seen by weir of a version.
+func (s *Sight) Status(version string) *Status {
+	out := &Status{Schema: "weir.fleet-status/v1", Weir: version, At: s.At, StoodIn: s.StoodIn, Coordinators: []seenBoss{}, Agents: []seenAgent{}, Unreadable: s.Strange}
 	for _, b := range s.Coordinators {
 		out.Coordinators = append(out.Coordinators, seenBoss{ID: b.Session, Host: b.Host, Weir: b.Version})
 	}
@@ -99,8 +71,8 @@ func seenOf(s *survey.Sight) *fleetSeen {
 	return out
 }
 
-// showSeen puts the agents on a page.
-func showSeen(p *layout.Page, s *survey.Sight) {
+// Show puts the agents on a page, for weir of a version.
+func (s *Sight) Show(p *layout.Page, version string) {
 	hosts := map[string]string{}
 	for _, b := range s.Coordinators {
 		hosts[b.Session] = b.Host
@@ -108,8 +80,8 @@ func showSeen(p *layout.Page, s *survey.Sight) {
 	}
 	for _, x := range s.Agents {
 		head := fmt.Sprintf("%s on %s: weir %s", x.Name, x.Host, x.Version)
-		if x.Version != buildinfo.Version() {
-			head += ", another version than this one's " + buildinfo.Version()
+		if x.Version != version {
+			head += ", another version than this one's " + version
 		}
 		p.Gap()
 		p.Say(head)
@@ -140,21 +112,23 @@ func showSeen(p *layout.Page, s *survey.Sight) {
 	}
 	if n := len(s.Agents); n > 0 {
 		p.Gap()
-		p.Say(fmt.Sprintf("%s at %s.", number(n, "agent"), place(s.At)))
+		p.Say(fmt.Sprintf("%s at %s.", number(n, "agent"), s.Where()))
 	}
 	if s.Strange > 0 {
 		p.Say(number(s.Strange, "answer") + " could not be read.")
 	}
 }
 
-// place is where agents were asked, for people: without the fingerprint.
+// Where is where agents were asked, for people: without the fingerprint.
+func (s *Sight) Where() string { return place(s.At) }
+
 func place(at string) string {
 	short, _, _ := strings.Cut(at, "?")
 	return short
 }
 
 // doing is what an agent does, and for whom.
-func doing(x *survey.Seen, hosts map[string]string) string {
+func doing(x *Seen, hosts map[string]string) string {
 	on, here := hosts[x.Session]
 	switch {
 	case x.Busy != "" && here:
@@ -170,7 +144,7 @@ func doing(x *survey.Seen, hosts map[string]string) string {
 }
 
 // clockText is what is known of a clock.
-func clockText(r *survey.Reading) string {
+func clockText(r *Reading) string {
 	switch {
 	case r.Same:
 		return "this host's own"
@@ -217,4 +191,50 @@ func memory(b uint64) string {
 		return "free memory not known"
 	}
 	return fmt.Sprintf("%.1f GiB free", float64(b)/(1<<30))
+}
+
+// A Diagnosis is what weir fleet doctor --json prints.
+type Diagnosis struct {
+	Schema   string      `json:"schema"`
+	Weir     string      `json:"weir"`
+	At       string      `json:"at"`
+	Agents   []string    `json:"agents"` // that answered
+	Health   host.Health `json:"health"` // the worst of all findings; what is not known does not count
+	Findings []Complaint `json:"findings"`
+}
+
+// Diagnosis is what is wrong with the agents that a survey saw with doctors, for weir of a
+// version.
+func (s *Sight) Diagnosis(version string) *Diagnosis {
+	d := &Diagnosis{Schema: "weir.fleet-doctor/v1", Weir: version, At: s.At, Agents: []string{}, Findings: []Complaint{}}
+	d.Findings = append(d.Findings, s.Check(version)...)
+	for _, x := range s.Agents {
+		if !x.Gone {
+			d.Agents = append(d.Agents, x.Name)
+		}
+	}
+	var all []host.Finding
+	for _, f := range d.Findings {
+		all = append(all, f.Finding)
+	}
+	d.Health = diagnosis.Worst(all)
+	return d
+}
+
+// Show puts the findings on a page, the worst first.
+func (d *Diagnosis) Show(p *layout.Page) {
+	p.Say(fmt.Sprintf("%s at %s: %s", number(len(d.Agents), "agent"), place(d.At), strings.Join(d.Agents, ", ")))
+	var all []host.Finding
+	for _, f := range d.Findings {
+		if len(f.Agents) > 0 {
+			f.Found = strings.Join(f.Agents, ", ") + ": " + f.Found
+		}
+		all = append(all, f.Finding)
+	}
+	counts := diagnosis.Findings(p, all)
+	if len(counts) == 0 {
+		counts = []string{"No finding that would make a run invalid"}
+	}
+	p.Gap()
+	p.Say(strings.Join(counts, ", ") + ".")
 }

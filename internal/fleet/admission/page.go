@@ -1,0 +1,37 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weirmq/weir/internal/layout"
+)
+
+// Tokens is what weir fleet token --json prints.
+type Tokens struct {
+	Schema string   `json:"schema"`
+	Weir   string   `json:"weir"`
+	Folder string   `json:"folder"`
+	Pin    string   `json:"pin"`              // of the certificate
+	Listen string   `json:"listen,omitempty"` // of the token that was made
+	Join   string   `json:"join,omitempty"`   // its URL
+	Tokens []Issued `json:"tokens"`
+}
+
+// Show puts a list of them on a page, the last to end first.
+func (x *Tokens) Show(p *layout.Page, now time.Time) {
+	tokens := layout.Listing("token", "made", "ends", "")
+	slices.SortStableFunc(x.Tokens, func(a, b Issued) int { return cmp.Compare(b.Ends.Unix(), a.Ends.Unix()) })
+	for _, t := range x.Tokens {
+		state := ""
+		switch {
+		case t.Revoked:
+			state = "revoked"
+		case !now.Before(t.Ends):
+			state = "ended"
+		}
+		tokens.Row(t.ID, t.Made.Local().Format(time.RFC3339), t.Ends.Local().Format(time.RFC3339), state)
+	}
+	p.Table(tokens)
+}
