@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -263,7 +262,7 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 	ok = true
 	for _, given := range c.Sides {
-		side, err := e.sideOf(given, report.Loading{Totals: true})
+		side, err := e.place().Side(given, report.Loading{Totals: true})
 		for _, err := range parts(err) {
 			e.complain(err)
 			ok = false
@@ -305,84 +304,4 @@ func keysFor(given []string, sides []compare.Side) string {
 		return ": " + command + keys[0] + "; these vary: " + strings.Join(keys, ", ")
 	}
 	return ""
-}
-
-// sideOf reads the runs of all folders that an argument names. All that is wrong with any
-// is joined.
-func (e *env) sideOf(given string, l report.Loading) (compare.Side, error) {
-	side := compare.Side{Given: given}
-	dirs, err := e.folders(given)
-	errs := []error{err}
-	for _, dir := range dirs {
-		runs, err := e.runsOf(dir, l)
-		side.Runs, errs = append(side.Runs, runs...), append(errs, err)
-	}
-	return side, errors.Join(errs...)
-}
-
-// folders returns the folders that a side is given as, by the names that the user gave
-// them: a name with a comma or an asterisk that is a folder's is that folder.
-func (e *env) folders(given string) ([]string, error) {
-	const allowed = "a folder of a run or of several, such folders with commas between them, or a pattern"
-	if strings.Contains(given, "://") {
-		return nil, fmt.Errorf("an argument is a URL, not a folder (%s)", allowed) // unshown: it may hold a password
-	}
-	var out []string
-	pieces := []string{given}
-	if _, err := os.Lstat(e.path(given)); err != nil {
-		pieces = strings.Split(given, ",")
-	}
-	for _, p := range pieces {
-		if p = strings.TrimSpace(p); p == "" {
-			return nil, fmt.Errorf("%q: the name of a folder is empty (%s)", given, allowed)
-		}
-		if _, err := os.Lstat(e.path(p)); err == nil || !strings.ContainsAny(p, "*?[") {
-			out = append(out, p) // where there is none the reader says so
-			continue
-		}
-		found, err := filepath.Glob(e.path(p))
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%s: is not a pattern (%s)", p, allowed)
-		case len(found) == 0:
-			return nil, fmt.Errorf("%s: there is no such file or folder (%s)", p, allowed)
-		}
-		for _, f := range found {
-			if !filepath.IsAbs(p) && e.Dir != "" {
-				if rel, err := filepath.Rel(e.Dir, f); err == nil {
-					f = rel
-				}
-			}
-			out = append(out, f)
-		}
-	}
-	return out, nil
-}
-
-// runsOf reads the run of a folder, or all runs below it.
-func (e *env) runsOf(given string, l report.Loading) ([]compare.Run, error) {
-	dir := e.path(given)
-	found, err := report.Find(dir)
-	if err != nil {
-		return nil, err
-	}
-	var runs []compare.Run
-	var errs []error
-	for _, f := range found {
-		name := filepath.Clean(given)
-		if below, err := filepath.Rel(dir, f); err == nil {
-			name = filepath.Join(name, below)
-		}
-		entry, missing, err := report.Load(f, name, l)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		r := compare.Run{Dir: name, Result: entry.Result, Scenario: entry.Scenario, Counts: compare.Compared(entry.Totals)}
-		if !slices.Contains(missing, result.FileEnvironment) {
-			r.Environment = &entry.Around
-		}
-		runs = append(runs, r)
-	}
-	return runs, errors.Join(errs...)
 }

@@ -1,20 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/weirmq/weir/internal/omb"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/scenario/tree"
-	"github.com/weirmq/weir/internal/userfile"
 )
 
 // convertCommand is `weir convert`.
@@ -39,121 +31,42 @@ func (c *convertCommand) convert(e *env) Code {
 		e.complain(err)
 		return Usage
 	}
-	workload, driver, err := c.read(e)
-	if err != nil {
-		faulty(e, err)
-		return Usage
-	}
 	folder := "."
 	if c.Out != nil {
 		folder = filepath.Dir(*c.Out)
 	}
-	made, err := omb.Convert(workload, driver, func(payload string) (string, bool) { return payloadOf(e, workload.At.Source, payload, folder) })
+	files := omb.Files{Path: e.path}
+	err := files.Read(c.Files)
+	var made omb.Converted
+	if err == nil {
+		made, err = files.Convert(folder)
+	}
 	if err != nil {
 		faulty(e, err)
 		return Usage
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Made by weir convert from %s.\n", strings.Join(c.Files, " and "))
 	for _, n := range made.Notes {
 		e.say("%v", n)
-		fmt.Fprintf(&b, "# %s\n", strings.Map(visible, n.Error()))
 	}
-	text, err := omb.YAML(made.Scenario)
+	text, err := made.File(c.Files)
 	if err == nil {
-		b.Write(text)
-		err = e.outlet().Deliver(c.Out, b.Bytes())
+		err = e.outlet().Deliver(c.Out, text)
 	}
-	if err != nil {
-		e.complain(fmt.Errorf("writing the scenario: %w", err))
-		return Failed
-	}
-	return OK
-}
-
-// visible keeps a comment on its line.
-func visible(r rune) rune {
-	if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
-		return '?'
-	}
-	return r
-}
-
-// read reads the files, and tells by their keys what they are.
-func (c *convertCommand) read(e *env) (workload, driver *tree.Node, err error) {
-	const allowed = "a workload, a driver file, or one of each"
-	for _, name := range c.Files {
-		b, err := userfile.Read(e.path(name), scenario.MaxFile)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, nil, fmt.Errorf("%s: there is no such file (%s)", name, allowed)
-		case err != nil:
-			return nil, nil, fmt.Errorf("reading %s: %w", name, err)
-		}
-		n, faults := tree.Parse(name, b)
-		if err := faults.Done(); err != nil {
-			return nil, nil, err
-		}
-		switch {
-		case n.Field("weir") != nil:
-			return nil, nil, fmt.Errorf("%s: is a scenario already (%s)", name, allowed)
-		case omb.IsWorkload(n) && workload == nil:
-			workload = n
-		case omb.IsDriver(n) && driver == nil:
-			driver = n
-		case omb.IsWorkload(n), omb.IsDriver(n):
-			return nil, nil, fmt.Errorf("%s: is a second file of its kind (%s)", name, allowed)
-		default:
-			return nil, nil, fmt.Errorf("%s: is not a file of the OpenMessaging Benchmark: it has neither topics and messageSize nor driverClass (%s)", name, allowed)
-		}
-	}
-	return workload, driver, nil
-}
-
-// payloadOf looks for the payload that a workload names: in the working folder, as the
-// benchmark does, beside the workload, and above it. The name that it returns is relative
-// to folder.
-func payloadOf(e *env, workload, payload, folder string) (string, bool) {
-	beside := filepath.Dir(workload)
-	for _, dir := range []string{".", beside, filepath.Join(beside, "..")} {
-		at := filepath.Join(dir, payload)
-		if filepath.IsAbs(payload) {
-			at = payload
-		}
-		at, err := filepath.Abs(e.path(at))
-		if err != nil {
-			return "", false
-		}
-		if st, err := os.Stat(at); err != nil || !st.Mode().IsRegular() {
-			continue
-		}
-		if from, err := filepath.Abs(e.path(folder)); err == nil {
-			if near, err := filepath.Rel(from, at); err == nil {
-				return filepath.ToSlash(near), true
-			}
-		}
-		return at, true
-	}
-	return "", false
+	return e.printed("the scenario", err)
 }
 
 // benchmark converts what is a workload of the OpenMessaging Benchmark, by its keys. What
 // a scenario has not is told once.
 func (c *runCommand) benchmark(e *env, in *scenario.Inputs) error {
-	if in.File == "" || len(in.Text) > scenario.MaxFile || !bytes.Contains(in.Text, []byte("topics")) && !bytes.Contains(in.Text, []byte("driverClass")) {
+	if in.File == "" {
 		return nil
 	}
-	n, faults := tree.Parse(in.File, in.Text)
-	switch {
-	case n == nil, len(faults) > 0: // told where it is resolved
-		return nil
-	case omb.IsDriver(n) && !omb.IsWorkload(n):
-		return fmt.Errorf("%s: is a driver file of the OpenMessaging Benchmark, which says nothing of the load (weir convert WORKLOAD.yaml %[1]s)", in.File)
-	case !omb.IsWorkload(n):
-		return nil
+	n, err := omb.Recognize(in.File, in.Text)
+	if n == nil {
+		return err
 	}
-	folder := filepath.Dir(in.File)
-	made, err := omb.Convert(n, nil, func(payload string) (string, bool) { return payloadOf(e, in.File, payload, folder) })
+	files := omb.Files{Path: e.path, Workload: n}
+	made, err := files.Convert(filepath.Dir(in.File))
 	if err != nil {
 		return err
 	}

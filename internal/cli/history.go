@@ -58,7 +58,7 @@ func (c *historyCommand) look(e *env) Code {
 	var runs []compare.Run
 	ok := true
 	for _, given := range c.Dirs {
-		side, err := e.sideOf(given, report.Loading{})
+		side, err := e.place().Side(given, report.Loading{})
 		runs = append(runs, side.Runs...)
 		for _, err := range parts(err) {
 			e.complain(err)

@@ -145,67 +145,22 @@ func (c *reportCommand) format() (f report.Format, err error) {
 // read reads all folders, each once. Everything wrong with any is told, and ok
 // false.
 func (c *reportCommand) read(e *env, format report.Format) (entries []report.Entry, ok bool) {
-	how := report.Loading{Drawn: format == report.FormatHTML, Judged: c.Judge, Window: c.window}
-	bad := 0
-	seen := map[string]bool{}
-	var lacks []string
-	fail := func(err error) {
-		bad++
-		e.complain(err)
-	}
-	for _, given := range c.Dirs {
-		if given == "" {
-			fail(errors.New("the name of a folder is empty (leave it out)"))
-			continue
-		}
-		if strings.Contains(given, "://") {
-			// Unshown: it may hold a password.
-			fail(errors.New("an argument is a URL, not a folder (a folder that weir run wrote)"))
-			continue
-		}
-		dir := e.path(given)
-		found, err := report.Find(dir)
-		if err != nil {
-			fail(err)
-			continue
-		}
-		how.Totals = how.Drawn && len(c.Dirs) == 1 && len(found) == 1 // a page of many has no room for finer curves
-		for _, f := range found {
-			if f = filepath.Clean(f); seen[f] {
-				continue
-			}
-			seen[f] = true
-			name := filepath.Clean(given)
-			if f != filepath.Clean(dir) {
-				below, err := filepath.Rel(dir, f)
-				if err != nil {
-					below = f
-				}
-				name = filepath.Join(name, below)
-			}
-			entry, missing, err := report.Load(f, name, how)
-			if err != nil {
-				fail(err)
-				for _, line := range report.Remains(f) {
-					e.say("  %s", line)
-				}
-				continue
-			}
-			if len(missing) > 0 {
-				lacks = append(lacks, fmt.Sprintf("weir: %s lacks %s; shown is what result.json holds", name, strings.Join(missing, ", ")))
-			}
-			entries = append(entries, entry)
+	entries, lacks, bad := e.place().Read(c.Dirs, report.Loading{Drawn: format == report.FormatHTML, Judged: c.Judge, Window: c.window})
+	for _, x := range bad {
+		e.complain(x.Err)
+		for _, line := range x.Remains {
+			e.say("  %s", line)
 		}
 	}
 	switch {
-	case bad == 0:
+	case len(bad) == 0:
 		for _, line := range lacks {
-			e.say("%s", line)
+			e.say("weir: %s", line)
 		}
 	case len(entries) > 0:
-		e.say("weir: cannot read %d of %d folders, and shows none; name only the others to see them", bad, bad+len(entries))
+		e.say("weir: cannot read %d of %d folders, and shows none; name only the others to see them", len(bad), len(bad)+len(entries))
 	}
-	return entries, bad == 0
+	return entries, len(bad) == 0
 }
 
 // searches are those for the capacity that the folders are of.

@@ -52,8 +52,7 @@ type runCommand struct {
 	json, quiet, noColor, strict bool          // with the environment
 	require                      result.Status // the least verdict that will do
 	percentiles                  []float64
-	figures                      *metrics.Figures // for --metrics and --otlp; nil: neither
-	push                         *metrics.Push    // nil: none
+	outlets                      *metrics.Outlets // of --metrics and --otlp; nil: neither
 	converted                    bool             // what a workload of another tool lost on the way was told
 	earlier                      *runs.Earlier    // the folder of --append
 	until                        *until           // whether further runs follow; nil: those of the scenarios alone
@@ -332,14 +331,6 @@ func explain(e *env, runs []*scenario.Scenario) Code {
 func unwritten(e *env, err error) Code {
 	e.complain(fmt.Errorf("writing the scenario: %w", err))
 	return Failed
-}
-
-// path makes a path of the user's absolute.
-func (e *env) path(p string) string {
-	if filepath.IsAbs(p) || e.Dir == "" {
-		return p
-	}
-	return filepath.Join(e.Dir, p)
 }
 
 var errEmptyOut = errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")

@@ -20,8 +20,10 @@ import (
 	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
@@ -96,7 +98,7 @@ type commands struct {
 // An env is what a verb runs in.
 type env struct {
 	World
-	console  *console // is Stderr
+	console  *live.Console // is Stderr
 	registry *driver.Registry
 	log      *slog.Logger
 }
@@ -114,9 +116,9 @@ func Main(ctx context.Context, w World) int {
 }
 
 func run(ctx context.Context, w World) Code {
-	c := &console{out: &sated{w: w.Stderr}}
+	c := &live.Console{Out: live.Sated(w.Stderr)}
 	w.Stderr = c
-	w.Stdout = &sated{w: w.Stdout}
+	w.Stdout = live.Sated(w.Stdout)
 	e := &env{World: w, console: c, log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	registry, err := driver.NewRegistry(w.Drivers...)
 	if err != nil {
@@ -262,6 +264,12 @@ func (e *env) text(noColor bool) layout.Text {
 	}
 	return layout.Terminal(cols, e.color(noColor, false))
 }
+
+// place is the user's working folder.
+func (e *env) place() report.Place { return report.Place(e.Dir) }
+
+// path makes a path of the user's absolute.
+func (e *env) path(p string) string { return e.place().Path(p) }
 
 // outlet is where pages and documents are written.
 func (e *env) outlet() form.Outlet {

@@ -93,7 +93,7 @@ var levels = map[string]int{
 	"internal/brokerpage":        5,
 	"internal/calibration":       7,
 	"internal/trend":             2,
-	"internal/metrics":           2,
+	"internal/metrics":           4,
 	"internal/report":            6,
 	"internal/export":            4,
 	"internal/omb":               1, // files of another tool, as trees of scenarios
