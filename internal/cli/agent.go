@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
@@ -95,7 +94,7 @@ func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 	if where == "" {
 		return nil, errors.New("--join: where does the fleet meet? (the URL that weir fleet token prints, or WEIR_JOIN)")
 	}
-	address, err := whereFleetMeets(e, where)
+	address, err := admission.Meeting(where, e.Env)
 	if err != nil {
 		return nil, fmt.Errorf("--join: %w", err)
 	}
@@ -231,12 +230,7 @@ func (c *agentCommand) name() (string, error) {
 		}
 		return *c.Name, nil
 	}
-	hostname, err := os.Hostname()
-	if err == nil {
-		hostname = strings.Trim(regexp.MustCompile(`[^a-z0-9-]+`).ReplaceAllString(strings.ToLower(hostname), "-"), "-")
-		hostname = hostname[:min(len(hostname), admission.NameSize)]
-		err = deal.CheckName(hostname)
-	}
+	hostname, err := deal.NameOfHost()
 	if err != nil {
 		return "", errors.New("--name: the host has no name that an agent can have (a-z, 0-9 and -)")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/result"
@@ -57,9 +58,7 @@ func (c *compareCommand) run(ctx context.Context, e *env) Code {
 func (c *compareCommand) compare(e *env) Code {
 	o, err := c.options()
 	if err := errors.Join(err, c.Check(e.outlet(), "a comparison")); err != nil {
-		for _, err := range parts(err) {
-			e.complain(err)
-		}
+		e.complainEach(err)
 		return Usage
 	}
 	sides, ok := c.read(e)
@@ -87,11 +86,10 @@ func (c *compareCommand) options() (compare.Options, error) {
 		o.Alpha, errs = v, append(errs, err)
 	}
 	if c.Band != nil {
-		v, err := percentage(*c.Band)
-		if err != nil {
-			err = fmt.Errorf("--band: %q is not a percentage (0 for no band, or below 100 such as 5%%)", *c.Band)
+		var ok bool
+		if o.Band, ok = quantity.Share(*c.Band); !ok {
+			errs = append(errs, fmt.Errorf("--band: %q is not a percentage (0 for no band, or below 100 such as 5%%)", *c.Band))
 		}
-		o.Band, errs = v, append(errs, err)
 	}
 	if c.FailOn != nil && *c.FailOn != "regression" {
 		errs = append(errs, fmt.Errorf("--fail-on: %q is not known (regression)", *c.FailOn))
@@ -100,21 +98,6 @@ func (c *compareCommand) options() (compare.Options, error) {
 		errs = append(errs, errors.New("--strict: makes --fail-on stricter (add --fail-on regression)"))
 	}
 	return o, errors.Join(errs...)
-}
-
-// parts returns what was joined, nothing of nil.
-func parts(err error) []error {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, e := range joined.Unwrap() {
-			out = append(out, parts(e)...)
-		}
-		return out
-	}
-	return []error{err}
 }
 
 // refuse tells what keeps the sides from being compared, and what would not.
@@ -263,10 +246,8 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 	ok = true
 	for _, given := range c.Sides {
 		side, err := e.place().Side(given, report.Loading{Totals: true})
-		for _, err := range parts(err) {
-			e.complain(err)
-			ok = false
-		}
+		e.complainEach(err)
+		ok = ok && err == nil
 		sides = append(sides, side)
 	}
 	if !ok {

@@ -72,42 +72,30 @@ func (l *lookout) survey(e *env) (*survey.Survey, error) {
 		if l.Listen != nil {
 			return nil, errors.New("--listen and --nats are two meeting places (use one of them)")
 		}
-		if s.Place.Server, err = whereFleetMeets(e, *l.NATS); err != nil {
+		if s.Place.Server, err = admission.Meeting(*l.NATS, e.Env); err != nil {
 			return nil, fmt.Errorf("--nats: %w", err)
 		}
 		return s, nil
 	}
-	dir, err := admission.Dir(e.Env)
-	if err != nil {
-		return nil, err
-	}
-	s.Place.Listen = net.JoinHostPort("127.0.0.1", fmt.Sprint(admission.Port))
-	if l.Listen != nil {
-		if _, _, err := net.SplitHostPort(*l.Listen); err != nil {
-			return nil, fmt.Errorf("--listen: %q is not an address (HOST:PORT)", *l.Listen)
-		}
-		s.Place.Listen = *l.Listen
-	}
-	s.Place.Keep, err = admission.Open(dir, time.Now())
+	s.Place.Listen, s.Place.Keep, err = hubOf(e, l.Listen)
 	return s, err
 }
 
-// whereFleetMeets reads the URL by which agents join. That of a fleet of this host and
-// user is completed by what its keep holds.
-func whereFleetMeets(e *env, text string) (admission.Address, error) {
-	a, err := admission.Parse(text)
-	if err != nil || !a.IsOwn() {
-		return a, err
+// hubOf reads --listen: where agents join, and by what.
+func hubOf(e *env, listen *string) (at string, keep *admission.Keep, err error) {
+	at = net.JoinHostPort("127.0.0.1", fmt.Sprint(admission.Port))
+	if listen != nil {
+		at = *listen
+	}
+	if _, _, err := net.SplitHostPort(at); err != nil {
+		return "", nil, fmt.Errorf("--listen: %q is not an address (HOST:PORT)", at)
 	}
 	dir, err := admission.Dir(e.Env)
 	if err != nil {
-		return a, err
+		return "", nil, err
 	}
-	keep, err := admission.Open(dir, time.Now())
-	if err != nil {
-		return a, err
-	}
-	return keep.Own(a), nil
+	keep, err = admission.Open(dir, time.Now())
+	return at, keep, err
 }
 
 // A verb says by it that no agent was found.

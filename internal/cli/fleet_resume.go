@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
@@ -13,7 +11,6 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/result"
 )
 
 // resume takes up a run after its coordinator is gone.
@@ -46,42 +43,17 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--resume: %w", err)
 	}
-	all, err := scenario.Resolve(scenario.Inputs{
-		File: "scenario.yaml", Text: p.Scenario, Drivers: e.registry, Env: e.Env,
-		ReadOption: scenario.ReadOption, Elsewhere: true, ReadFile: p.Files.ReadFile, Stat: p.Files.Stat, ReadDir: p.Files.ReadDir, Dir: "/",
-	})
-	if err != nil || len(all) != 1 {
-		return nil, nil, errors.Join(fmt.Errorf("--resume: the stored state of run %s holds %d runs", p.Run, len(all)), err)
-	}
-	if len(p.Address) > 0 {
-		if err := all[0].Connect(p.Address, p.Options); err != nil {
-			return nil, nil, fmt.Errorf("--resume: %w", err)
-		}
+	one, err := p.Resolve(e.registry, e.Env)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--resume: %w", err)
 	}
 	if c.Out == nil {
-		if err := reclaim(p.Folder); err != nil {
+		if err := p.Reclaim(); err != nil {
 			return nil, nil, fmt.Errorf("--resume: %w", err)
 		}
 		c.Out = &p.Folder
 	}
-	return p, all[0], nil
-}
-
-// reclaim removes what the coordinator that is gone had written. All of it is written
-// anew.
-func reclaim(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, result.FileResult)); err == nil {
-		return fmt.Errorf("%s holds a result already (--out DIR names another folder)", dir)
-	}
-	for _, name := range []string{result.FileScenario, result.FileEnvironment, result.FileIntervals, result.FileEvents, result.FileHost} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("making the result folder anew: %w (--out DIR names another)", err)
-	}
-	return nil
+	return p, one, nil
 }
 
 // takeUp is the fleet of the run that is taken up.

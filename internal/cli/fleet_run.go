@@ -56,17 +56,8 @@ func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err er
 		}
 		return o, wait, nil
 	}
-	o.Listen = net.JoinHostPort("127.0.0.1", fmt.Sprint(admission.Port))
-	if p.Listen != nil {
-		o.Listen = *p.Listen
-	}
-	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
-		return o, 0, fmt.Errorf("--listen: %q is not an address (HOST:PORT)", o.Listen)
-	}
-	if o.Keep, err = admission.Open(o.Dir, time.Now()); err != nil {
-		return o, 0, err
-	}
-	return o, wait, nil
+	o.Listen, o.Keep, err = hubOf(e, p.Listen)
+	return o, wait, err
 }
 
 // onLoopback reports whether an address is one that only this host reaches.

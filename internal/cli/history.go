@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 )
 
@@ -50,9 +50,7 @@ func (c *historyCommand) run(ctx context.Context, e *env) Code {
 func (c *historyCommand) look(e *env) Code {
 	o, fail, err := c.options()
 	if err := errors.Join(err, c.Check(e.outlet(), "a history")); err != nil {
-		for _, err := range parts(err) {
-			e.complain(err)
-		}
+		e.complainEach(err)
 		return Usage
 	}
 	var runs []compare.Run
@@ -60,19 +58,15 @@ func (c *historyCommand) look(e *env) Code {
 	for _, given := range c.Dirs {
 		side, err := e.place().Side(given, report.Loading{})
 		runs = append(runs, side.Runs...)
-		for _, err := range parts(err) {
-			e.complain(err)
-			ok = false
-		}
+		e.complainEach(err)
+		ok = ok && err == nil
 	}
 	if !ok {
 		return Usage
 	}
 	found, err := history.Of(runs, o)
 	if err != nil {
-		for _, err := range parts(err) {
-			e.complain(err)
-		}
+		e.complainEach(err)
 		few := (*history.FewError)(nil)
 		switch {
 		case errors.As(err, &few) && len(c.Dirs) == 1 && e.appends(c.Dirs[0]):
@@ -102,11 +96,10 @@ func (c *historyCommand) options() (o history.Options, fail string, err error) {
 		o.Alpha, errs = v, append(errs, err)
 	}
 	if c.Least != nil {
-		v, err := percentage(*c.Least)
-		if err != nil {
-			err = fmt.Errorf("--least: %q is not a percentage (0 to leave none out, or below 100 such as 2%%)", *c.Least)
+		var ok bool
+		if o.Least, ok = quantity.Share(*c.Least); !ok {
+			errs = append(errs, fmt.Errorf("--least: %q is not a percentage (0 to leave none out, or below 100 such as 2%%)", *c.Least))
 		}
-		o.Least, errs = v, append(errs, err)
 	}
 	if c.Latest != nil {
 		v, err := strconv.Atoi(*c.Latest)
@@ -140,17 +133,4 @@ func level(s string) (float64, error) {
 		return 0, fmt.Errorf("--alpha: %q is not a level (0.0001 to 0.5, such as 0.05)", s)
 	}
 	return v, nil
-}
-
-// errPercentage: the caller says which flag it is, and what is allowed.
-var errPercentage = errors.New("not a percentage")
-
-// percentage reads 0, or a percentage below 100 with its sign, as a part.
-func percentage(s string) (float64, error) {
-	text, percent := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil || !percent && v != 0 || !(v >= 0 && v < 100) {
-		return 0, errPercentage
-	}
-	return v / 100, nil
 }

@@ -213,6 +213,28 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 // complain writes an error to the user.
 func (e *env) complain(err error) { e.say("weir: %v", err) }
 
+// complainEach writes each of the errors that were joined.
+func (e *env) complainEach(err error) {
+	for _, err := range parts(err) {
+		e.complain(err)
+	}
+}
+
+// parts returns what was joined, nothing of nil.
+func parts(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, parts(e)...)
+		}
+		return out
+	}
+	return []error{err}
+}
+
 // say writes a line to the user, or several. What would move a terminal's cursor or
 // paint is replaced, because an argument or a server may hold it. An error of
 // stderr has no one to go to.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,6 +58,7 @@ var (
 )
 
 const (
+	longestName  = 64
 	allowedName  = "1 to 64 of a-z, 0-9 and -"
 	allowedLabel = "KEY=VALUE, each 1 to 64 letters, digits, . _ -"
 )
@@ -67,6 +69,21 @@ func CheckName(name string) error {
 		return fmt.Errorf("%q is not a name of an agent (%s)", shortened(name), allowedName)
 	}
 	return nil
+}
+
+// notInNames are what host names have and names of agents have not.
+var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// NameOfHost is the name of an agent that has none of its own: its host's, as far as it can
+// be one.
+func NameOfHost() (string, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	name = name[:min(len(name), longestName)]
+	return name, CheckName(name)
 }
 
 // ParseLabel reads a label as users write it, zone=a.

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
 
@@ -96,6 +98,39 @@ func ReadPaused(dir, run string) (*Paused, error) {
 		return nil, fmt.Errorf("%w: this host was restarted since run %s began, and has another clock", ErrNotPaused, run)
 	}
 	return p, nil
+}
+
+// Resolve reads the run's scenario as its coordinator had it, with the address that it found.
+func (p *Paused) Resolve(drivers *driver.Registry, env func(name string) (string, bool)) (*scenario.Scenario, error) {
+	all, err := scenario.Resolve(scenario.Inputs{
+		File: "scenario.yaml", Text: p.Scenario, Drivers: drivers, Env: env,
+		ReadOption: scenario.ReadOption, Elsewhere: true, ReadFile: p.Files.ReadFile, Stat: p.Files.Stat, ReadDir: p.Files.ReadDir, Dir: "/",
+	})
+	if err != nil || len(all) != 1 {
+		return nil, errors.Join(fmt.Errorf("the stored state of run %s holds %d runs", p.Run, len(all)), err)
+	}
+	if len(p.Address) > 0 {
+		err = all[0].Connect(p.Address, p.Options)
+	}
+	return all[0], err
+}
+
+// Reclaim removes what the coordinator that is gone had written. All of it is written
+// anew.
+func (p *Paused) Reclaim() error {
+	dir := p.Folder
+	if _, err := os.Stat(filepath.Join(dir, result.FileResult)); err == nil {
+		return fmt.Errorf("%s holds a result already (--out DIR names another folder)", dir)
+	}
+	for _, name := range []string{result.FileScenario, result.FileEnvironment, result.FileIntervals, result.FileEvents, result.FileHost} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("making the result folder anew: %w (--out DIR names another)", err)
+	}
+	return nil
 }
 
 // pausedRuns lists the runs that can be taken up again.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/docs"
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/layout"
 )
 
 // A Word is one that weir uses in a sense of its own.
@@ -66,6 +67,43 @@ func Find(name string) (Word, error) {
 		return Word{}, fmt.Errorf("the glossary does not have %q, did you mean %q?", name, near)
 	}
 	return Word{}, fmt.Errorf("the glossary does not have %q", name)
+}
+
+// FindAll returns the words of these names, and an error for each that there is not. A name
+// of two words, as "held up", may be one argument or two.
+func FindAll(names []string) (words []Word, faults []error) {
+	for i := 0; i < len(names); i++ {
+		w, err := Find(names[i])
+		if err != nil && i+1 < len(names) {
+			if pair, wrong := Find(names[i] + " " + names[i+1]); wrong == nil {
+				w, err, i = pair, nil, i+1
+			}
+		}
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		words = append(words, w)
+	}
+	return words, faults
+}
+
+// Show puts words on a page, each with what it means, and under the headings of their
+// sections where these are wanted.
+func Show(p *layout.Page, words []Word, sections bool) {
+	section := ""
+	for i, w := range words {
+		if sections && w.Section != section {
+			section = w.Section
+			p.Gap()
+			p.Chapter(strings.ToUpper(section))
+		}
+		if i > 0 || section != "" {
+			p.Gap()
+		}
+		p.Line(layout.Strong.Of(w.Name))
+		p.Inset(2).Say(w.Text)
+	}
 }
 
 // plain are words of the glossary that every reader of a finding knows.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/layout"
 )
 
 func TestEveryWordHasAMeaning(t *testing.T) {
@@ -50,5 +52,17 @@ func TestAWordIsFoundByItsShortNameAndItsPlural(t *testing.T) {
 	}
 	if w, err := Find("pending"); err != nil || w.Name != "Pending" {
 		t.Errorf("Find(pending) = %+v, %v", w, err)
+	}
+}
+
+func TestANameOfTwoWordsMayBeTwoArguments(t *testing.T) {
+	words, faults := FindAll([]string{"held", "up", "no-such", "Held up"})
+	if len(words) != 2 || words[0] != words[1] || words[0].Name != "Held up" || len(faults) != 1 {
+		t.Fatalf("%v, %v", words, faults)
+	}
+	p := new(layout.Page)
+	Show(p, words[:1], true)
+	if text := (layout.Text{}).Page(p); !strings.Contains(text, strings.ToUpper(words[0].Section)) || !strings.Contains(text, "Held up\n  ") {
+		t.Errorf("%s", text)
 	}
 }

@@ -117,7 +117,7 @@ var levels = map[string]int{
 	"internal/suite":             7,
 	"internal/driverpage":        4,
 	"internal/fleet":             7, // the coordinator
-	"internal/glossary":          1,
+	"internal/glossary":          2,
 	"internal/buildinfo":         2,
 	"internal/commandline":       8,
 	"internal/completion":        8,

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -104,6 +105,13 @@ func Whole(s string) (n uint64, ok bool) {
 		return 0, false
 	}
 	return v.Num().Uint64(), true
+}
+
+// Share reads 0, or a percentage below 100 with its sign, as a part.
+func Share(s string) (part float64, ok bool) {
+	text, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	return v / 100, err == nil && (percent || v == 0) && v >= 0 && v < 100
 }
 
 // Duration reads a duration: what time.ParseDuration reads, also with words for the

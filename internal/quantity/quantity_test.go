@@ -74,6 +74,20 @@ func TestANumberWithCommasMayBeAList(t *testing.T) {
 	}
 }
 
+func TestSharesArePercentages(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]float64{"0": 0, "0%": 0, "5%": 0.05, "2.5 %": 0.025, "99%": 0.99} {
+		if got, ok := Share(in); !ok || got != want {
+			t.Errorf("Share(%q) = %v, %v; want %v", in, got, ok, want)
+		}
+	}
+	for _, in := range []string{"", "%", "5", "0.05", "-1%", "100%", "NaN%", "x%"} {
+		if got, ok := Share(in); ok {
+			t.Errorf("Share(%q) = %v; want none", in, got)
+		}
+	}
+}
+
 // FuzzForms shows that the forms for the schema take all that the readers take, and
 // that no text makes a reader panic.
 func FuzzForms(f *testing.F) {

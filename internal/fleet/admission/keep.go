@@ -184,6 +184,24 @@ func (k *Keep) New(life time.Duration, now time.Time) (Token, error) {
 // one in 2^64.
 const ownID = "0000000000000000"
 
+// Meeting reads the URL by which agents join. That of a fleet of this host and user is
+// completed by what its keep holds.
+func Meeting(text string, lookup func(name string) (string, bool)) (Address, error) {
+	a, err := Parse(text)
+	if err != nil || !a.IsOwn() {
+		return a, err
+	}
+	dir, err := Dir(lookup)
+	if err != nil {
+		return a, err
+	}
+	keep, err := Open(dir, time.Now())
+	if err != nil {
+		return a, err
+	}
+	return keep.Own(a), nil
+}
+
 // Own completes the address of a hub of this host and user, where IsOwn is so: with the
 // fingerprint of the certificate and a token that is in no list and does not end.
 // Whoever can read this folder can make any token: this one gives nothing beyond that.
