@@ -179,8 +179,7 @@ func (c *brokerInstall) run(ctx context.Context, e *env) Code {
 
 // usage tells of an error of what the user gave.
 func usage(e *env, err error) Code {
-	e.complain(errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
-	return Usage
+	return e.refused(errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
 // settings reads --set.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/alecthomas/kong"
@@ -27,11 +26,8 @@ func (*completionCommand) Help() string {
 
 // run prints the script.
 func (c *completionCommand) run(_ context.Context, e *env) Code {
-	if _, err := io.WriteString(e.Stdout, completion.Script(c.Shell)); err != nil {
-		e.complain(fmt.Errorf("writing the script: %w", err))
-		return Failed
-	}
-	return OK
+	_, err := io.WriteString(e.Stdout, completion.Script(c.Shell))
+	return e.printed("the script", err)
 }
 
 // complete answers the scripts of shells; see completion.Answer.

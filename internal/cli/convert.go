@@ -28,8 +28,7 @@ func (c *convertCommand) run(ctx context.Context, e *env) Code {
 
 func (c *convertCommand) convert(e *env) Code {
 	if err := e.outlet().Check(c.Out); err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	folder := "."
 	if c.Out != nil {

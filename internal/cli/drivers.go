@@ -32,8 +32,7 @@ func (c *driversCommand) run(_ context.Context, e *env) Code {
 	for _, n := range names {
 		d, err := e.registry.Lookup(n)
 		if err != nil {
-			e.complain(err)
-			return Usage
+			return e.refused(err)
 		}
 		l.Drivers = append(l.Drivers, driverpage.Of(d, record))
 	}

@@ -17,8 +17,7 @@ import (
 func (c *runCommand) resume(ctx context.Context, e *env) Code {
 	p, s, err := c.paused(e)
 	if err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	f, err := c.takeUp(e, p)
 	if err != nil {

@@ -46,8 +46,7 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 	now := time.Now()
 	keep, err := admission.Open(dir, now)
 	if err != nil {
-		e.complain(err)
-		return Failed
+		return e.failed(err)
 	}
 	out := admission.Tokens{Schema: "weir.fleet-token/v1", Weir: buildinfo.Version(), Folder: dir, Pin: keep.Pin().String(), Tokens: []admission.Issued{}}
 	made := admission.Token{}
@@ -58,13 +57,11 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 		if err := keep.Revoke(c.Revoke); errors.Is(err, admission.ErrToken) {
 			return usage(e, fmt.Errorf("--revoke: %w (weir fleet token --list has them)", err))
 		} else if err != nil {
-			e.complain(err)
-			return Failed
+			return e.failed(err)
 		}
 	default:
 		if made, err = keep.New(c.TTL, now); err != nil {
-			e.complain(err)
-			return Failed
+			return e.failed(err)
 		}
 		id = made.ID()
 		a := admission.Address{Scheme: admission.SchemeWeir, Host: reach, Pin: keep.Pin(), Token: made}
@@ -72,8 +69,7 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 	}
 	all, err := keep.List()
 	if err != nil {
-		e.complain(err)
-		return Failed
+		return e.failed(err)
 	}
 	for _, t := range all {
 		if c.List || t.ID == id {

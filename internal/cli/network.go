@@ -26,15 +26,13 @@ func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte,
 		err = runs.CheckFaults(ctx, e.Self, all, agents, by.spared)
 	}
 	if err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	if !wanted || network.Inside() {
 		return OK
 	}
 	if e.Enter == nil {
-		e.complain(errors.New("network: this program cannot begin again at the other end of one"))
-		return Failed
+		return e.failed(errors.New("network: this program cannot begin again at the other end of one"))
 	}
 	signalled, stop := e.stoppable(ctx)
 	err = runs.Install(signalled, e.host(), all, func(line string) { e.say("weir: %s", line) })

@@ -74,8 +74,7 @@ func (c *reportCommand) report(e *env) Code {
 		err = e.outlet().Check(c.Out)
 	}
 	if err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	entries, ok := c.read(e, format)
 	if !ok {
@@ -83,29 +82,25 @@ func (c *reportCommand) report(e *env) Code {
 	}
 	percentiles, err := percentilesOf(c.Percentiles)
 	if err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	o := report.Options{Session: session(c.Session), Percentiles: percentiles, Full: c.Full, Colour: c.Out == nil && e.color(c.NoColor, false)}
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}
 	if o.Searches, err = c.searches(e, entries); err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	var b bytes.Buffer
 	err = report.Write(&b, format, entries, o, e.path)
 	if errors.Is(err, report.ErrOneRun) {
-		e.complain(fmt.Errorf("--format: %w", err))
-		return Usage
+		return e.refused(fmt.Errorf("--format: %w", err))
 	}
 	if err == nil {
 		err = e.outlet().Deliver(c.Out, b.Bytes())
 	}
-	if err != nil {
-		e.complain(fmt.Errorf("writing the report: %w", err))
-		return Failed
+	if code := e.printed("the report", err); code != OK {
+		return code
 	}
 	return c.gate(e, entries)
 }

@@ -122,8 +122,7 @@ func run(ctx context.Context, w World) Code {
 	e := &env{World: w, console: c, log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	registry, err := driver.NewRegistry(w.Drivers...)
 	if err != nil {
-		e.complain(fmt.Errorf("collecting the drivers: %w", err))
-		return Failed
+		return e.failed(fmt.Errorf("collecting the drivers: %w", err))
 	}
 	e.registry = registry
 	if code, ours := e.internal(ctx); ours {
@@ -134,8 +133,7 @@ func run(ctx context.Context, w World) Code {
 	verbs.Run.Keys, verbs.Capacity.Keys = verbs.Run.keys.Plugin(), verbs.Capacity.keys.Plugin()
 	grammar, err := commandline.New(verbs, commandline.Surroundings{Stdout: w.Stdout, Stderr: w.Stderr, Columns: e.width(false), Drivers: w.Drivers})
 	if err != nil {
-		e.complain(err)
-		return Failed
+		return e.failed(err)
 	}
 	if len(w.Args) >= 2 && w.Args[0] == "internal" && w.Args[1] == "complete" {
 		return e.complete(grammar.Model, w.Args[2:])
@@ -143,8 +141,7 @@ func run(ctx context.Context, w World) Code {
 	line, err := grammar.Read(w.Args)
 	switch {
 	case err != nil:
-		e.complain(err)
-		return Failed
+		return e.failed(err)
 	case line.Helped:
 		return OK
 	}
@@ -161,8 +158,7 @@ func run(ctx context.Context, w World) Code {
 	}
 	v, ok := line.Verb.Target.Addr().Interface().(verb)
 	if !ok {
-		e.complain(errors.New("which command? (weir --help)"))
-		return Usage
+		return e.refused(errors.New("which command? (weir --help)"))
 	}
 	return v.run(ctx, e)
 }
@@ -212,6 +208,18 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 
 // complain writes an error to the user.
 func (e *env) complain(err error) { e.say("weir: %v", err) }
+
+// refused is the code of what a user gave and cannot be; why is told.
+func (e *env) refused(why error) Code {
+	e.complain(why)
+	return Usage
+}
+
+// failed is the code of what weir could not do; why is told.
+func (e *env) failed(why error) Code {
+	e.complain(why)
+	return Failed
+}
 
 // complainEach writes each of the errors that were joined.
 func (e *env) complainEach(err error) {
@@ -309,8 +317,7 @@ func (e *env) answer(asJSON bool, v any, noColor bool, show func(*layout.Page)) 
 // printed is the code of a verb that prints, of the error of printing what.
 func (e *env) printed(what string, err error) Code {
 	if err != nil {
-		e.complain(fmt.Errorf("writing %s: %w", what, err))
-		return Failed
+		return e.failed(fmt.Errorf("writing %s: %w", what, err))
 	}
 	return OK
 }
