@@ -75,11 +75,7 @@ func (c *runCommand) fleetOf(e *env) (*runs.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &runs.Fleet{Options: o, Agents: *c.Fleet, Wait: wait}
-	if c.On != nil {
-		f.StartOn = *c.On
-	}
-	return f, nil
+	return &runs.Fleet{Options: o, Agents: *c.Fleet, Wait: wait, StartOn: c.doers().StartOn}, nil
 }
 
 // met says with which flags agents do a run again; nil where none did it, or a secret is
@@ -113,7 +109,7 @@ func (p *parties) met(r *result.Result) *report.Fleet {
 }
 
 // checkFleet refuses what the flags and the scenarios ask for and cannot be had.
-func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
+func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 	p := &c.parties
 	if p.On != nil {
 		if err := deal.CheckName(*p.On); err != nil {
@@ -131,36 +127,16 @@ func (c *runCommand) checkFleet(e *env, runs []*scenario.Scenario) error {
 	if given := p.given(); p.Fleet == nil && len(given) > 0 {
 		return fmt.Errorf("%s: needs a run by a fleet (--fleet N)", strings.Join(given, ", "))
 	}
-	if err := refuseFleet(p.Fleet != nil, runs); err != nil {
-		return err
+	return p.doers().Check(scenarios)
+}
+
+// doers are who does the runs.
+func (p *gathering) doers() runs.Doers {
+	d := runs.Doers{Agents: p.Fleet != nil}
+	if p.On != nil {
+		d.StartOn = *p.On
 	}
-	for _, s := range runs {
-		pl := s.Placement
-		if p.On != nil {
-			switch s.System.Start {
-			case scenario.StartNone:
-				return fmt.Errorf("--start-on: %s starts no server (--start process)", s.Name)
-			case scenario.StartEmbedded:
-				return fmt.Errorf("--start-on: %s has %s embedded, which listens on loopback only (--start process)", s.Name, s.System.Definition.Name)
-			}
-		}
-		if p.Fleet != nil && s.Load.Received {
-			return fmt.Errorf("%s: load.in_flight_until: received needs producers and consumers in one process, and agents have them (confirmed)", s.Name)
-		}
-		if key := s.Consume.Alone(); p.Fleet != nil && key != "" {
-			return fmt.Errorf("%s: %s: needs producers and consumers in one process, and agents have them (leave it out)", s.Name, key)
-		}
-		lists := len(pl.Producers) > 0 || len(pl.Consumers) > 0
-		switch {
-		case p.Fleet == nil && lists:
-			return fmt.Errorf("%s: placement: names agents, and there are none (--fleet N)", s.Name)
-		case p.Fleet != nil && pl.Kind == deal.Split:
-			return fmt.Errorf("%s: placement: split makes its own two processes on this host (leave --fleet out, or give lists of agents)", s.Name)
-		case (pl.Kind == deal.Split) != (runs[0].Placement.Kind == deal.Split): // the two processes are there for all
-			return fmt.Errorf("%s: placement: some of these scenarios are split and others are not (a file for each)", s.Name)
-		}
-	}
-	return nil
+	return d
 }
 
 // codeOfFleet is the exit code of what kept a fleet from beginning.

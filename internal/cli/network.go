@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/runs"
@@ -17,13 +15,9 @@ import (
 // reached from there. stdin is what of it was read; nil: nothing was. by says which agents do the
 // runs. It returns OK where the process goes on as it is.
 func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte, by gathering) Code {
-	agents := by.Fleet != nil
-	wanted, err := runs.CheckNetwork(all, agents)
-	if err == nil && !agents {
-		err = agentless(all)
-	}
+	wanted, err := runs.CheckNetwork(all, by.Fleet != nil)
 	if err == nil {
-		err = runs.CheckFaults(ctx, e.Self, all, agents, by.spared)
+		err = runs.CheckFaults(ctx, e.Self, all, by.doers())
 	}
 	if err != nil {
 		return e.refused(err)
@@ -45,46 +39,6 @@ func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte,
 		e.complain(err)
 	}
 	return Failed
-}
-
-// spared returns the faults of a scenario that agents leave to this process.
-func (p *gathering) spared(s *scenario.Scenario) []fault.Fault {
-	servers, _ := fault.Apart(s.Faults)
-	switch {
-	case p.Fleet == nil:
-		return s.Faults
-	case p.On != nil:
-		return nil
-	}
-	return servers
-}
-
-// agentless refuses faults of agents where there are none.
-func agentless(all []*scenario.Scenario) error {
-	for _, s := range all {
-		for _, f := range s.Faults {
-			if f.OfAgents() {
-				return fmt.Errorf("%s: the fault %s: needs a run by a fleet (--fleet N)", s.Name, f)
-			}
-		}
-	}
-	return nil
-}
-
-// refuseFleet refuses, where agents do the run, a network and what is only in one.
-func refuseFleet(fleet bool, all []*scenario.Scenario) error {
-	for _, s := range all {
-		switch {
-		case !fleet:
-		case s.Networked(true):
-			return fmt.Errorf("--fleet: %s has a network, which weir makes on one host (leave --fleet or network out)", s.Name)
-		default:
-			if err := s.CheckTogether(); err != nil {
-				return fmt.Errorf("--fleet: %s: %w", s.Name, err)
-			}
-		}
-	}
-	return nil
 }
 
 // networkCommand is `weir network`.

@@ -198,12 +198,19 @@ func undone(faults []result.Fault) error {
 
 // CheckFaults refuses scenarios with faults that this host does not let weir do, with
 // sever.ErrMissing, broker.ErrNoDisks, slowdisk.ErrMissing, clockstep.ErrMissing or
-// nodecut.ErrMissing, and what is needed. self is weir's own binary; agents says whether agents do
-// the runs; here returns the faults of a scenario that this host does.
-func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, agents bool, here func(*scenario.Scenario) []fault.Fault) error {
+// nodecut.ErrMissing, and what is needed; and faults of agents where there are none. self is weir's
+// own binary.
+func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, by Doers) error {
 	for _, s := range all {
-		verbs := fault.Named(here(s))
-		if s.Networked(agents) { // in a namespace of its own weir may, and that is tried elsewhere
+		for _, f := range s.Faults {
+			if f.OfAgents() && !by.Agents {
+				return fmt.Errorf("%s: the fault %s: needs a run by a fleet (--fleet N)", s.Name, f)
+			}
+		}
+	}
+	for _, s := range all {
+		verbs := fault.Named(by.here(s))
+		if s.Networked(by.Agents) { // in a namespace of its own weir may, and that is tried elsewhere
 			verbs = slices.DeleteFunc(verbs, func(verb string) bool { return fault.Verb(verb) == fault.Disconnect || fault.Verb(verb) == fault.Cut })
 		}
 		if err := Able(ctx, self, verbs); err != nil {

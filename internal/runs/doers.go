@@ -1,0 +1,75 @@
+package runs
+
+import (
+	"fmt"
+
+	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// Doers are who does runs.
+type Doers struct {
+	Agents  bool   // a fleet does them; else this process, or two of this host
+	StartOn string // the agent on whose host systems are started; "": this process starts them
+}
+
+// Check refuses what scenarios ask for and these cannot do.
+func (d Doers) Check(all []*scenario.Scenario) error {
+	if err := d.Together(all); err != nil {
+		return err
+	}
+	for _, s := range all {
+		if d.StartOn != "" {
+			switch s.System.Start {
+			case scenario.StartNone:
+				return fmt.Errorf("--start-on: %s starts no server (--start process)", s.Name)
+			case scenario.StartEmbedded:
+				return fmt.Errorf("--start-on: %s has %s embedded, which listens on loopback only (--start process)", s.Name, s.System.Definition.Name)
+			}
+		}
+		if d.Agents && s.Load.Received {
+			return fmt.Errorf("%s: load.in_flight_until: received needs producers and consumers in one process, and agents have them (confirmed)", s.Name)
+		}
+		if key := s.Consume.Alone(); d.Agents && key != "" {
+			return fmt.Errorf("%s: %s: needs producers and consumers in one process, and agents have them (leave it out)", s.Name, key)
+		}
+		switch p := s.Placement; {
+		case !d.Agents && len(p.Producers)+len(p.Consumers) > 0:
+			return fmt.Errorf("%s: placement: names agents, and there are none (--fleet N)", s.Name)
+		case d.Agents && p.Kind == deal.Split:
+			return fmt.Errorf("%s: placement: split makes its own two processes on this host (leave --fleet out, or give lists of agents)", s.Name)
+		case (p.Kind == deal.Split) != (all[0].Placement.Kind == deal.Split): // the two processes are there for all
+			return fmt.Errorf("%s: placement: some of these scenarios are split and others are not (a file for each)", s.Name)
+		}
+	}
+	return nil
+}
+
+// Together refuses, where agents do the runs, a network and what is only in one.
+func (d Doers) Together(all []*scenario.Scenario) error {
+	for _, s := range all {
+		switch {
+		case !d.Agents:
+		case s.Networked(true):
+			return fmt.Errorf("--fleet: %s has a network, which weir makes on one host (leave --fleet or network out)", s.Name)
+		default:
+			if err := s.CheckTogether(); err != nil {
+				return fmt.Errorf("--fleet: %s: %w", s.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// here returns the faults of a scenario that this process does.
+func (d Doers) here(s *scenario.Scenario) []fault.Fault {
+	servers, _ := fault.Apart(s.Faults)
+	switch {
+	case !d.Agents:
+		return s.Faults
+	case d.StartOn != "":
+		return nil
+	}
+	return servers
+}
