@@ -16,7 +16,7 @@ type Doers struct {
 
 // Check refuses what scenarios ask for and these cannot do.
 func (d Doers) Check(all []*scenario.Scenario) error {
-	if err := d.Together(all); err != nil {
+	if err := d.together(all); err != nil {
 		return err
 	}
 	for _, s := range all {
@@ -46,8 +46,8 @@ func (d Doers) Check(all []*scenario.Scenario) error {
 	return nil
 }
 
-// Together refuses, where agents do the runs, a network and what is only in one.
-func (d Doers) Together(all []*scenario.Scenario) error {
+// together refuses, where agents do the runs, a network and what is only in one.
+func (d Doers) together(all []*scenario.Scenario) error {
 	for _, s := range all {
 		switch {
 		case !d.Agents:
