@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/brokerpage"
 	"github.com/weirmq/weir/internal/buildinfo"
@@ -98,49 +97,6 @@ func (e *env) brokers(name string, optional bool) (b *brokers, x broker.Entry, c
 	return b, x, OK
 }
 
-// stoppable returns a context that the first signal ends.
-func (e *env) stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-e.Signals: // nil: never
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
-// interruptible returns f's code, or Interrupted at the first signal or when ctx
-// ends: f, which heeds neither, is then left to itself, for the process ends.
-func (e *env) interruptible(ctx context.Context, f func() Code) Code {
-	code := make(chan Code, 1)
-	go func() { code <- f() }()
-	select {
-	case c := <-code:
-		return c
-	case <-e.Signals: // nil: never
-	case <-ctx.Done():
-	}
-	e.complain(errors.New("interrupted"))
-	return Interrupted
-}
-
-// fail tells of an error in one line and returns its code.
-func (e *env) fail(err error) Code {
-	code := codeOf(err)
-	if errors.Is(err, broker.ErrKept) {
-		code = Usage
-	}
-	// The code says it.
-	text := strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": ")
-	if rest, ok := strings.CutSuffix(text, ": "+context.Canceled.Error()); ok && code == Interrupted {
-		text = "interrupted: " + rest
-	}
-	e.complain(errors.New(strings.ReplaceAll(text, "\n", "; ")))
-	return code
-}
-
 // ensure installs a system's programs where they are not there yet.
 func (b *brokers) ensure(ctx context.Context, x broker.Entry) (*broker.Installation, error) {
 	return broker.Ensure(ctx, broker.Installing{
@@ -175,11 +131,6 @@ func (c *brokerInstall) run(ctx context.Context, e *env) Code {
 		e.say("%s: already on this host; weir uses the host's own", x.Recipe.Name)
 	}
 	return OK
-}
-
-// usage tells of an error of what the user gave.
-func usage(e *env, err error) Code {
-	return e.refused(errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
 // settings reads --set.

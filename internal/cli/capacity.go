@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/result"
 )
@@ -64,8 +65,8 @@ func (*capacityCommand) Help() string {
 
 // run searches.
 func (c *capacityCommand) run(ctx context.Context, e *env) Code {
-	ctx, h := e.halting(ctx)
-	defer h.cancel()
+	ctx, h := signals.Halt(ctx, e.Signals)
+	defer h.Cancel()
 	r := &runCommand{
 		File: c.File, Option: c.Option, Address: c.Address, keys: c.keys, parties: parties{gathering: c.gathering}, read: map[string][]byte{},
 		quiet: c.Quiet, noColor: c.NoColor, json: c.JSON, require: result.Suspect,
@@ -118,16 +119,16 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 }
 
 // search does the runs of a search. The code is OK where it came to its end.
-func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *study.Search, h *halting) Code {
+func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *study.Search, h *signals.Halting) Code {
 	code := OK
-	for p := range s.All(ctx, h.stop) {
+	for p := range s.All(ctx, h.Stop) {
 		switch deserved := r.heard(e, p.Outcome, "probe "+filepath.Base(p.Dir)); {
 		case p.Says == nil:
 			code = deserved
 		case !c.Quiet:
 			e.say("%s", report.ProbeLine(p.Says))
 		}
-		if h.asked(ctx) {
+		if h.Asked(ctx) {
 			code = worst(code, Interrupted)
 			break
 		}
@@ -140,7 +141,7 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 
 // prepare plans the search, or takes up the one in a folder, and the fleet that does it; nil:
 // none. It touches nothing.
-func (c *capacityCommand) prepare(e *env, r *runCommand, h *halting) (s *study.Search, f *runs.Fleet, err error) {
+func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s *study.Search, f *runs.Fleet, err error) {
 	if f, err = r.fleetOf(e); err != nil {
 		return nil, nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/slowdisk"
 	"github.com/weirmq/weir/result"
 )
@@ -137,4 +138,59 @@ func codeOf(err error) Code {
 	}
 	// What else goes wrong before the first message is the system's answer.
 	return Unreachable
+}
+
+// stoppable returns a context that the first signal ends.
+func (e *env) stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signals.Stoppable(ctx, e.Signals)
+}
+
+// interruptible returns f's code, or Interrupted at the first signal or when ctx ends.
+func (e *env) interruptible(ctx context.Context, f func() Code) Code {
+	code, ok := signals.Await(ctx, e.Signals, f)
+	if !ok {
+		e.complain(errors.New("interrupted"))
+		return Interrupted
+	}
+	return code
+}
+
+// fail tells of an error in one line and returns its code.
+func (e *env) fail(err error) Code {
+	code := codeOf(err)
+	if errors.Is(err, broker.ErrKept) {
+		code = Usage
+	}
+	// The code says it.
+	text := strings.TrimPrefix(err.Error(), driver.ErrUnsupported.Error()+": ")
+	if rest, ok := strings.CutSuffix(text, ": "+context.Canceled.Error()); ok && code == Interrupted {
+		text = "interrupted: " + rest
+	}
+	e.complain(errors.New(strings.ReplaceAll(text, "\n", "; ")))
+	return code
+}
+
+// usage tells of an error of what the user gave.
+func usage(e *env, err error) Code {
+	return e.refused(errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
+}
+
+// refused is the code of what a user gave and cannot be; why is told.
+func (e *env) refused(why error) Code {
+	e.complain(why)
+	return Usage
+}
+
+// failed is the code of what weir could not do; why is told.
+func (e *env) failed(why error) Code {
+	e.complain(why)
+	return Failed
+}
+
+// printed is the code of a verb that prints, of the error of printing what.
+func (e *env) printed(what string, err error) Code {
+	if err != nil {
+		return e.failed(fmt.Errorf("writing %s: %w", what, err))
+	}
+	return OK
 }

@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -23,14 +23,14 @@ type showing struct {
 }
 
 // observe begins to show a run. What is said meanwhile goes above its block.
-func (c *runCommand) observe(e *env, h *halting, r runs.Run) runs.Observer {
+func (c *runCommand) observe(e *env, h *signals.Halting, r runs.Run) runs.Observer {
 	x := &showing{env: e, run: r, outlets: c.outlets}
 	if c.outlets != nil {
 		c.outlets.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name)
 	}
 	rewrite := e.StderrTerminal && !c.noColor && !e.colourless()
 	x.View, x.hide = e.console.View(live.Terminal{Rewrite: rewrite, Colour: rewrite, Size: e.Size}, live.PlanOf(r.Scenario, which(&r)), c.quiet)
-	x.deaf = h.listen(x.Note)
+	x.deaf = h.Listen(x.Note)
 	return x
 }
 
@@ -91,55 +91,4 @@ func (x *showing) Complain(err error) { x.env.complainOf(&x.run, err) }
 func (x *showing) Done() {
 	x.deaf()
 	x.hide()
-}
-
-// A halting is how signals end runs.
-type halting struct {
-	signals <-chan os.Signal
-	stop    chan struct{} // closed by the first
-	cancel  context.CancelFunc
-	heard   int
-}
-
-// listen takes signals until end is called: the first closes stop, the second cancels.
-func (h *halting) listen(note func(format string, args ...any)) (end func()) {
-	over, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case <-over:
-				return
-			case _, ok := <-h.signals: // nil: never
-				if !ok {
-					return
-				}
-				if h.heard++; h.heard > 1 {
-					note("stopping now")
-					h.cancel()
-					return
-				}
-				note("stopping: waiting for messages in flight; press Ctrl-C again to stop now")
-				close(h.stop)
-			}
-		}
-	}()
-	return func() {
-		close(over)
-		<-ended
-	}
-}
-
-// asked reports whether several runs are to end between two of them, when no run listens.
-func (h *halting) asked(ctx context.Context) bool {
-	select {
-	case _, ok := <-h.signals: // nil: never
-		return ok
-	case <-h.stop:
-		return true
-	case <-ctx.Done():
-		return true
-	default:
-		return false
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/result"
 )
 
@@ -46,8 +47,8 @@ func wordsOfRuns() runs.Words {
 // execute has the runs of scenarios done, by a fleet where there is one, and shows what
 // they gave.
 func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenarios []*scenario.Scenario) Code {
-	ctx, h := e.halting(ctx)
-	defer h.cancel()
+	ctx, h := signals.Halt(ctx, e.Signals)
+	defer h.Cancel()
 	unserve, err := c.serve(ctx, e)
 	if err != nil {
 		e.complain(err)
@@ -83,14 +84,14 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	var codes []Code
 	var dirs []string
 	exits := map[string]*result.Exit{}
-	for out := range s.All(ctx, h.stop) {
+	for out := range s.All(ctx, h.Stop) {
 		code := c.conclude(e, out)
 		dirs = append(dirs, out.Dir)
 		if out.Result != nil {
 			exits[out.Dir] = c.exit(out)
 		}
 		codes = append(codes, code)
-		if out.Several && h.asked(ctx) {
+		if out.Several && h.Asked(ctx) {
 			code = Interrupted
 			codes = append(codes, code)
 		}

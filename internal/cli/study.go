@@ -7,17 +7,12 @@ import (
 
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/study"
 )
 
-// halting has signals end runs. The context is theirs, until cancel.
-func (e *env) halting(ctx context.Context) (context.Context, *halting) {
-	ctx, cancel := context.WithCancel(ctx)
-	return ctx, &halting{signals: e.Signals, stop: make(chan struct{}), cancel: cancel}
-}
-
 // doing is how runs are done: shown as the flags say, and ended by signals.
-func (c *runCommand) doing(e *env, h *halting) runs.Options {
+func (c *runCommand) doing(e *env, h *signals.Halting) runs.Options {
 	return runs.Options{
 		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read,
 		Observe: func(r runs.Run) runs.Observer { return c.observe(e, h, r) },

@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/internal/userfile"
@@ -150,8 +151,8 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 
 // run runs a suite.
 func (c *suiteRun) run(ctx context.Context, e *env) Code {
-	ctx, h := e.halting(ctx)
-	defer h.cancel()
+	ctx, h := signals.Halt(ctx, e.Signals)
+	defer h.Cancel()
 	r := &runCommand{quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}
 	x, err := c.prepare(e, r, h)
 	if err != nil {
@@ -181,9 +182,9 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 }
 
 // measure does the runs of a suite.
-func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.Suite, h *halting) Code {
+func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.Suite, h *signals.Halting) Code {
 	var codes []Code
-	for row := range x.All(ctx, h.stop) {
+	for row := range x.All(ctx, h.Stop) {
 		name := filepath.Base(row.Dir)
 		code := r.heard(e, row.Outcome, name)
 		codes = append(codes, code)
@@ -195,7 +196,7 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.
 				e.complain(fmt.Errorf("%s: %s", name, says))
 			}
 		}
-		if h.asked(ctx) {
+		if h.Asked(ctx) {
 			codes = append(codes, Interrupted)
 		}
 		if slices.Contains(codes, Interrupted) {
@@ -210,7 +211,7 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.
 }
 
 // prepare plans the suite, or takes up the one in a folder. It touches nothing.
-func (c *suiteRun) prepare(e *env, r *runCommand, h *halting) (x *study.Suite, err error) {
+func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.Suite, err error) {
 	if r.require, err = e.requirement(c.Require); err != nil {
 		return nil, err
 	}

@@ -209,18 +209,6 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 // complain writes an error to the user.
 func (e *env) complain(err error) { e.say("weir: %v", err) }
 
-// refused is the code of what a user gave and cannot be; why is told.
-func (e *env) refused(why error) Code {
-	e.complain(why)
-	return Usage
-}
-
-// failed is the code of what weir could not do; why is told.
-func (e *env) failed(why error) Code {
-	e.complain(why)
-	return Failed
-}
-
 // complainEach writes each of the errors that were joined.
 func (e *env) complainEach(err error) {
 	for _, err := range parts(err) {
@@ -312,12 +300,4 @@ func (e *env) show(p *layout.Page, noColor bool) error { return e.outlet().Show(
 // answer writes v as JSON on stdout, or the page that show fills.
 func (e *env) answer(asJSON bool, v any, noColor bool, show func(*layout.Page)) error {
 	return e.outlet().Answer(asJSON, v, noColor, show)
-}
-
-// printed is the code of a verb that prints, of the error of printing what.
-func (e *env) printed(what string, err error) Code {
-	if err != nil {
-		return e.failed(fmt.Errorf("writing %s: %w", what, err))
-	}
-	return OK
 }
