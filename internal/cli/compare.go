@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/buildinfo"
@@ -16,7 +15,6 @@ import (
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
-	"github.com/weirmq/weir/result"
 )
 
 // compareCommand is `weir compare`.
@@ -111,73 +109,19 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, alpha float64, err
 		}
 		e.complain(err)
 	}
-	single := !slices.ContainsFunc(sides, func(s compare.Side) bool { return len(s.Runs) > 1 })
-	switch {
-	case c.By == nil && single && len(sides) > 2:
-		e.say("each argument is a side; several folders of one side have commas between them (a,b,c,d), or are a pattern in quotes ('results/base-*')")
-	case errors.Is(err, compare.ErrTooFew) && errors.Is(err, compare.ErrDifferent) && single: // repeats would differ, too
-	case c.By == nil && errors.Is(err, compare.ErrTooFew) && single && len(sides) == 2 && len(sides[0].Runs)+len(sides[1].Runs) == 2:
-		e.say("each side is a single run; this repeats both in turns, and compares them:")
-		for _, line := range report.InTurns(sides[0].Runs[0].Dir, sides[1].Runs[0].Dir) {
-			e.say("  %s", line)
-		}
-	case errors.Is(err, compare.ErrTooFew):
-		c.lacking(e, sides, alpha)
-	}
-}
-
-// lacking says by which commands the sides get the runs that they lack.
-func (c *compareCommand) lacking(e *env, sides []compare.Side, alpha float64) {
-	commands, known := c.appending(e, sides, alpha)
-	if !known {
-		e.say("weir run FILE --repeat N makes a series of runs, in a folder that is a side; weir run --append DIR --repeat N adds runs to it")
-		return
-	}
-	e.say("this adds runs, and compares again:")
-	for _, line := range commands {
-		e.say("  %s", line)
-	}
-	if slices.ContainsFunc(sides, func(s compare.Side) bool {
-		return slices.ContainsFunc(s.Runs, func(r compare.Run) bool { return r.Result.Verdict.Status == result.Invalid })
-	}) {
-		e.say("INVALID runs do not count: weir doctor shows what on this host disturbs a run")
-	}
-}
-
-// appending are the commands that add to each folder what its side lacks, and compare again;
-// known is false where a side is not one folder of several runs.
-func (c *compareCommand) appending(e *env, sides []compare.Side, alpha float64) (lines []string, known bool) {
-	again, more := "weir compare", make([]int, len(c.Sides))
-	for i, given := range c.Sides {
-		again += " " + report.Quoted(given)
-		for j, s := range sides {
-			if c.By != nil || i == j {
-				more[i] = max(more[i], s.Lacks(alpha))
-			}
-		}
-	}
+	asked := report.Asked{Given: c.Sides, Alpha: alpha, Appends: e.appends}
 	if c.By != nil {
-		if len(c.Sides) > 1 { // which folder lacks them is not known
-			return nil, false
-		}
-		again += " --by " + report.Quoted(*c.By)
+		asked.By = *c.By
 	}
 	if c.Alpha != nil {
-		again += " --alpha " + report.Quoted(*c.Alpha)
+		asked.Flags += " --alpha " + report.Quoted(*c.Alpha)
 	}
 	if c.AllowDifferent {
-		again += " --allow-different"
+		asked.Flags += " --allow-different"
 	}
-	for i, given := range c.Sides {
-		if more[i] == 0 {
-			continue
-		}
-		if !e.appends(given) {
-			return nil, false
-		}
-		lines = append(lines, fmt.Sprintf("weir run --append %s --repeat %d", report.Quoted(given), more[i]))
+	for _, line := range asked.Advice(sides, err) {
+		e.say("%s", line)
 	}
-	return append(lines, again), true
 }
 
 // appends reports whether weir run --append takes a folder.
