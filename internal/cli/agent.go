@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/signals"
 )
 
 // agentCommand is `weir agent`.
@@ -52,34 +53,21 @@ func (c *agentCommand) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return usage(e, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	for signals := 0; ; {
-		select {
-		case s, ok := <-e.Signals: // nil: never
-			switch signals++; {
-			case !ok || signals > 1:
-				return Interrupted
-			}
-			again := "a second signal stops it now"
-			if s == os.Interrupt {
-				again = "press Ctrl-C again to stop now"
-			}
-			e.say("stopping: sending final results; %s", again)
-			cancel()
-		case err := <-ended:
-			switch {
-			case signals > 0:
-				return Interrupted
-			case err != nil && !errors.Is(err, context.Canceled):
-				e.complain(err)
-				return codeOf(err)
-			}
-			return OK
+	signalled, err := signals.Through(ctx, e.Signals, a.Run, func(s os.Signal) {
+		again := "a second signal stops it now"
+		if s == os.Interrupt {
+			again = "press Ctrl-C again to stop now"
 		}
+		e.say("stopping: sending final results; %s", again)
+	})
+	switch {
+	case signalled:
+		return Interrupted
+	case err != nil && !errors.Is(err, context.Canceled):
+		e.complain(err)
+		return codeOf(err)
 	}
+	return OK
 }
 
 // agent makes the agent of the flags.

@@ -34,6 +34,28 @@ func Await[T any](ctx context.Context, from <-chan os.Signal, f func() T) (v T, 
 	return v, false
 }
 
+// Through does f until it ends. The first signal is told, and ends the context of f; at the
+// second, f is left to itself. signalled says whether there was one.
+func Through(ctx context.Context, from <-chan os.Signal, f func(context.Context) error, first func(os.Signal)) (signalled bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- f(ctx) }()
+	for {
+		select {
+		case s, ok := <-from:
+			if !ok || signalled {
+				return true, nil
+			}
+			signalled = true
+			first(s)
+			cancel()
+		case err := <-ended:
+			return signalled, err
+		}
+	}
+}
+
 // A Halting is how signals end runs.
 type Halting struct {
 	Stop   chan struct{} // closed by the first

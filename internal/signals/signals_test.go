@@ -1,6 +1,8 @@
 package signals
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -65,5 +67,26 @@ func TestASignalEndsTheWaitForWhatHeedsNone(t *testing.T) {
 		ctx, cancel := Stoppable(t.Context(), from)
 		defer cancel()
 		<-ctx.Done()
+	})
+}
+
+func TestTheFirstSignalLetsItEndAndTheSecondLeavesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, told, let := make(chan os.Signal, 2), 0, make(chan struct{})
+		from <- os.Interrupt
+		obeys := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		if signalled, err := Through(t.Context(), from, obeys, func(os.Signal) { told++ }); !signalled || !errors.Is(err, context.Canceled) || told != 1 {
+			t.Errorf("%v, %v, told %d times", signalled, err, told)
+		}
+		from <- os.Interrupt
+		from <- os.Interrupt
+		stays := func(context.Context) error { <-let; return nil }
+		if signalled, err := Through(t.Context(), from, stays, func(os.Signal) { told++ }); !signalled || err != nil || told != 2 {
+			t.Errorf("%v, %v, told %d times", signalled, err, told)
+		}
+		close(let)
+		if signalled, err := Through(t.Context(), nil, stays, nil); signalled || err != nil {
+			t.Errorf("%v, %v", signalled, err)
+		}
 	})
 }
