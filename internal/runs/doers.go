@@ -11,7 +11,7 @@ import (
 // Doers are who does runs.
 type Doers struct {
 	Agents  bool   // a fleet does them; else this process, or two of this host
-	StartOn string // the agent on whose host systems are started; "": this process starts them
+	StartOn string // the agent that starts systems on its host; "": this process starts them
 }
 
 // Check refuses what scenarios ask for and these cannot do.
