@@ -67,7 +67,7 @@ func (e *env) came(asJSON, quiet bool, v any, text string, code Code) Code {
 	if asJSON {
 		out, err = e.Stderr, form.JSON(e.Stdout, v)
 	}
-	if err == nil && !(asJSON && quiet) {
+	if err == nil && (!asJSON || !quiet) {
 		_, err = fmt.Fprint(out, text)
 	}
 	if err != nil {

@@ -83,7 +83,8 @@ func TestKeysAreFlags(t *testing.T) {
 	}
 	c.Run.Flags.Args = r.Args
 	want := []scenario.Override{
-		{Flag: "--producers", Path: "topology.producers", Value: "2"}, {Flag: "--load.rate", Path: "load.rate", Value: "5"},
+		{Flag: "--producers", Path: "topology.producers", Value: "2"},
+		{Flag: "--load.rate", Path: "load.rate", Value: "5"},
 		{Flag: "--messages", Path: "messages", Value: "-1"},
 	}
 	if diff := cmp.Diff(want, c.Run.Flags.Overrides()); diff != "" {
@@ -91,7 +92,8 @@ func TestKeysAreFlags(t *testing.T) {
 	}
 	got, err := Options(c.Run.Option, []string{"h:1", "h:2"})
 	want = []scenario.Override{
-		{Flag: "--option a", Path: "system.options.a", Value: "b"}, {Flag: "--option c", Path: "system.options.c", Value: "d"},
+		{Flag: "--option a", Path: "system.options.a", Value: "b"},
+		{Flag: "--option c", Path: "system.options.c", Value: "d"},
 		{Flag: "--address", Path: "system.options.address", Value: "h:1,h:2"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
