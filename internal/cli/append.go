@@ -22,12 +22,12 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 		return nil, err
 	}
 	c.Out = nil // WEIR_OUT is of runs that have a folder of their own
-	repeat := "1"
+	repeat := scenario.Override{Flag: "--repeat", Path: "repeat", Value: "1"}
 	for _, o := range c.keys.Overrides() {
 		if o.Path != "repeat" {
 			return nil, fmt.Errorf("--append: repeats the runs of %s with their own settings (leave out %s; --repeat says how often)", *c.Append, o.Flag)
 		}
-		repeat = o.Value
+		repeat.Value = o.Value
 		if c.UntilShown != nil {
 			return nil, errors.New("--until-shown: adds a run of each until it is shown (leave out --repeat)")
 		}
@@ -45,15 +45,5 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	if c.earlier, err = runs.OpenEarlier(e.path(*c.Append), filepath.Clean(*c.Append)); err != nil {
 		return nil, fmt.Errorf("--append: %w", err)
 	}
-	var all []*scenario.Scenario
-	for _, x := range c.earlier.Scenarios() {
-		in.File, in.Text = x.File, x.Text
-		in.Overrides = []scenario.Override{{Flag: "--repeat", Path: "repeat", Value: repeat}, {Path: "name", Value: x.Name}}
-		one, err := scenario.Resolve(in)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one...)
-	}
-	return all, nil
+	return c.earlier.Resolve(in, repeat)
 }

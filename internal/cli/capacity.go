@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/commandline"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
@@ -73,40 +72,35 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	}
 	s, f, err := c.prepare(e, r, h)
 	if err != nil {
-		faulty(e, err)
-		return Usage
+		return e.refused(err)
 	}
 	if c.On == nil {
-		if code := e.obtainable(ctx, s.Scenarios()); code != OK {
+		if code := e.obtainable(ctx, s.Scenarios); code != OK {
 			return code
 		}
 	}
-	if code := e.enter(ctx, s.Scenarios(), nil, c.gathering); code != OK {
+	if code := e.enter(ctx, s.Scenarios, nil, c.gathering); code != OK {
 		return code
 	}
 	if err := s.Begin(); err != nil {
 		return e.unstudied(c.Out, err)
 	}
 	if f != nil {
-		var placements []deal.Placement
-		for _, x := range s.Scenarios() {
-			placements = append(placements, x.Placement)
-		}
-		if code := e.gather(ctx, func(ctx context.Context) error { return f.Gather(ctx, placements...) }); code != OK {
+		if code := e.gather(ctx, func(ctx context.Context) error { return f.Gather(ctx, s.Scenarios) }); code != OK {
 			return code
 		}
 		defer f.Close()
 	}
 	code := c.search(ctx, e, r, s, h)
 	page, text := new(layout.Page), layout.Text{Width: layout.Usual}
-	report.NewSearch(s.Dir(), s.Report(), s.Scenarios()[0].Measure).Told(page)
+	report.NewSearch(s.Dir(), s.Report, s.Scenarios[0].Measure).Told(page)
 	if cols := e.width(c.JSON); cols > 0 {
 		text = layout.Terminal(cols, false)
 	}
-	if code = e.came(c.JSON, c.Quiet, s.Report(), text.Page(page), code); code != OK {
+	if code = e.came(c.JSON, c.Quiet, s.Report, text.Page(page), code); code != OK {
 		return code
 	}
-	switch a := s.Report().Answer; {
+	switch a := s.Report.Answer; {
 	case a.Stop == capacity.NonePassed:
 		return Missed
 	case a.Stop == capacity.OutOfTries || a.PassPerS == 0:
@@ -170,22 +164,10 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s 
 	if err != nil {
 		return nil, nil, err
 	}
-	all := s.Scenarios()
-	if err := r.checkFleet(e, all); err != nil {
+	if err := r.checkFleet(e, s.Scenarios); err != nil {
 		return nil, nil, err
 	}
-	if err := runs.Enough(f, all); err != nil {
-		return nil, nil, err
-	}
-	for _, x := range all {
-		if f != nil {
-			break // the host that starts the servers knows
-		}
-		if err := runs.Fits(x); err != nil {
-			return nil, nil, err
-		}
-	}
-	return s, f, nil
+	return s, f, runs.Fits(f, s.Scenarios)
 }
 
 // resume goes on with the search in a folder.

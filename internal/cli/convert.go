@@ -41,8 +41,7 @@ func (c *convertCommand) convert(e *env) Code {
 		made, err = files.Convert(folder)
 	}
 	if err != nil {
-		faulty(e, err)
-		return Usage
+		return e.refused(err)
 	}
 	for _, n := range made.Notes {
 		e.say("%v", n)

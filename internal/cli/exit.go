@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/slowdisk"
 	"github.com/weirmq/weir/result"
@@ -175,9 +176,16 @@ func usage(e *env, err error) Code {
 	return e.refused(errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
-// refused is the code of what a user gave and cannot be; why is told.
+// refused is the code of what a user gave and cannot be; why is told: the faults of a scenario
+// each in a line of its own.
 func (e *env) refused(why error) Code {
-	e.complain(why)
+	faults := (scenario.Faults)(nil)
+	if !errors.As(why, &faults) {
+		e.complain(why)
+	}
+	for _, f := range faults {
+		e.say("%v", f)
+	}
 	return Usage
 }
 

@@ -56,8 +56,9 @@ func (c *reportCommand) run(ctx context.Context, e *env) Code {
 // report reads every folder before it writes anything.
 func (c *reportCommand) report(e *env) Code {
 	format, err := c.format()
+	var o report.Options
 	if err == nil {
-		err = checkSession(c.Session)
+		o.Session, o.Percentiles, err = askedFor(c.Session, c.Percentiles)
 	}
 	if err == nil && format == report.FormatHTML && c.Out == nil && e.StdoutTerminal {
 		err = form.ErrTerminal
@@ -80,11 +81,7 @@ func (c *reportCommand) report(e *env) Code {
 	if !ok {
 		return Usage
 	}
-	percentiles, err := percentilesOf(c.Percentiles)
-	if err != nil {
-		return e.refused(err)
-	}
-	o := report.Options{Session: session(c.Session), Percentiles: percentiles, Full: c.Full, Colour: c.Out == nil && e.color(c.NoColor, false)}
+	o.Full, o.Colour = c.Full, c.Out == nil && e.color(c.NoColor, false)
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}

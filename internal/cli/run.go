@@ -51,11 +51,12 @@ type runCommand struct {
 	keys                         *commandline.Keys
 	json, quiet, noColor, strict bool          // with the environment
 	require                      result.Status // the least verdict that will do
+	session                      uint64        // messages of a user's; 0: not asked for
 	percentiles                  []float64
 	outlets                      *metrics.Outlets // of --metrics and --otlp; nil: neither
 	converted                    bool             // what a workload of another tool lost on the way was told
 	earlier                      *runs.Earlier    // the folder of --append
-	until                        *until           // whether further runs follow; nil: those of the scenarios alone
+	until                        *runs.Until      // whether further runs follow; nil: those of the scenarios alone
 }
 
 // Help is what weir run --help says before the flags.
@@ -81,25 +82,18 @@ const helpWidth = 77
 
 // run does the main job: resolve, prepare, measure, write, show.
 func (c *runCommand) run(ctx context.Context, e *env) Code {
-	if err := checkSession(c.Session); err != nil {
-		e.complain(err)
-		return Usage
-	}
 	var err error
-	if c.percentiles, err = percentilesOf(c.Percentiles); err != nil {
-		e.complain(err)
-		return Usage
+	if c.session, c.percentiles, err = askedFor(c.Session, c.Percentiles); err != nil {
+		return e.refused(err)
 	}
 	if c.Metrics != nil {
 		if _, err := metrics.Address(*c.Metrics); err != nil {
-			e.complain(fmt.Errorf("--metrics: %w", err))
-			return Usage
+			return e.refused(fmt.Errorf("--metrics: %w", err))
 		}
 	}
 	if c.OTLP != nil {
 		if _, err := metrics.Collector(*c.OTLP); err != nil {
-			e.complain(fmt.Errorf("--otlp: %w", err))
-			return Usage
+			return e.refused(fmt.Errorf("--otlp: %w", err))
 		}
 	}
 	if c.Resume != nil {
@@ -116,30 +110,20 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	if err != nil {
-		faulty(e, err)
-		return Usage
+		return e.refused(err)
 	}
 	if err := c.checkFleet(e, scenarios); err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
-	for _, s := range scenarios {
-		if c.Fleet != nil {
-			break // the host that starts the servers knows
-		}
-		if err := runs.Fits(s); err != nil {
-			return e.fail(err)
-		}
+	f, err := c.fleetOf(e)
+	if err != nil {
+		return ungathered(e, err)
 	}
-	for _, s := range scenarios {
-		if _, err := runs.Watched(s); err != nil {
-			e.complain(err)
-			return Usage
-		}
+	if err := runs.Fits(f, scenarios); err != nil {
+		return e.fail(err)
 	}
 	if c.until, err = c.untilShown(e, scenarios); err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	if !c.quiet {
 		e.exposed(scenarios)
@@ -156,29 +140,12 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	if err := precedence(c.FIFO); err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	if !c.quiet {
 		e.overlooked(scenarios)
 	}
-	f, err := c.fleetOf(e)
-	if err != nil {
-		return ungathered(e, err)
-	}
 	return c.execute(ctx, e, f, scenarios)
-}
-
-// faulty tells the faults of a scenario, each in a line of its own.
-func faulty(e *env, err error) {
-	faults := (scenario.Faults)(nil)
-	if !errors.As(err, &faults) {
-		e.complain(err)
-		return
-	}
-	for _, f := range faults {
-		e.say("%v", f)
-	}
 }
 
 // complain tells what is wrong with the values of a command line that has other faults.
@@ -188,7 +155,7 @@ func (c *runCommand) complain(e *env) {
 		return
 	}
 	if _, err := c.resolve(e); err != nil {
-		faulty(e, err)
+		e.refused(err)
 	}
 }
 

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -51,12 +51,11 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	defer h.Cancel()
 	unserve, err := c.serve(ctx, e)
 	if err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	defer unserve()
 	o := c.doing(e, h)
-	o.File, o.FIFO, o.Fleet, o.Session, o.Percentiles = c.File, c.FIFO, f, session(c.Session), c.percentiles
+	o.File, o.FIFO, o.Fleet, o.Session, o.Percentiles = c.File, c.FIFO, f, c.session, c.percentiles
 	o.Earlier, o.Exit = c.earlier, c.exit
 	if c.until != nil {
 		o.More = c.until.More
@@ -119,31 +118,23 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 // obtainable looks whether each server that scenarios have started is there, or can be
 // installed. It changes nothing, and tells all that the host lacks at once.
 func (e *env) obtainable(ctx context.Context, scenarios []*scenario.Scenario) Code {
-	var recipes []*broker.Recipe
-	for _, s := range scenarios {
-		if s.System.Start == scenario.StartProcess {
-			recipes = append(recipes, s.System.Recipe)
-		}
-	}
-	if len(recipes) == 0 {
-		return OK
-	}
-	cache, err := broker.CacheDir(e.Env)
-	if err != nil {
-		e.complain(err)
-		return Usage
+	if !slices.ContainsFunc(scenarios, func(s *scenario.Scenario) bool { return s.System.Start == scenario.StartProcess }) {
+		return OK // a signal is left to the run
 	}
 	return e.interruptible(ctx, func() Code {
 		var codes []Code
-		for _, err := range parts(broker.Obtainable(ctx, recipes, cache)) {
+		for _, err := range parts(runs.Obtainable(ctx, e.host(), scenarios)) {
 			codes = append(codes, e.fail(err))
 		}
 		return worst(codes...)
 	})
 }
 
-// ungathered tells why there is no fleet.
+// ungathered tells why there is no fleet; nil: there is.
 func ungathered(e *env, err error) Code {
+	if err == nil {
+		return OK
+	}
 	e.complain(fmt.Errorf("gathering the fleet: %w", err))
 	return codeOfFleet(err)
 }
@@ -245,10 +236,8 @@ func (e *env) absent(s *scenario.System) string {
 		way = "--start process"
 	}
 	given := slices.ContainsFunc(s.Options, func(o scenario.Option) bool { return o.Name == "address" })
-	for _, name := range variablesOf(s.Definition.Name) {
-		if v, ok := e.Env(name); ok && v != "" && !given {
-			return fmt.Sprintf("%s is set: --address '${env:%s}' uses it, with its user and password", name, name)
-		}
+	if name := runs.AddressVariable(s.Definition.Name, e.Env); name != "" && !given {
+		return fmt.Sprintf("%s is set: --address '${env:%[1]s}' uses it, with its user and password", name)
 	}
 	switch {
 	case given && s.Definition.Serve != nil:
@@ -276,36 +265,11 @@ func (e *env) exposed(scenarios []*scenario.Scenario) {
 // overlooked says that a variable names a server, where weir starts one of its own.
 func (e *env) overlooked(scenarios []*scenario.Scenario) {
 	for _, s := range scenarios {
-		if s.System.Start != scenario.StartEmbedded {
-			continue
-		}
-		for _, name := range variablesOf(s.System.Definition.Name) {
-			if v, ok := e.Env(name); ok && v != "" {
-				e.say("weir starts a server of its own, not the one that %s names: --address '${env:%[1]s}' uses that", name)
-				return
-			}
+		if name := runs.AddressVariable(s.System.Definition.Name, e.Env); name != "" && s.System.Start == scenario.StartEmbedded {
+			e.say("weir starts a server of its own, not the one that %s names: --address '${env:%[1]s}' uses that", name)
+			return
 		}
 	}
-}
-
-// variablesOf lists the variables in which hosting services give the address of a system.
-// weir reads them only when it is told to, so that no load reaches a server by accident.
-func variablesOf(driver string) []string {
-	switch driver {
-	case "nats", "jetstream", "nats-streaming":
-		return []string{"NATS_URL"}
-	case "rabbitmq":
-		return []string{"AMQP_URL", "CLOUDAMQP_URL", "RABBITMQ_URL"}
-	case "redis-pubsub", "redis-streams":
-		return []string{"REDIS_URL"}
-	case "postgres":
-		return []string{"DATABASE_URL", "POSTGRES_URL"}
-	case "mqtt":
-		return []string{"MQTT_URL"}
-	case "kafka", "kmq":
-		return []string{"BOOTSTRAP_SERVERS", "KAFKA_BROKERS"}
-	}
-	return nil
 }
 
 // durable names the driver's options that are about what is synchronised.
@@ -366,7 +330,7 @@ func (c *runCommand) overview(e *env, s *runs.Series) error {
 		return err
 	}
 	if c.until != nil {
-		if err := c.until.write(w); err != nil {
+		if err := wroteUntil(w, c.until); err != nil {
 			return err
 		}
 	}
@@ -376,48 +340,20 @@ func (c *runCommand) overview(e *env, s *runs.Series) error {
 
 // tables is how they are shown.
 func (c *runCommand) tables(e *env) report.Options {
-	return report.Options{Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: session(c.Session), Percentiles: c.percentiles}
+	return report.Options{Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
 }
 
-// checkSession refuses a session without messages.
-func checkSession(n *uint64) error {
-	if n != nil && *n == 0 {
-		return errors.New("--session: is 0 messages (1 or more, or leave it out)")
-	}
-	return nil
-}
-
-// mostPercentiles is how many rows may be asked for.
-const mostPercentiles = 50
-
-// percentilesOf reads --percentiles; nil where it is not given.
-func percentilesOf(text *string) ([]float64, error) {
-	if text == nil {
-		return nil, nil
-	}
-	const allowed = "percents above 0 and below 100 with at most six decimals, such as 50,99,99.9"
-	var out []float64
-	for word := range strings.SplitSeq(*text, ",") {
-		word = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSpace(word), "%"), "p")
-		p, err := strconv.ParseFloat(word, 64)
-		_, decimals, _ := strings.Cut(word, ".")
-		if err != nil || !(p > 0 && p < 100) || len(decimals) > 6 || strings.Trim(word, "0123456789.") != "" {
-			return nil, fmt.Errorf("--percentiles: %q is not a percentile (%s)", word, allowed)
-		}
-		if !slices.Contains(out, p) {
-			out = append(out, p)
+// askedFor reads --session and --percentiles; 0 and nil where they are not given.
+func askedFor(session *uint64, percentiles *string) (messages uint64, out []float64, err error) {
+	if session != nil {
+		if messages = *session; messages == 0 {
+			return 0, nil, errors.New("--session: is 0 messages (1 or more, or leave it out)")
 		}
 	}
-	if len(out) > mostPercentiles {
-		return nil, fmt.Errorf("--percentiles: %d are too many (at most %d)", len(out), mostPercentiles)
+	if percentiles != nil {
+		if out, err = quantity.Percentiles(*percentiles); err != nil {
+			err = fmt.Errorf("--percentiles: %w", err)
+		}
 	}
-	return out, nil
-}
-
-// session is a flag's value; 0 where it is not given.
-func session(n *uint64) uint64 {
-	if n == nil {
-		return 0
-	}
-	return *n
+	return messages, out, err
 }

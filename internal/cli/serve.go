@@ -3,21 +3,14 @@ package cli
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
-	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
@@ -66,8 +59,7 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	defer stop()
 	x, err := c.index(ctx, e)
 	if err != nil {
-		e.complain(err)
-		return Usage
+		return e.refused(err)
 	}
 	if c.Publish != nil {
 		return c.publish(ctx, e, x)
@@ -77,13 +69,13 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 		e.complain(errors.Join(fmt.Errorf("--listen: %w (another port, or 0 for a free one)", err), x.Close()))
 		return Usage
 	}
-	if c.Start && !loopback(l.Addr()) && config == nil {
+	if c.Start && !onLoopback(l.Addr().String()) && config == nil {
 		e.complain(errors.Join(fmt.Errorf("--start: others could read the token on its way to %s (--listen 127.0.0.1:PORT, or --tls-cert and --tls-key)", l.Addr()), l.Close(), x.Close()))
 		return Usage
 	}
 	o := serve.Options{Index: x, Weir: buildinfo.Version(), Names: c.Name, Token: token, TLS: config != nil, Log: e.log}
 	if c.Start {
-		o.Starter = &serve.Starter{Command: e.runner()}
+		o.Starter = serve.NewStarter(e.Self, e.Dir, e.Environ)
 	}
 	s := serve.New(ctx, o)
 	scheme, query := "http", ""
@@ -97,15 +89,10 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	switch {
 	case c.TokenFile != nil:
 		e.say("weir: add ?token= and the token of the file to the address, at the first visit")
-	case !loopback(l.Addr()) && token == "":
+	case !onLoopback(l.Addr().String()) && token == "":
 		e.say("weir: everyone who reaches this address can read the results (--token-file FILE asks for a token)")
 	}
-	err = answerUntil(ctx, serve.HTTP(s.Handler(), e.log), l)
-	s.Wait()
-	if o.Starter != nil {
-		o.Starter.Close()
-	}
-	if err := errors.Join(err, x.Close()); err != nil {
+	if err := errors.Join(s.Answer(ctx, l), x.Close()); err != nil {
 		e.complain(fmt.Errorf("serving: %w", err))
 		return Failed
 	}
@@ -148,25 +135,6 @@ func (c *serveCommand) publish(ctx context.Context, e *env, x *index.Index) Code
 	}
 	e.say("weir: wrote %s; begin with %s", report.Counted(said.Pages, "page", "pages"), filepath.Join(*c.Publish, "index.html"))
 	return OK
-}
-
-// answerUntil serves until ctx ends.
-func answerUntil(ctx context.Context, h *http.Server, l net.Listener) error {
-	h.BaseContext = func(net.Listener) context.Context { return ctx }
-	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	if err := h.Shutdown(grace); err != nil {
-		_ = h.Close() // a page that takes longer is cut short
-	}
-	<-ended
-	return nil
 }
 
 // address is where to listen.
@@ -226,18 +194,6 @@ func (c *serveCommand) tls(e *env) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }
 
-// runner returns weir run as a process of its own, so that the server's work is not in the
-// way of the run.
-func (e *env) runner() func(context.Context, ...string) *exec.Cmd {
-	return func(ctx context.Context, args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, e.Self, append([]string{"run"}, args...)...)
-		cmd.Dir, cmd.Env = e.Dir, e.Environ
-		// Ctrl-C goes to the server alone, which passes it on once: twice ends a run at once.
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		return cmd
-	}
-}
-
 // checkDir refuses what is not a folder.
 func (c *serveCommand) checkDir(e *env) error {
 	const allowed = "a folder that holds the folders of runs"
@@ -269,20 +225,9 @@ func (c *serveCommand) index(ctx context.Context, e *env) (*index.Index, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%w; or name the index with --index FILE", err)
 	}
-	abs, err := filepath.Abs(dir)
+	file, err := index.FileIn(filepath.Join(cache, "serve"), dir)
 	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256([]byte(abs))
-	file := filepath.Join(cache, "serve", hex.EncodeToString(sum[:8])+".sqlite")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the index: %w (--index FILE puts it elsewhere)", err)
+		return nil, fmt.Errorf("%w (--index FILE puts it elsewhere)", err)
 	}
 	return index.Open(ctx, dir, file)
-}
-
-// loopback reports whether only this host reaches an address.
-func loopback(a net.Addr) bool {
-	at, err := netip.ParseAddrPort(a.String())
-	return err == nil && at.Addr().IsLoopback()
 }

@@ -24,10 +24,7 @@ func (c *runCommand) doing(e *env, h *signals.Halting) runs.Options {
 func (e *env) gather(ctx context.Context, gather func(context.Context) error) Code {
 	signalled, stop := e.stoppable(ctx)
 	defer stop()
-	if err := gather(signalled); err != nil {
-		return ungathered(e, err)
-	}
-	return OK
+	return ungathered(e, gather(signalled))
 }
 
 // heard tells what went wrong with a run, which has that name among others, and returns the
@@ -51,11 +48,10 @@ func (c *runCommand) heard(e *env, o *runs.Outcome, name string) Code {
 
 // unstudied tells why a search or a suite does not begin, or does not go on.
 func (e *env) unstudied(out *string, err error) Code {
-	code := Usage
+	code := e.refused(unmade(out, err))
 	if errors.Is(err, study.ErrWriting) {
 		code = Failed
 	}
-	faulty(e, unmade(out, err))
 	return code
 }
 

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,12 +13,9 @@ import (
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
-	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/internal/suite"
-	"github.com/weirmq/weir/internal/userfile"
-	"github.com/weirmq/weir/result"
 )
 
 // suiteCommand is `weir suite`.
@@ -76,39 +71,19 @@ func (*suiteRun) Help() string {
 
 // suite reads one by its name, or from a file.
 func (e *env) suite(name string) (*suite.Suite, error) {
-	ext := strings.ToLower(filepath.Ext(name))
-	if ext != ".yaml" && ext != ".yml" {
-		s, err := suite.Named(name)
-		if err != nil {
-			return nil, fmt.Errorf("weir suite: %w", err)
-		}
-		return s, nil
-	}
-	b, err := userfile.Read(e.path(name), scenario.MaxFile)
+	s, err := suite.Open(name, e.path(name))
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("weir suite: %s: there is no such file (%s, or the path of a file)", name, strings.Join(suite.Names(), ", "))
-		}
-		return nil, fmt.Errorf("reading the suite: %w", err)
+		return nil, fmt.Errorf("weir suite: %w", err)
 	}
-	return suite.Parse(name, b)
+	return s, nil
 }
 
 // run lists.
 func (c *suiteList) run(_ context.Context, e *env) Code {
-	p := new(layout.Page)
-	t := layout.Listing("suite", "rows", "systems", "article")
-	for _, name := range suite.Names() {
-		s, err := suite.Named(name)
-		if err != nil {
-			e.complain(err)
-			return Failed
-		}
-		t.Row(s.Name, strconv.Itoa(len(s.Rows)), strconv.Itoa(len(s.Systems)), s.Title)
+	p, err := suite.List()
+	if err != nil {
+		return e.failed(err)
 	}
-	p.Table(t)
-	p.Gap()
-	p.Say("weir suite show NAME lists the rows of one")
 	if err := e.show(p, c.NoColor); err != nil {
 		return Failed // there is no reader to tell
 	}
@@ -121,8 +96,7 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 	if _, err := os.Stat(e.path(filepath.Join(c.Name, suite.FileReport))); err == nil {
 		r, b, err := study.ReadSuite(e.Dir, c.Name)
 		if err != nil {
-			e.complain(err)
-			return Usage
+			return e.refused(err)
 		}
 		if c.JSON {
 			if _, err := e.Stdout.Write(b); err != nil {
@@ -138,8 +112,7 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 		}
 		s, err := e.suite(c.Name)
 		if err != nil {
-			faulty(e, err)
-			return Usage
+			return e.refused(err)
 		}
 		p = s.Page()
 	}
@@ -156,10 +129,9 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	r := &runCommand{quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}
 	x, err := c.prepare(e, r, h)
 	if err != nil {
-		faulty(e, err)
-		return Usage
+		return e.refused(err)
 	}
-	all := x.Scenarios()
+	all := x.Scenarios
 	if c.Explain {
 		return explain(e, all)
 	}
@@ -177,8 +149,8 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 		return e.unstudied(c.Out, err)
 	}
 	code := c.measure(ctx, e, r, x, h)
-	page := e.text(c.NoColor).Page(x.Report().Page())
-	return e.came(c.JSON, c.Quiet, x.Report(), fmt.Sprintf("%s\n%swritten to %s, with a folder for each run\n", page, c.ends(x), x.Dir()), code)
+	page := e.text(c.NoColor).Page(x.Report.Page())
+	return e.came(c.JSON, c.Quiet, x.Report, fmt.Sprintf("%s\n%swritten to %s, with a folder for each run\n", page, x.Report.Ends(x.Dir(), c.Name), x.Dir()), code)
 }
 
 // measure does the runs of a suite.
@@ -200,7 +172,7 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.
 			codes = append(codes, Interrupted)
 		}
 		if slices.Contains(codes, Interrupted) {
-			e.say("weir: %d of %d runs are done; weir suite run --resume %s goes on", x.Done(), len(x.Scenarios()), x.Dir())
+			e.say("weir: %d of %d runs are done; weir suite run --resume %s goes on", x.Done(), len(x.Scenarios), x.Dir())
 			break
 		}
 	}
@@ -277,37 +249,4 @@ func scaleOf(text string) (float64, error) {
 		return 0, fmt.Errorf("--scale: %q does not fit (0.0001 to 1, such as 0.1)", text)
 	}
 	return v, nil
-}
-
-// ends says what the runs came to, and which command helps most after them.
-func (c *suiteRun) ends(x *study.Suite) string {
-	r := x.Report()
-	counts, doubted := map[string]int{}, map[string]string{} // by verdict: how many, and the first's folder
-	for _, l := range r.Rows {
-		if l.Verdict == "" {
-			continue
-		}
-		if counts[l.Verdict]++; counts[l.Verdict] == 1 {
-			doubted[l.Verdict] = filepath.Join(x.Dir(), l.Dir)
-		}
-	}
-	var says []string
-	command := "weir suite show " + report.Quoted(x.Dir())
-	if r.Scale != 1 && c.Name != "" {
-		command = "weir suite run " + report.Quoted(c.Name) + "  # as long as the article's runs"
-	}
-	for _, v := range []result.Status{result.Valid, result.Suspect, result.Invalid} {
-		word := string(v)
-		if counts[word] == 0 {
-			continue
-		}
-		says = append(says, fmt.Sprintf("%d %s", counts[word], strings.ToUpper(word)))
-		if v != result.Valid {
-			command = "weir report " + report.Quoted(doubted[word]) + "  # says why"
-		}
-	}
-	if len(r.Rows) < r.Planned {
-		command = "weir suite run --resume " + report.Quoted(x.Dir()) + "  # does the rest"
-	}
-	return fmt.Sprintf("%-12s%s\n%-12s%s\n", "runs", cmp.Or(strings.Join(says, ", "), "none with figures"), "next", command)
 }

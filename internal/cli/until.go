@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -30,11 +29,8 @@ const (
 	mostRunsMay = 100
 )
 
-// An until is why further runs follow, and what is said of it.
-type until struct{ runs.Until }
-
 // untilShown reads the flags; nil where none is given.
-func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*until, error) {
+func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*runs.Until, error) {
 	f := &c.untilFlags
 	switch {
 	case f.UntilShown == nil && (f.MostRuns != nil || f.MostTime != nil):
@@ -44,10 +40,10 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*until,
 	case c.Append == nil && len(scenarios) == 1 && scenarios[0].Repeat <= 1:
 		return nil, errors.New("--until-shown: is of several runs (--append DIR with a folder of several, or --repeat N for a first round)")
 	}
-	u := &until{Until: runs.Until{Appends: c.Append != nil, Most: usualRuns, Goal: compare.Goal{Alpha: defaultAlpha}, Now: time.Now}}
+	u := &runs.Until{Appends: c.Append != nil, Most: usualRuns, Goal: compare.Goal{Alpha: defaultAlpha}, Now: time.Now}
 	if !c.quiet {
 		u.Looked = func() {
-			e.say("weir: %s after %d runs each: %s; the next look is at %d", u.Figure, u.Look.Runs, strings.Join(u.told(), "; "), u.Look.Next)
+			e.say("weir: %s after %d runs each: %s; the next look is at %d", u.Figure, u.Look.Runs, strings.Join(u.Told(), "; "), u.Look.Next)
 		}
 	}
 	for _, s := range scenarios {
@@ -81,26 +77,8 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*until,
 	return u, nil
 }
 
-// told says what is known of each side, in a line of its own.
-func (u *until) told() []string {
-	var lines []string
-	write := func(v float64) string { return report.Time(int64(v)) }
-	if strings.HasSuffix(u.Figure, ".rate") {
-		write = report.Rate
-	}
-	for i, s := range u.Look.Spans {
-		if len(u.Names) == 1 {
-			lines = append(lines, fmt.Sprintf("median %s (%s to %s)", write(s.Estimate), write(s.Lo), write(s.Hi)))
-			continue
-		}
-		part := func(v float64) float64 { return 100 * (v - 1) }
-		lines = append(lines, fmt.Sprintf("%s %+.1f %% of %s (%+.1f to %+.1f %%)", u.Names[i+1], part(s.Estimate), u.Names[0], part(s.Lo), part(s.Hi)))
-	}
-	return lines
-}
-
-// why says why no more runs were done, where the figure is not known.
-func (u *until) why() string {
+// unshown says why no more runs were done, where the figure is not known.
+func unshown(u *runs.Until) string {
 	switch u.Stop {
 	case runs.NoFigure:
 		return u.Lacks + " has no such figure, or too few samples for it"
@@ -116,17 +94,17 @@ func (u *until) why() string {
 	return "the runs were ended before"
 }
 
-// write says what was shown, and why no more runs were done.
-func (u *until) write(w io.Writer) error {
+// wroteUntil says what was shown, and why no more runs were done.
+func wroteUntil(w io.Writer, u *runs.Until) error {
 	share := strconv.FormatFloat(100*u.Goal.Share, 'f', -1, 64) + " %"
 	head := fmt.Sprintf("shown        %s is known to within %s, from %d runs each", u.Figure, share, u.Look.Runs)
 	if u.Stop != runs.Shown {
-		head = fmt.Sprintf("not shown    %s is not known to within %s: %s", u.Figure, share, u.why())
+		head = fmt.Sprintf("not shown    %s is not known to within %s: %s", u.Figure, share, unshown(u))
 		if len(u.Look.Spans) > 0 {
 			head += fmt.Sprintf("\n             from %d runs each:", u.Look.Runs)
 		}
 	}
-	lines := append([]string{head}, u.told()...)
+	lines := append([]string{head}, u.Told()...)
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n             "))
 	return err
 }

@@ -5,8 +5,10 @@ package index
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -69,6 +71,20 @@ func Open(ctx context.Context, dir, path string) (*Index, error) {
 		return nil, errors.Join(fmt.Errorf("opening the index %s: %w", path, err), root.Close())
 	}
 	return &Index{root: root, dir: abs, db: db}, nil
+}
+
+// FileIn is the file of the index of a folder below cache, and of that folder alone. It makes
+// the folder cache.
+func FileIn(cache, dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(cache, 0o700)
+	}
+	if err != nil {
+		return "", fmt.Errorf("making the folder of the index: %w", err)
+	}
+	sum := sha256.Sum256([]byte(abs))
+	return filepath.Join(cache, hex.EncodeToString(sum[:8])+".sqlite"), nil
 }
 
 // Close closes the index. The file stays.

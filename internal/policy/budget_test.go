@@ -44,7 +44,7 @@ var budgets = map[string]int{
 	"internal/*":             400,  // each
 	"internal/broker":        6480, // with a place for each node, disks, clocks, how far a download is, and all that the host lacks for several recipes, a first confirmation, and control groups
 	"internal/capacity":      940,  // with the run that follows, and reading the file
-	"internal/cli":           4740, // the reasons of exit codes, and weir serve
+	"internal/cli":           4530, // the reasons of exit codes, and weir serve
 	"internal/clockstep":     680,  // code for the vDSO, its way there under a trace, and the process that traces
 	"internal/compare":       1880, // with chosen figures, and keys that part runs
 	"internal/commandline":   710,  // keys as flags, help for small terminals, the words of other tools
@@ -71,14 +71,14 @@ var budgets = map[string]int{
 	"internal/omb":           970,  // the files of another tool, and their keys
 	"internal/fault":         1160, // with disconnects, disks and clocks by a time, and shares of agents, and by which means a cut is done
 	"internal/report":        8440, // with outages, latencies over time and in windows, what servers said, runs on one time axis, over a varied key, searches, told when they end, too, formats by name, and which folders an argument means
-	"internal/runs":          3520, // with the lines of logs beside the slowest messages, what adds runs, what a confirmation means while servers die, faults of agents, a single run at once, and what agents cannot do
+	"internal/runs":          3620, // with the lines of logs beside the slowest messages, what adds runs, what a confirmation means while servers die, faults of agents, a single run at once, and what agents cannot do
 	"internal/scenario":      6960, // with the network, troubled consumers, dead letters, keys that vary together, targets of faults by agents, and what leads from other words and several values
 	"internal/serve":         1900, // list, comparisons, live runs, static pages
 	"internal/serverlog":     480,  // following files, reading what came at some time, and cleaning it
 	"internal/slowdisk":      430,  // a file system, and its process
 	"internal/stats":         1290,
-	"internal/study":         580,  // searches, suites, and the folder of both
-	"internal/suite":         1610, // the format, the plan, the table, the charts and the curves of repeated experiments
+	"internal/study":         560,  // searches, suites, and the folder of both
+	"internal/suite":         1700, // the format, the list, the plan, the table and what to do next, the charts and the curves of repeated experiments
 	"internal/tools":         650,  // with the check of other platforms
 	"internal/truth":         1850,
 	"measure":                2100, // with the slowest messages

@@ -1,7 +1,9 @@
 package quantity
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 )
@@ -112,4 +114,21 @@ func FuzzForms(f *testing.F) {
 			t.Errorf("Size reads %q, and its form does not", s)
 		}
 	})
+}
+
+func TestPercentilesAreReadAsPeopleTypeThem(t *testing.T) {
+	for text, want := range map[string][]float64{"50,99,99.9": {50, 99, 99.9}, "p50, 99.9%,50": {50, 99.9}} {
+		if got, err := Percentiles(text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	many := "0.5"
+	for i := range MostPercentiles {
+		many += fmt.Sprintf(",%d", i+1)
+	}
+	for _, text := range []string{"", "0", "100", "-1", "99.1234567", "1e1", "99,,50", many} {
+		if got, err := Percentiles(text); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
 
@@ -19,13 +20,6 @@ type Earlier struct {
 	number  int            // the highest of these
 	repeats map[string]int // the highest of each scenario's, by its name
 	names   []string       // of the scenarios, in the order of the file, or else of their first runs
-}
-
-// Again is one scenario of an Earlier.
-type Again struct {
-	Name string // without the number of its repeat
-	File string // the scenario.yaml of its first run
-	Text []byte // what that holds
 }
 
 // OpenEarlier reads what is below the folder dir, which is shown as name. It refuses the
@@ -81,12 +75,19 @@ func (x *Earlier) first(name string) report.Entry {
 	return x.entries[slices.IndexFunc(x.entries, func(e report.Entry) bool { return e.Result.Run.Scenario() == name })]
 }
 
-// Scenarios returns each scenario of the runs once.
-func (x *Earlier) Scenarios() []Again {
-	var all []Again
+// Resolve returns each scenario of the runs once, as it is stored. Each is to be done as often
+// as repeat says. File, text and overrides of in are not read.
+func (x *Earlier) Resolve(in scenario.Inputs, repeat scenario.Override) ([]*scenario.Scenario, error) {
+	var all []*scenario.Scenario
 	for _, name := range x.names {
 		e := x.first(name)
-		all = append(all, Again{Name: name, File: filepath.Join(e.Dir, result.FileScenario), Text: e.Scenario})
+		in.File, in.Text = filepath.Join(e.Dir, result.FileScenario), e.Scenario
+		in.Overrides = []scenario.Override{repeat, {Path: "name", Value: name}}
+		one, err := scenario.Resolve(in)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
 	}
-	return all
+	return all, nil
 }

@@ -28,20 +28,26 @@ type Fleet struct {
 	open *fleet.Fleet // gathered for several series; nil: each gathers its own
 }
 
-// Gather opens the fleet for several series, each of scenarios with these
-// placements, and waits for its agents until ctx ends. Close ends it. Its errors are those
-// of fleet.Open and Fleet.Await.
-func (f *Fleet) Gather(ctx context.Context, placements ...deal.Placement) error {
-	opened, err := fleet.Open(ctx, f.Options)
-	if err != nil {
+// Gather opens the fleet for several series, each of one of these scenarios, and waits for
+// its agents until ctx ends. Close ends it. Its errors are those of fleet.Open and
+// Fleet.Await.
+func (f *Fleet) Gather(ctx context.Context, scenarios []*scenario.Scenario) (err error) {
+	if f.open, err = fleet.Open(ctx, f.Options); err != nil {
 		return err
 	}
-	if err := opened.Await(ctx, fleet.Want{Agents: f.Agents, StartOn: f.StartOn, Placements: placements}, f.Wait); err != nil {
-		opened.Close()
-		return err
+	if err = f.await(ctx, f.open, scenarios); err != nil {
+		f.Close()
 	}
-	f.open = opened
-	return nil
+	return err
+}
+
+// await waits for the agents that do runs of scenarios.
+func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*scenario.Scenario) error {
+	w := fleet.Want{Agents: f.Agents, StartOn: f.StartOn}
+	for _, x := range scenarios {
+		w.Placements = append(w.Placements, x.Placement)
+	}
+	return opened.Await(ctx, w, f.Wait)
 }
 
 // Close ends what Gather opened.
@@ -79,11 +85,7 @@ func (s *Series) Gather(ctx context.Context) error {
 	if s.fleet, err = fleet.Open(ctx, f.Options); err != nil || f.Paused != nil {
 		return err
 	}
-	w := fleet.Want{Agents: f.Agents, StartOn: f.StartOn}
-	for _, x := range s.scenarios {
-		w.Placements = append(w.Placements, x.Placement)
-	}
-	return s.fleet.Await(ctx, w, f.Wait)
+	return f.await(ctx, s.fleet, s.scenarios)
 }
 
 // agents is how many do a run of the series.
@@ -150,9 +152,9 @@ func (s *Series) disband() error {
 	return errors.Join(errs...)
 }
 
-// Enough refuses, with driver.ErrUnsupported, scenarios that want more agents than a fleet
+// enough refuses, with driver.ErrUnsupported, scenarios that want more agents than a fleet
 // has; of no fleet, nil, any that wants some.
-func Enough(f *Fleet, scenarios []*scenario.Scenario) error {
+func enough(f *Fleet, scenarios []*scenario.Scenario) error {
 	for _, s := range scenarios {
 		switch n := s.Fleet.Agents; {
 		case n == 0 || f != nil && f.Paused != nil: // its agents are there

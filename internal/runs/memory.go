@@ -3,6 +3,7 @@ package runs
 import (
 	"fmt"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/scenario"
@@ -12,14 +13,27 @@ import (
 // the client. A run of 120 million messages was seen to take 57 MiB.
 const ownMemory = 64 << 20
 
-// Fits refuses, with driver.ErrUnsupported, servers that s has weir start on this host, and
-// that need more memory than it has available.
-func Fits(s *scenario.Scenario) error {
-	if s.System.Recipe == nil {
-		return nil
+// Fits refuses, with driver.ErrUnsupported, scenarios that a fleet, or this host where it is
+// nil, cannot run: for want of agents, of memory for the servers that weir starts here, or of a process that is watched.
+func Fits(f *Fleet, scenarios []*scenario.Scenario) error {
+	if err := enough(f, scenarios); err != nil {
+		return err
 	}
-	v := broker.Serving{Recipe: s.System.Recipe, Nodes: s.System.Nodes, Settings: s.System.ForRecipe}
-	return v.Fits()
+	for _, s := range scenarios {
+		if _, err := watched(s); err != nil {
+			return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+		}
+		if s.System.Recipe == nil || f != nil { // the host that starts the servers knows
+			continue
+		}
+		v := broker.Serving{Recipe: s.System.Recipe, Nodes: s.System.Nodes, Settings: s.System.ForRecipe}
+		if err := v.Fits(); err != nil && len(scenarios) > 1 {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // heedMemory keeps this process within its control group, and returns a warning

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fault"
@@ -150,6 +151,25 @@ func (m *measurement) part(ctx context.Context, epoch int64) (done []result.Faul
 // inOrder joins faults to servers and to the network.
 func inOrder(a, b []result.Fault) []result.Fault {
 	return slices.SortedStableFunc(slices.Values(slices.Concat(a, b)), func(x, y result.Fault) int { return cmp.Compare(x.BeganNS, y.BeganNS) })
+}
+
+// Obtainable refuses scenarios with servers that cannot be installed or started on this host.
+// It changes nothing. Its error joins all that the host lacks.
+func Obtainable(ctx context.Context, h Host, all []*scenario.Scenario) error {
+	var recipes []*broker.Recipe
+	for _, s := range all {
+		if s.System.Start == scenario.StartProcess {
+			recipes = append(recipes, s.System.Recipe)
+		}
+	}
+	if len(recipes) == 0 {
+		return nil
+	}
+	cache, err := broker.CacheDir(h.Env)
+	if err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+	}
+	return broker.Obtainable(ctx, recipes, cache)
 }
 
 // Install has the servers of scenarios installed which weir starts by recipes, where they are

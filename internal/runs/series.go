@@ -118,7 +118,7 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	if o.Observe == nil {
 		o.Observe = func(Run) Observer { return silent{} }
 	}
-	if err := Enough(o.Fleet, scenarios); err != nil {
+	if err := enough(o.Fleet, scenarios); err != nil {
 		return nil, err
 	}
 	s := &Series{o: o, started: time.Now().UTC(), scenarios: scenarios}
@@ -126,7 +126,7 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 		s.tasks = tasks(scenarios, o.Earlier)
 	}
 	if x := o.Earlier; x != nil {
-		s.parent, s.entries, s.folder = x.dir, slices.Clone(x.entries), result.Reopen(s.path(x.dir))
+		s.parent, s.entries, s.folder = x.dir, slices.Clone(x.entries), result.Reopen(s.o.Path(x.dir))
 		return s, nil
 	}
 	if s.tasks[0].folder == "" {
@@ -221,15 +221,12 @@ func (s *Series) Close() error {
 // tidy removes folders. The parent's are empty, or they stay.
 func (s *Series) tidy() {
 	if s.parent != "" {
-		_ = os.Remove(s.path(s.parent))
+		_ = os.Remove(s.o.Path(s.parent))
 	}
 	if s.made {
-		_ = os.Remove(s.path(results))
+		_ = os.Remove(s.o.Path(results))
 	}
 }
-
-// path makes a path of the caller's absolute.
-func (s *Series) path(p string) string { return s.o.Path(p) }
 
 // Path makes a path of the caller's absolute.
 func (o Options) Path(p string) string {
@@ -278,12 +275,12 @@ const mostSuffix = 99
 // results/<time>-name, or results/<time>-name-2, -3 and so on where that exists.
 func (s *Series) create(name string) (dir string, folder *result.Folder, err error) {
 	if dir = s.o.Out; dir != "" {
-		if folder, err = result.Create(s.path(dir)); err != nil {
+		if folder, err = result.Create(s.o.Path(dir)); err != nil {
 			err = &FolderError{err}
 		}
 		return dir, folder, err
 	}
-	if _, err := os.Stat(s.path(results)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(s.o.Path(results)); errors.Is(err, fs.ErrNotExist) {
 		s.made = true
 	}
 	name = s.started.Format("20060102T150405Z") + "-" + name
@@ -292,7 +289,7 @@ func (s *Series) create(name string) (dir string, folder *result.Folder, err err
 		if n > 1 {
 			dir += fmt.Sprintf("-%d", n)
 		}
-		if folder, err = result.Create(s.path(dir)); !errors.Is(err, result.ErrExists) {
+		if folder, err = result.Create(s.o.Path(dir)); !errors.Is(err, result.ErrExists) {
 			break
 		}
 	}
@@ -317,14 +314,14 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 		o.Dir, m.folder, o.Err = s.create(t.scenario.Name)
 	} else {
 		o.Dir = filepath.Join(s.parent, t.folder)
-		if m.folder, o.Err = result.Create(s.path(o.Dir)); o.Err != nil {
+		if m.folder, o.Err = result.Create(s.o.Path(o.Dir)); o.Err != nil {
 			o.Err = &FolderError{o.Err}
 		}
 	}
 	if o.Err != nil {
 		return o
 	}
-	m.dir = s.path(o.Dir)
+	m.dir = s.o.Path(o.Dir)
 	m.observer = s.o.Observe(o.Run)
 	raw, err := m.measure(ctx, stop)
 	m.observer.Done()

@@ -20,7 +20,7 @@ import (
 // that weir started, and the processes that it was told to watch. It returns what ends it.
 func (m *measurement) watchServers(clock *pace.Clock) (end func(), err error) {
 	w := host.Watching{Hear: m.sampled}
-	if w.Servers, err = Watched(m.scenario); err != nil {
+	if w.Servers, err = watched(m.scenario); err != nil {
 		return nil, err
 	}
 	if m.running != nil {
@@ -55,9 +55,9 @@ func serversOf(s *scenario.Scenario, running *broker.Running) []host.Server {
 	return all
 }
 
-// Watched are the processes that a scenario has weir watch. The error says which of them
+// watched are the processes that a scenario has weir watch. The error says which of them
 // this host does not have.
-func Watched(s *scenario.Scenario) ([]host.Server, error) {
+func watched(s *scenario.Scenario) ([]host.Server, error) {
 	var all []host.Server
 	for _, pid := range s.Watch {
 		x, err := host.Watch(pid)

@@ -1,8 +1,10 @@
 package runs
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirmq/weir/engine"
@@ -89,6 +91,24 @@ func (u *Until) More(entries []report.Entry) bool {
 		return true
 	}
 	return false
+}
+
+// Told says what is known of each side, in a line of its own.
+func (u *Until) Told() []string {
+	var lines []string
+	write := func(v float64) string { return report.Time(int64(v)) }
+	if strings.HasSuffix(u.Figure, ".rate") {
+		write = report.Rate
+	}
+	for i, s := range u.Look.Spans {
+		if len(u.Names) == 1 {
+			lines = append(lines, fmt.Sprintf("median %s (%s to %s)", write(s.Estimate), write(s.Lo), write(s.Hi)))
+			continue
+		}
+		part := func(v float64) float64 { return 100 * (v - 1) }
+		lines = append(lines, fmt.Sprintf("%s %+.1f %% of %s (%+.1f to %+.1f %%)", u.Names[i+1], part(s.Estimate), u.Names[0], part(s.Lo), part(s.Hi)))
+	}
+	return lines
 }
 
 // sides returns the figure of the runs of each scenario in their order, those left out

@@ -89,12 +89,32 @@ func (s *Server) Handler() http.Handler {
 	return s.guarded(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// HTTP returns the server of h with the bounds that it needs.
-func HTTP(h http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: patience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: mostHead,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+// Answer answers requests at l until ctx ends, with the bounds that a server needs. It
+// returns when nothing goes on any more, runs that pages started among it.
+func (s *Server) Answer(ctx context.Context, l net.Listener) error {
+	h := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: patience, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: mostHead,
+		ErrorLog:    slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(l) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if err := h.Shutdown(grace); err != nil {
+			_ = h.Close() // a page that takes longer is cut short
+		}
+		<-ended
+	}
+	s.Wait()
+	if s.o.Starter != nil {
+		s.o.Starter.Close()
+	}
+	return err
 }
 
 // guarded refuses requests of strangers, and says what a page may do.

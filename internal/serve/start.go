@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/weirmq/weir/internal/index"
@@ -37,6 +38,18 @@ type Starter struct {
 	going *started // nil: none goes on
 	last  *started // that ended last; nil: none has
 	all   sync.WaitGroup
+}
+
+// NewStarter returns one that runs the program self in a folder, as a process of its own: the
+// server's work is not in the way of the run.
+func NewStarter(self, dir string, environ []string) *Starter {
+	return &Starter{Command: func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, self, append([]string{"run"}, args...)...)
+		cmd.Dir, cmd.Env = dir, environ
+		// Ctrl-C goes to the server alone, which passes it on once: twice ends a run at once.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		return cmd
+	}}
 }
 
 // A started run is one that a form started.

@@ -58,7 +58,7 @@ search: {precision: 100%, retests: 0}
 	if err := search.Err(); err != nil {
 		log.Fatal(err)
 	}
-	answer := search.Report().Answer
+	answer := search.Report.Answer
 	fmt.Printf("%s: from %v/s to %v/s\n", answer.Stop, answer.PassPerS, answer.FailPerS)
 }
 

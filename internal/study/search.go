@@ -27,9 +27,11 @@ var ErrSeveral = errors.New("searches with one scenario (leave out scenarios, ma
 // A Search is a search for the capacity.
 type Search struct {
 	folder
+	// Scenarios are those of the searches, one for each number of what is varied: their runs
+	// differ from them in the rate, and in how long they take.
+	Scenarios []*scenario.Scenario
+	Report    *capacity.Report // what it came to so far
 	in        scenario.Inputs
-	scenarios []*scenario.Scenario
-	report    *capacity.Report
 }
 
 // A Probe is a run of a search that has ended.
@@ -52,8 +54,8 @@ func NewSearch(o runs.Options, in scenario.Inputs) (*Search, error) {
 	refused := func(path, format string, args ...any) (*Search, error) {
 		return nil, fmt.Errorf("%s: %s", s.key(path), fmt.Sprintf(format, args...))
 	}
-	s.report = &capacity.Report{Schema: capacity.Schema, Probes: []capacity.Probed{}, Plan: planned(x)}
-	switch p := &s.report.Plan; {
+	s.Report = &capacity.Report{Schema: capacity.Schema, Probes: []capacity.Probed{}, Plan: planned(x)}
+	switch p := &s.Report.Plan; {
 	case x.Load.Closed || x.Load.Rate == 0:
 		return refused("load.rate", "a search needs a rate to begin with (a rate such as 1000/s)")
 	case x.Mode == engine.Backlog || x.Mode == engine.Consume:
@@ -68,7 +70,7 @@ func NewSearch(o runs.Options, in scenario.Inputs) (*Search, error) {
 		return refused("search.curve", "is of one search, and %s makes several (leave one of them out)", s.key("search.over"))
 	}
 	for _, o := range x.Objectives {
-		s.report.Promise = append(s.report.Promise, o.String())
+		s.Report.Promise = append(s.Report.Promise, o.String())
 	}
 	return s, s.vary()
 }
@@ -77,10 +79,10 @@ func NewSearch(o runs.Options, in scenario.Inputs) (*Search, error) {
 // plan. Of in, file and variables are not read. An override may be search.probes, which
 // allows more of them.
 func ResumeSearch(o runs.Options, in scenario.Inputs, was *capacity.Report) (_ *Search, err error) {
-	s := &Search{folder: folder{o: o, resumed: true}, in: in, report: was}
-	p := &s.report.Plan
+	s := &Search{folder: folder{o: o, resumed: true}, in: in, Report: was}
+	p := &s.Report.Plan
 	if !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= capacity.MostProbes &&
-		p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) {
+		p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) || p.Over != nil && len(p.Over.Numbers) == 0 {
 		return nil, fmt.Errorf("reading %s: its plan is out of bounds", filepath.Join(o.Out, capacity.File))
 	}
 	s.in.File, s.in.Environ = filepath.Join(o.Out, result.FileScenario), nil
@@ -91,11 +93,11 @@ func ResumeSearch(o runs.Options, in scenario.Inputs, was *capacity.Report) (_ *
 		return nil, err
 	}
 	if slices.ContainsFunc(in.Overrides, func(o scenario.Override) bool { return o.Path == "search.probes" }) {
-		more := s.scenarios[0].Search.Probes
+		more := s.Scenarios[0].Search.Probes
 		if more <= p.Probes {
 			return nil, fmt.Errorf("%s: %d is not more than this search may have (%d to %d)", s.key("search.probes"), more, p.Probes+1, capacity.MostProbes)
 		}
-		p.Probes, s.report.Curve = more, nil // the curve is of the capacity until then
+		p.Probes, s.Report.Curve = more, nil // the curve is of the capacity until then
 	}
 	return s, nil
 }
@@ -169,7 +171,7 @@ func (s *Search) scenario(keys ...scenario.Override) (*scenario.Scenario, error)
 
 // varied has a scenario take a number of what is varied.
 func (s *Search) varied(n int) []scenario.Override {
-	over := s.report.Plan.Over
+	over := s.Report.Plan.Over
 	if over == nil {
 		return nil
 	}
@@ -178,22 +180,15 @@ func (s *Search) varied(n int) []scenario.Override {
 
 // vary resolves the scenario with each number of what is varied.
 func (s *Search) vary() error {
-	for _, n := range s.report.Numbers() {
+	for _, n := range s.Report.Numbers() {
 		x, err := s.scenario(s.varied(n)...)
 		if err != nil {
 			return err
 		}
-		s.scenarios = append(s.scenarios, x)
+		s.Scenarios = append(s.Scenarios, x)
 	}
 	return nil
 }
-
-// Scenarios are those of the searches, one for each number of what is varied: their runs
-// differ from them in the rate, and in how long they take.
-func (s *Search) Scenarios() []*scenario.Scenario { return s.scenarios }
-
-// Report is what the search came to so far.
-func (s *Search) Report() *capacity.Report { return s.report }
 
 // Begin makes the folder of a new search, and writes its plan. Its error is a
 // runs.FolderError, or wraps ErrWriting.
@@ -212,8 +207,8 @@ func (s *Search) Begin() error {
 
 // store writes capacity.json.
 func (s *Search) store() error {
-	s.report.Sum()
-	return s.document(capacity.File, s.report)
+	s.Report.Sum()
+	return s.document(capacity.File, s.Report)
 }
 
 // All does the runs of the search until it is over, those of the curve last, and yields each
@@ -222,7 +217,7 @@ func (s *Search) store() error {
 func (s *Search) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Probe] {
 	return func(yield func(*Probe) bool) {
 		for !stopped(ctx, stop) {
-			next, more := s.report.Next()
+			next, more := s.Report.Next()
 			if !more {
 				return
 			}
@@ -231,7 +226,7 @@ func (s *Search) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Probe]
 				return
 			}
 			if p.Says != nil {
-				s.report.Add(*p.Says)
+				s.Report.Add(*p.Says)
 				s.err = s.store()
 			}
 			if !yield(p) || p.Says == nil || s.err != nil {
@@ -245,7 +240,7 @@ func (s *Search) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Probe]
 func (s *Search) probe(ctx context.Context, stop <-chan struct{}, next capacity.Probed) (*Probe, error) {
 	rate := strconv.FormatFloat(next.RatePerS, 'f', -1, 64) + "/s"
 	keys := append(s.varied(next.N), scenario.Override{Flag: s.key("load.rate"), Path: "load.rate", Value: rate})
-	if l := s.report.Plan.LongestS; l > 0 && next.Purpose != capacity.Curving {
+	if l := s.Report.Plan.LongestS; l > 0 && next.Purpose != capacity.Curving {
 		longest := time.Duration(l * float64(time.Second)).String()
 		keys = append(keys, scenario.Override{Flag: s.key("search.longest"), Path: "measure", Value: longest},
 			scenario.Override{Flag: s.key("search.longest"), Path: "until_decided", Value: "yes"})
@@ -256,7 +251,7 @@ func (s *Search) probe(ctx context.Context, stop <-chan struct{}, next capacity.
 	}
 	x.Search = scenario.Search{} // so that weir run repeats the file of the run
 	p := new(Probe)
-	p.Outcome, next.Dir = s.do(ctx, stop, x, next.Dir, len(s.report.Probes)+len(s.report.Curve)+1, 0, nil)
+	p.Outcome, next.Dir = s.do(ctx, stop, x, next.Dir, len(s.Report.Probes)+len(s.Report.Curve)+1, 0, nil)
 	if p.Result == nil || p.Interrupted() || p.Err != nil || p.Books != nil || p.Written != nil || p.Gone != nil {
 		return p, nil
 	}

@@ -77,8 +77,8 @@ func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
 			t.Errorf("a run that was stopped says %+v; interrupted: %v", p.Says, p.Interrupted())
 		}
 	}
-	if s.Err() != nil || len(s.Report().Probes) != 0 {
-		t.Fatalf("after the stop: %v, %+v", s.Err(), s.Report().Probes)
+	if s.Err() != nil || len(s.Report.Probes) != 0 {
+		t.Fatalf("after the stop: %v, %+v", s.Err(), s.Report.Probes)
 	}
 	// What was cut short is long: it is shortened for the rest of this test.
 	path := filepath.Join(dir, "o", "scenario.yaml")
@@ -168,9 +168,16 @@ func TestASearchIsRefusedInTheWordsOfItsUser(t *testing.T) {
 
 func TestASearchWithAPlanOutOfBoundsDoesNotGoOn(t *testing.T) {
 	t.Parallel()
-	_, err := ResumeSearch(runs.Options{Dir: t.TempDir(), Out: "o"}, scenario.Inputs{}, &capacity.Report{Plan: capacity.Planned{FromPerS: 1, Precision: 1, Probes: capacity.MostProbes + 1}})
-	if err == nil || !strings.Contains(err.Error(), "its plan is out of bounds") {
-		t.Error(err)
+	for name, change := range map[string]func(p *capacity.Planned){
+		"more probes than may be": func(p *capacity.Planned) { p.Probes = capacity.MostProbes + 1 },
+		"no number to vary over":  func(p *capacity.Planned) { p.Over = &capacity.Varied{Of: "consumers"} },
+	} {
+		plan := capacity.Planned{FromPerS: 1, Precision: 1, Probes: 1}
+		change(&plan)
+		_, err := ResumeSearch(runs.Options{Dir: t.TempDir(), Out: "o"}, scenario.Inputs{}, &capacity.Report{Plan: plan})
+		if err == nil || !strings.Contains(err.Error(), "its plan is out of bounds") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -14,16 +14,16 @@ import (
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/suite"
-	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
 
 // A Suite is a suite that is run.
 type Suite struct {
 	folder
-	suite  *suite.Suite
-	items  []suite.Item
-	report *suite.Report
+	Scenarios []*scenario.Scenario // of all its runs, in their order
+	Report    *suite.Report        // what it came to so far
+	suite     *suite.Suite
+	items     []suite.Item
 }
 
 // A Row is a run of a suite that has ended.
@@ -40,26 +40,23 @@ func NewSuite(o runs.Options, in scenario.Inputs, of *suite.Suite, c suite.Choic
 	if err := x.plan(in, c); err != nil {
 		return nil, err
 	}
-	x.report = of.Begin(c, len(x.items))
-	x.report.Weir, x.report.StartedAt = buildinfo.Version(), time.Now().UTC().Format(time.RFC3339)
+	x.Report = of.Begin(c, len(x.items))
+	x.Report.Weir, x.Report.StartedAt = buildinfo.Version(), time.Now().UTC().Format(time.RFC3339)
 	return x, nil
 }
 
 // ResumeSuite goes on with the suite in the folder Out, which ReadSuite gave, by its own plan.
 func ResumeSuite(o runs.Options, in scenario.Inputs, was *suite.Report) (*Suite, error) {
-	x := &Suite{folder: folder{o: o, resumed: true}, report: was}
-	if scale := x.report.Scale; !(scale > 0 && scale <= 1) {
+	x := &Suite{folder: folder{o: o, resumed: true}, Report: was}
+	if scale := x.Report.Scale; !(scale > 0 && scale <= 1) {
 		return nil, fmt.Errorf("%s: its scale is out of bounds", filepath.Join(o.Out, suite.FileReport))
 	}
 	name := filepath.Join(o.Out, suite.File)
-	text, err := userfile.Read(o.Path(name), scenario.MaxFile)
-	if err != nil {
-		return nil, fmt.Errorf("reading the suite: %w", err)
-	}
-	if x.suite, err = suite.Parse(name, text); err != nil {
+	var err error
+	if x.suite, err = suite.Open(name, o.Path(name)); err != nil {
 		return nil, err
 	}
-	return x, x.plan(in, suite.Choice{Drivers: x.report.Drivers, Rows: x.report.Chosen, Scale: x.report.Scale})
+	return x, x.plan(in, suite.Choice{Drivers: x.Report.Drivers, Rows: x.Report.Chosen, Scale: x.Report.Scale})
 }
 
 // ReadSuite reads what the suite in a folder came to, and returns the bytes of its file,
@@ -73,33 +70,15 @@ func (x *Suite) plan(in scenario.Inputs, c suite.Choice) (err error) {
 		return err
 	}
 	for _, i := range x.items {
-		err := runs.Fits(i.Scenario)
-		if err == nil {
-			err = runs.Enough(x.o.Fleet, []*scenario.Scenario{i.Scenario})
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", i.Name(), err)
-		}
+		x.Scenarios = append(x.Scenarios, i.Scenario)
 	}
-	return nil
+	return runs.Fits(x.o.Fleet, x.Scenarios)
 }
-
-// Scenarios are those of all runs, in their order.
-func (x *Suite) Scenarios() []*scenario.Scenario {
-	var all []*scenario.Scenario
-	for _, i := range x.items {
-		all = append(all, i.Scenario)
-	}
-	return all
-}
-
-// Report is what the suite came to so far.
-func (x *Suite) Report() *suite.Report { return x.report }
 
 // Done counts the runs with figures.
 func (x *Suite) Done() (n int) {
 	for i := range x.items {
-		if x.report.Done(&x.items[i]) {
+		if x.Report.Done(&x.items[i]) {
 			n++
 		}
 	}
@@ -120,12 +99,12 @@ func (x *Suite) Begin() error {
 
 // store writes suite.json and the page.
 func (x *Suite) store() error {
-	if err := x.document(suite.FileReport, x.report); err != nil {
+	if err := x.document(suite.FileReport, x.Report); err != nil {
 		return err
 	}
 	var page bytes.Buffer
 	html := layout.HTML{Title: "suite " + x.suite.Name, Schema: result.SchemaReport, Footer: "This page is a picture of suite.json. The folder of each run has a page of its own."}
-	if err := html.Write(&page, x.report.Drawn()); err != nil {
+	if err := html.Write(&page, x.Report.Drawn()); err != nil {
 		return fmt.Errorf("%w %s: %w", ErrWriting, result.FileReport, err)
 	}
 	return x.write(result.FileReport, page.Bytes())
@@ -138,7 +117,7 @@ func (x *Suite) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		for n := range x.items {
 			item := &x.items[n]
-			if x.report.Done(item) {
+			if x.Report.Done(item) {
 				continue
 			}
 			if stopped(ctx, stop) {
@@ -147,7 +126,7 @@ func (x *Suite) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Row] {
 			out, dir := x.do(ctx, stop, item.Scenario, item.Name(), n+1, len(x.items), item.Percentiles())
 			line := x.line(item, out, dir)
 			if line != nil {
-				x.report.Add(item, *line)
+				x.Report.Add(item, *line)
 				x.err = x.store()
 			}
 			if !yield(&Row{out, line}) || line == nil || x.err != nil {
@@ -166,7 +145,7 @@ func (x *Suite) line(item *suite.Item, o *runs.Outcome, dir string) *suite.Line 
 	case o.Result == nil:
 		l = item.Failed(strings.ReplaceAll(o.Err.Error(), "\n", "; "))
 	default:
-		l = item.Measured(o.Result, &o.Entry.Around, dir, x.report.Scale)
+		l = item.Measured(o.Result, &o.Entry.Around, dir, x.Report.Scale)
 		var told []string
 		for _, err := range o.Wrong() {
 			told = append(told, err.Error())

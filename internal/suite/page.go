@@ -1,15 +1,36 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario/tree"
+	"github.com/weirmq/weir/result"
 )
+
+// List lays out the suites that weir has.
+func List() (*layout.Page, error) {
+	p, t := new(layout.Page), layout.Listing("suite", "rows", "systems", "article")
+	for _, name := range Names() {
+		s, err := Named(name)
+		if err != nil {
+			return nil, err
+		}
+		t.Row(s.Name, strconv.Itoa(len(s.Rows)), strconv.Itoa(len(s.Systems)), s.Title)
+	}
+	p.Table(t)
+	p.Gap()
+	p.Say("weir suite show NAME lists the rows of one")
+	return p, nil
+}
 
 // Page lays out what a suite would run, and what the article printed.
 func (s *Suite) Page() *layout.Page {
@@ -151,4 +172,37 @@ func drawing(id, unit string, all []pair, heading string) *layout.Chart {
 		Lines: []plot.Line{ours, theirs},
 	}
 	return c
+}
+
+// Ends says what the runs of a suite in a folder came to, and which command helps most after
+// them. name is how the suite was asked for; "": by the folder.
+func (r *Report) Ends(dir, name string) string {
+	counts, doubted := map[string]int{}, map[string]string{} // by verdict: how many, and the first's folder
+	for _, l := range r.Rows {
+		if l.Verdict == "" {
+			continue
+		}
+		if counts[l.Verdict]++; counts[l.Verdict] == 1 {
+			doubted[l.Verdict] = filepath.Join(dir, l.Dir)
+		}
+	}
+	var says []string
+	command := "weir suite show " + report.Quoted(dir)
+	if r.Scale != 1 && name != "" {
+		command = "weir suite run " + report.Quoted(name) + "  # as long as the article's runs"
+	}
+	for _, v := range []result.Status{result.Valid, result.Suspect, result.Invalid} {
+		word := string(v)
+		if counts[word] == 0 {
+			continue
+		}
+		says = append(says, fmt.Sprintf("%d %s", counts[word], strings.ToUpper(word)))
+		if v != result.Valid {
+			command = "weir report " + report.Quoted(doubted[word]) + "  # says why"
+		}
+	}
+	if len(r.Rows) < r.Planned {
+		command = "weir suite run --resume " + report.Quoted(dir) + "  # does the rest"
+	}
+	return fmt.Sprintf("%-12s%s\n%-12s%s\n", "runs", cmp.Or(strings.Join(says, ", "), "none with figures"), "next", command)
 }

@@ -2,14 +2,19 @@ package suite
 
 import (
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/scenario/tree"
+	"github.com/weirmq/weir/internal/userfile"
 )
 
 //go:embed suites/*.yaml
@@ -101,6 +106,22 @@ func Named(name string) (*Suite, error) {
 		return nil, fmt.Errorf("reading the suite %s: %w", name, err)
 	}
 	return Parse(name+".yaml", b)
+}
+
+// Open reads the suite of that name, or from the file at path where the name is that of a YAML
+// file.
+func Open(name, path string) (*Suite, error) {
+	if ext := strings.ToLower(filepath.Ext(name)); ext != ".yaml" && ext != ".yml" {
+		return Named(name)
+	}
+	b, err := userfile.Read(path, scenario.MaxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: there is no such file (%s, or the path of a file)", name, strings.Join(Names(), ", "))
+	case err != nil:
+		return nil, fmt.Errorf("reading the suite: %w", err)
+	}
+	return Parse(name, b)
 }
 
 // Bounds of a suite.
