@@ -34,6 +34,7 @@ import (
 	client "github.com/beanstalkd/go-beanstalk"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/keeper"
@@ -177,19 +178,15 @@ func (c *conn) Declare(context.Context, ...driver.Destination) error { return ni
 // Delete takes all jobs out of the tubes. It waits for those that a consumer holds until
 // that consumer has ended, or ctx.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	var errs []error
-	for _, d := range ds {
+	return each.Of(ds, func(d driver.Destination) error {
 		tube, err := c.tube(d.Name)
-		if err == nil {
-			err = retry.While(ctx, drainPause, func(err error) bool { return errors.Is(err, errHeld) }, func() error {
-				return c.link.Ask(ctx, func(k *client.Conn) error { return drain(k, tube) })
-			})
-		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+			return err
 		}
-	}
-	return errors.Join(errs...)
+		return retry.While(ctx, drainPause, func(err error) bool { return errors.Is(err, errHeld) }, func() error {
+			return c.link.Ask(ctx, func(k *client.Conn) error { return drain(k, tube) })
+		})
+	})
 }
 
 const (
@@ -256,18 +253,13 @@ func number(stats map[string]string, name string) uint64 {
 
 // Backlog implements driver.Backlogger: jobs that are ready, and those that consumers hold.
 func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
-	var sum, n uint64
-	for _, d := range destinations {
+	return each.Sum(destinations, func(d string) (n uint64, err error) {
 		tube, err := c.tube(d)
 		if err == nil {
 			err = c.link.Ask(ctx, func(k *client.Conn) (err error) { n, err = jobs(k, tube); return err })
 		}
-		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
-		}
-		sum += n
-	}
-	return sum, nil
+		return n, err
+	})
 }
 
 // stats asks the server what it is.

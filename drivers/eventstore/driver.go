@@ -34,6 +34,7 @@ import (
 	"github.com/kurrent-io/KurrentDB-Client-Go/kurrentdb"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/names"
 )
@@ -192,8 +193,7 @@ func (c *conn) Declare(context.Context, ...driver.Destination) error { return ni
 
 // Delete deletes this Conn's groups, and the streams.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	var errs []error
-	for _, d := range ds {
+	return each.Of(ds, func(d driver.Destination) error {
 		stream, err := c.stream(d.Name)
 		if err == nil {
 			err = c.unsubscribe(ctx, func(of string) bool { return of == stream })
@@ -204,11 +204,8 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 				return absent(err)
 			})
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-		}
-	}
-	return errors.Join(errs...)
+		return err
+	})
 }
 
 // unsubscribe deletes the groups that this Conn has made, of some streams.
@@ -264,21 +261,17 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 
 // Backlog implements driver.Backlogger. It is what the server holds for the group, and the
 // events of the stream that the group has not come to.
-func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (sum uint64, err error) {
-	for _, d := range destinations {
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	return each.Sum(destinations, func(d string) (n uint64, err error) {
 		stream, err := c.stream(d)
 		if err == nil {
-			err = c.link.ask(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
-				n, err := left(ctx, k, stream, c.group(subscription))
-				sum += n
+			err = c.link.ask(ctx, func(ctx context.Context, k *kurrentdb.Client) (err error) {
+				n, err = left(ctx, k, stream, c.group(subscription))
 				return err
 			})
 		}
-		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
-		}
-	}
-	return sum, nil
+		return n, err
+	})
 }
 
 // left asks what a group has still to get of a stream.

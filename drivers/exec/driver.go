@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 )
 
 // page is what the driver says to a reader.
@@ -150,7 +151,7 @@ func (c *conn) share(spec driver.ConsumerSpec) error {
 
 // Declare has the child make the destinations.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
+	return each.InTurn(ds, func(d driver.Destination) error {
 		err := c.needs("partitions", d.Partitions > 1)
 		if err == nil {
 			err = c.needs("replicas", d.Replicas > 1)
@@ -160,24 +161,21 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 				"destination": {d.Name}, "partitions": {strconv.Itoa(d.Partitions)}, "replicas": {strconv.Itoa(d.Replicas)},
 			})
 		}
-		if err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, err)
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // Delete has the child remove the destinations.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
-		if _, err := c.child.ask(ctx, "delete", fields{"destination": {d.Name}}); err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, err)
+	return each.InTurn(ds, func(d driver.Destination) error {
+		_, err := c.child.ask(ctx, "delete", fields{"destination": {d.Name}})
+		if err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.takes, d.Name)
 		}
-		c.mu.Lock()
-		delete(c.takes, d.Name)
-		c.mu.Unlock()
-	}
-	return nil
+		return err
+	})
 }
 
 // settingPrefix begins the names of those fields of facts that are settings of the system.

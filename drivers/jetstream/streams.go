@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -58,7 +59,7 @@ func (c *Config) storage() jetstream.StorageType {
 
 // Declare makes a stream for each destination.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
+	return each.InTurn(ds, func(d driver.Destination) error {
 		cfg := jetstream.StreamConfig{
 			Name: c.stream(d.Name), Subjects: []string{natsconn.Subject(c.run, d.Name)},
 			Storage: c.cfg.storage(), Replicas: max(d.Replicas, 1),
@@ -69,11 +70,11 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 		}
 		_, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return c.js.CreateOrUpdateStream(ctx, cfg) })
 		if err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, c.cfg.refused(words.Cause(err)))
+			return c.cfg.refused(words.Cause(err))
 		}
 		c.declared.Store(cfg.Name, true)
-	}
-	return nil
+		return nil
+	})
 }
 
 // refused adds to the error of a stream that was not made what the option max-bytes has to
@@ -99,17 +100,15 @@ func (c *Config) refused(err error) error {
 
 // Delete removes the streams, and with each its consumers.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	var errs []error
-	for _, d := range ds {
+	return each.Of(ds, func(d driver.Destination) error {
 		name := c.stream(d.Name)
 		_, err := ask(ctx, func(ctx context.Context) (none any, err error) { return none, c.js.DeleteStream(ctx, name) })
 		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, words.Cause(err)))
-			continue
+			return words.Cause(err)
 		}
 		c.declared.Delete(name)
-	}
-	return errors.Join(errs...)
+		return nil
+	})
 }
 
 // ask asks until it is answered: a cluster without a leader is silent, or says so,

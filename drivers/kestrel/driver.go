@@ -23,7 +23,6 @@ package kestrel
 import (
 	"context"
 	_ "embed" // of the page
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -31,6 +30,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/keeper"
@@ -172,19 +172,15 @@ func (c *conn) Declare(context.Context, ...driver.Destination) error { return ni
 
 // Delete deletes the queues, and those of this Conn's subscriptions.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	var errs []error
-	for _, d := range ds {
+	return each.Of(ds, func(d driver.Destination) error {
 		queue, err := c.queue(d.Name)
 		for _, key := range append(c.kept(queue), queue) {
 			if err == nil {
 				err = c.link.Ask(ctx, func(s *session) error { _, err := s.tell("delete", key); return err })
 			}
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-		}
-	}
-	return errors.Join(errs...)
+		return err
+	})
 }
 
 // kept returns the children of a queue that this Conn has read.
@@ -205,19 +201,18 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	if err != nil {
 		return 0, err
 	}
-	var sum uint64
-	for _, d := range destinations {
+	return each.Sum(destinations, func(d string) (sum uint64, err error) {
 		queue, err := c.queue(d)
 		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
+			return 0, err
 		}
 		key := c.child(queue, subscription)
 		for _, figure := range []string{"_items", "_open_transactions"} {
 			n, _ := strconv.ParseUint(figures["queue_"+key+figure], 10, 64)
 			sum += n
 		}
-	}
-	return sum, nil
+		return sum, nil
+	})
 }
 
 // stats asks the server for its figures.

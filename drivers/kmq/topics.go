@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
 
@@ -29,18 +30,15 @@ type queue struct {
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	c.opening.Lock()
 	defer c.opening.Unlock()
-	var errs []error
-	for _, d := range ds {
+	err := each.Of(ds, func(d driver.Destination) error {
 		topic, err := kafkaconn.Topic(c.Run, d.Name)
 		if err != nil {
-			continue // it has none, which is said below
+			return nil // it has none, which is said below
 		}
 		c.drop(topic)
-		if err := c.Remove(ctx, topic+markersSuffix, d.Partitions); err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-		}
-	}
-	return errors.Join(append(errs, c.Hold.Delete(ctx, ds...))...)
+		return c.Remove(ctx, topic+markersSuffix, d.Partitions)
+	})
+	return errors.Join(err, c.Hold.Delete(ctx, ds...))
 }
 
 // drop ends the tracker of a topic, if there is one.

@@ -47,6 +47,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/retry"
@@ -235,19 +236,15 @@ func (c *conn) found(ctx context.Context, destination string) (string, error) {
 
 // each does something with the collection of each destination, and names those of its errors.
 func (c *conn) each(ctx context.Context, ds []driver.Destination, do func(ctx context.Context, name string) error) error {
-	var errs []error
-	for _, d := range ds {
+	return each.Of(ds, func(d driver.Destination) error {
 		name, err := c.name(d.Name)
-		if err == nil {
-			limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-			err = words.Cause(again(func() error { return do(limited, name) }))
-			cancel()
-		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+			return err
 		}
-	}
-	return errors.Join(errs...)
+		limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		defer cancel()
+		return words.Cause(again(func() error { return do(limited, name) }))
+	})
 }
 
 // alreadyThere is the server's code for a collection that exists.
@@ -271,23 +268,19 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 }
 
 // Backlog implements driver.Backlogger: documents that are there, taken or not.
-func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (sum uint64, err error) {
-	for _, d := range destinations {
+func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
+	return each.Sum(destinations, func(d string) (uint64, error) {
 		name, err := c.name(d)
 		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
+			return 0, err
 		}
 		var n int64
 		err = again(func() (err error) {
 			n, err = c.link.db.Collection(name).EstimatedDocumentCount(ctx)
 			return err
 		})
-		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, words.Unreachable(err))
-		}
-		sum += uint64(n)
-	}
-	return sum, nil
+		return uint64(n), words.Unreachable(err)
+	})
 }
 
 // Close ends the connections.

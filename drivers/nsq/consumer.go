@@ -10,6 +10,7 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -33,28 +34,28 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	if x.prefetch <= 0 {
 		x.prefetch = prefetch
 	}
-	for i, d := range spec.Destinations {
+	return x, each.Name(spec.Destinations, func(i int, d string) error {
 		topic, err := c.topic(d)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if isEphemeral(topic) {
 			c.memoryOnly.Store(true)
 		}
 		nodes, err := c.serving(ctx, topic)
 		if err != nil {
-			return nil, fmt.Errorf("destination %s: %w", d, err)
+			return err
 		}
 		for _, n := range nodes {
 			c.meet(n)
 			p := placed{n, topic, c.channel(spec.Subscription), int32(i)}
 			if err := c.declareChannel(ctx, p); err != nil {
-				return nil, fmt.Errorf("destination %s: %w", d, err)
+				return err
 			}
 			x.places = append(x.places, p)
 		}
-	}
-	return x, nil
+		return nil
+	})
 }
 
 // Run implements driver.Consumer.

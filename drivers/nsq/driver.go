@@ -97,6 +97,7 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/httpapi"
 )
 
@@ -224,29 +225,24 @@ func (c *conn) meet(n *node) {
 
 // Declare makes the topics on every server.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
+	return each.InTurn(ds, func(d driver.Destination) error {
 		topic, err := c.topic(d.Name)
-		if err == nil {
-			err = c.each(c.nodes, func(n *node) error {
-				return c.api.Post(ctx, n.api, "/topic/create", url.Values{"topic": {topic}})
-			})
-		}
 		if err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, err)
+			return err
 		}
-	}
-	return nil
+		return c.each(c.nodes, func(n *node) error {
+			return c.api.Post(ctx, n.api, "/topic/create", url.Values{"topic": {topic}})
+		})
+	})
 }
 
 // Delete removes the topics with their channels from every server, and then from
 // the nsqlookupds, which remember topics that no server has.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	var errs []error
-	for _, d := range ds {
+	return each.Of(ds, func(d driver.Destination) error {
 		topic, err := c.topic(d.Name)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-			continue
+			return err
 		}
 		remove := func(base string) error {
 			if err := c.api.Post(ctx, base, "/topic/delete", url.Values{"topic": {topic}}); !isMissing(err) {
@@ -258,11 +254,8 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 		for _, l := range c.lookupds {
 			err = errors.Join(err, remove(l))
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-		}
-	}
-	return errors.Join(errs...)
+		return err
+	})
 }
 
 // declareChannel makes a channel, which keeps what its topic is given from then on.

@@ -3,13 +3,13 @@ package nsq
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 )
 
 // told are the settings of nsqd that decide durability and delivery, as
@@ -107,8 +107,7 @@ func (c *conn) stats(ctx context.Context, n *node, topic, channel string) (count
 // channels yet, what the channel holds or holds back, and what it has sent and
 // waits to see settled.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
-	var sum uint64
-	for _, d := range destinations {
+	return each.Sum(destinations, func(d string) (sum uint64, err error) {
 		topic, err := c.topic(d)
 		if err != nil {
 			return 0, err
@@ -116,7 +115,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 		for _, n := range c.everywhere() {
 			s, err := c.stats(ctx, n, topic, c.channel(subscription))
 			if err != nil {
-				return 0, fmt.Errorf("destination %s: %w", d, err)
+				return 0, err
 			}
 			for _, t := range s.Topics {
 				sum += t.Depth
@@ -125,6 +124,6 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 				}
 			}
 		}
-	}
-	return sum, nil
+		return sum, nil
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
@@ -213,17 +214,16 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	if err := c.await(ctx, replicas); err != nil {
 		return err
 	}
-	for _, d := range ds {
+	return each.InTurn(ds, func(d driver.Destination) error {
 		t, err := c.table(ctx, d.Name)
 		if err == nil {
 			err = c.control(ctx, func(l *link) error { return createTable(ctx, l, t) })
 		}
-		if err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, err)
+		if err == nil {
+			c.note(d.Name, t)
 		}
-		c.note(d.Name, t)
-	}
-	return nil
+		return err
+	})
 }
 
 // createTimes is how often a table is created that somebody else creates at the
@@ -273,34 +273,31 @@ func (c *conn) await(ctx context.Context, replicas int) error {
 
 // Delete removes the tables.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
-		if _, err := c.ask(ctx, `DROP TABLE IF EXISTS `+own(c.run, d.Name).name); err != nil {
-			return fmt.Errorf("delete %s: %w", d.Name, err)
+	return each.InTurn(ds, func(d driver.Destination) error {
+		_, err := c.ask(ctx, `DROP TABLE IF EXISTS `+own(c.run, d.Name).name)
+		if err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.tables, d.Name)
 		}
-		c.mu.Lock()
-		delete(c.tables, d.Name)
-		c.mu.Unlock()
-	}
-	return nil
+		return err
+	})
 }
 
 // Backlog implements driver.Backlogger: a row is there until it is settled. With
 // settle auto it is gone when it was taken.
 func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
-	var n uint64
-	for _, d := range destinations {
+	return each.Sum(destinations, func(d string) (uint64, error) {
 		t, err := c.table(ctx, d)
 		var rows [][]string
 		if err == nil {
 			rows, err = c.ask(ctx, `SELECT count(*) FROM `+t.name)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, unanswered(err))
+			return 0, unanswered(err)
 		}
-		more, _ := strconv.ParseUint(rows[0][0], 10, 64) // a count is digits
-		n += more
-	}
-	return n, nil
+		return strconv.ParseUint(rows[0][0], 10, 64)
+	})
 }
 
 // names returns the tables that are known, sorted.

@@ -11,6 +11,7 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
@@ -153,12 +154,7 @@ func (c *conn) forget(destination string) (queues []string) {
 // Declare makes the exchanges, and for each destination the queue for messages without a
 // subscription.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
-		if err := c.declare(ctx, d); err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, err)
-		}
-	}
-	return nil
+	return each.InTurn(ds, func(d driver.Destination) error { return c.declare(ctx, d) })
 }
 
 func (c *conn) declare(ctx context.Context, d driver.Destination) error {
@@ -231,17 +227,13 @@ func (c *conn) declareQueue(ch *client.Channel, queue string, k queueKind) error
 
 // Delete removes the exchanges, and the queues of all subscriptions made here.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	var errs []error
-	for _, d := range ds {
+	return each.Of(ds, func(d driver.Destination) error {
 		p, err := c.place(d.Name)
-		if err == nil {
-			err = c.remove(ctx, p, c.forget(d.Name))
-		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
+			return err
 		}
-	}
-	return errors.Join(errs...)
+		return c.remove(ctx, p, c.forget(d.Name))
+	})
 }
 
 // remove removes what a destination is, as far as it exists.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/keeper"
@@ -233,12 +234,7 @@ var errNotReady = errors.New("the stream has no leader, or not all replicas yet"
 // Declare makes the streams and waits, within ctx and the option timeout, until each has
 // a leader and its replicas.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
-		if err := c.declare(ctx, d); err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, err)
-		}
-	}
-	return nil
+	return each.InTurn(ds, func(d driver.Destination) error { return c.declare(ctx, d) })
 }
 
 func (c *conn) declare(ctx context.Context, d driver.Destination) error {
@@ -290,18 +286,16 @@ func (c *conn) where(ctx context.Context, stream string) (t topology, err error)
 
 // Delete implements driver.Conn.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	var errs []error
-	for _, d := range ds {
+	return each.Of(ds, func(d driver.Destination) error {
 		stream := c.stream(d.Name)
-		if err := c.control.Ask(ctx, func(k *control) error { return k.remove(stream) }); err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-			continue
+		err := c.control.Ask(ctx, func(k *control) error { return k.remove(stream) })
+		if err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.streams, stream)
 		}
-		c.mu.Lock()
-		delete(c.streams, stream)
-		c.mu.Unlock()
-	}
-	return errors.Join(errs...)
+		return err
+	})
 }
 
 // Facts asks where the streams are. The server does not sync before it confirms.
@@ -395,22 +389,15 @@ func (c *conn) end(ctx context.Context, stream string) (next uint64, err error) 
 // Backlog implements driver.Backlogger: the messages from the subscription's place to the
 // end of each stream.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
-	var sum uint64
-	for _, d := range destinations {
+	return each.Sum(destinations, func(d string) (uint64, error) {
 		stream := c.stream(d)
 		place, err := c.place(ctx, subscription, stream)
-		next := uint64(0)
-		if err == nil {
-			next, err = c.end(ctx, stream)
-		}
 		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
+			return 0, err
 		}
-		if next > place {
-			sum += next - place
-		}
-	}
-	return sum, nil
+		next, err := c.end(ctx, stream)
+		return max(next, place) - place, err
+	})
 }
 
 // Close ends the connection.

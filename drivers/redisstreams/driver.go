@@ -81,6 +81,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
@@ -228,19 +229,18 @@ type group struct{ key, name string }
 
 // Declare makes the streams, empty.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
+	return each.InTurn(ds, func(d driver.Destination) error {
 		keys, err := c.direct(ctx, d)
 		for _, key := range keys {
 			if err == nil {
 				err = c.makeStream(ctx, key)
 			}
 		}
-		if err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, redisconn.Cause(err))
+		if err == nil {
+			c.declares(d.Name, keys)
 		}
-		c.declares(d.Name, keys)
-	}
-	return nil
+		return redisconn.Cause(err)
+	})
 }
 
 // makeStream makes a stream without an entry: what does is a group on it.
@@ -254,10 +254,10 @@ func (c *conn) makeStream(ctx context.Context, key string) error {
 
 // Delete removes the streams.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
+	return each.InTurn(ds, func(d driver.Destination) error {
 		keys, err := c.streams(ctx, d.Name)
 		if errors.Is(err, driver.ErrUnsupported) {
-			continue // there is none
+			return nil // there is none
 		}
 		if c.directed() {
 			keys = append(keys, redisconn.Key(c.run, d.Name))
@@ -271,12 +271,11 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 				err = link.Unlink(ctx, key).Err()
 			}
 		}
-		if err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, redisconn.Cause(err))
+		if err == nil {
+			c.declares(d.Name, nil)
 		}
-		c.declares(d.Name, nil)
-	}
-	return nil
+		return redisconn.Cause(err)
+	})
 }
 
 // existing refuses a destination said to exist that is not a stream.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
@@ -132,8 +133,7 @@ func (c *conn) lag(ctx context.Context, key string, info redis.XInfoGroup) (int6
 // what they have and wait to see acknowledged. Above lagMost the former is the server's
 // word, or where it has none lagMost; it is 0 only if there is nothing.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
-	var n uint64
-	for _, d := range destinations {
+	return each.Sum(destinations, func(d string) (n uint64, err error) {
 		keys, err := c.streams(ctx, d)
 		for _, key := range keys {
 			if err == nil {
@@ -142,14 +142,11 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 				n += more
 			}
 		}
-		if err != nil {
-			if !driver.IsContract(err) {
-				err = redisconn.Unreachable(err)
-			}
-			return 0, fmt.Errorf("destination %s: %w", d, err)
+		if err != nil && !driver.IsContract(err) {
+			err = redisconn.Unreachable(err)
 		}
-	}
-	return n, nil
+		return n, err
+	})
 }
 
 // left is Backlog of one group.

@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/ends"
 	"github.com/weirmq/weir/drivers/internal/names"
@@ -232,7 +233,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	if len(all) == 0 {
 		return errNoBroker
 	}
-	return each(ds, func(d driver.Destination) error {
+	return each.Of(ds, func(d driver.Destination) error {
 		t := c.named(d.Name)
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(t))
@@ -296,7 +297,7 @@ func (c *conn) everyNameServer(ctx context.Context, ask func(context.Context, *l
 
 // Delete deletes the topics, with the offsets of all groups in them.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	return each(ds, func(d driver.Destination) error {
+	return each.Of(ds, func(d driver.Destination) error {
 		if err := c.remove(ctx, c.named(d.Name)); err != nil {
 			return err
 		}
@@ -339,20 +340,9 @@ func (c *conn) everyMaster(ctx context.Context, ask func(context.Context, *line)
 	return nil
 }
 
-// each does something with each destination, and names those of its errors.
-func each(ds []driver.Destination, do func(driver.Destination) error) error {
-	var errs []error
-	for _, d := range ds {
-		if err := do(d); err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Backlog implements driver.Backlogger: the largest offset of each queue less that of the
 // group. Consumers of this Conn first tell what they have settled.
-func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (sum uint64, err error) {
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	group := c.group(subscription, false)
 	if c.run.Existing && !c.leaves(group) {
 		group = subscription
@@ -362,14 +352,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 			return 0, err
 		}
 	}
-	for _, d := range destinations {
-		n, err := c.behind(ctx, group, d)
-		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
-		}
-		sum += n
-	}
-	return sum, nil
+	return each.Sum(destinations, func(d string) (uint64, error) { return c.behind(ctx, group, d) })
 }
 
 // leaves reports whether Close deletes a group.

@@ -40,6 +40,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/names"
 )
@@ -264,7 +265,7 @@ func number(attributes map[string]string, name types.QueueAttributeName) uint64 
 
 // Declare makes the queues.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	return each(ds, func(d driver.Destination) error {
+	return each.Of(ds, func(d driver.Destination) error {
 		name, err := c.name(d.Name)
 		if err != nil {
 			return err
@@ -306,7 +307,7 @@ func (c *conn) redrive(ctx context.Context, d driver.Destination) (string, error
 
 // Delete deletes the queues.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	return each(ds, func(d driver.Destination) error {
+	return each.Of(ds, func(d driver.Destination) error {
 		name, err := c.name(d.Name)
 		if err != nil {
 			return err
@@ -327,39 +328,25 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// each does something with each destination, and names those of its errors.
-func each(ds []driver.Destination, do func(driver.Destination) error) error {
-	var errs []error
-	for _, d := range ds {
-		if err := do(d); err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Backlog implements driver.Backlogger: messages that are visible, received and not settled, or
 // delayed. The service calls its numbers approximate.
-func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (sum uint64, err error) {
-	for _, d := range destinations {
+func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
+	all := []types.QueueAttributeName{
+		types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+	}
+	return each.Sum(destinations, func(d string) (sum uint64, err error) {
 		q, err := c.queue(ctx, d)
 		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, words.Unreachable(err))
-		}
-		all := []types.QueueAttributeName{
-			types.QueueAttributeNameApproximateNumberOfMessages,
-			types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
-			types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+			return 0, words.Unreachable(err)
 		}
 		told, err := c.attributes(ctx, q.url, all...)
-		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
-		}
 		for _, name := range all {
 			sum += number(told, name)
 		}
-	}
-	return sum, nil
+		return sum, err
+	})
 }
 
 // Facts asks the service for a queue that does not exist: a question that needs no rights

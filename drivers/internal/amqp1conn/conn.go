@@ -20,13 +20,12 @@ package amqp1conn
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
@@ -125,12 +124,13 @@ func (c *Conn) existing(ctx context.Context, destination string) (string, error)
 
 // Declare implements driver.Conn.
 func (c *Conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	return c.each(ds, func(q string, replicas int) error { return c.system.Declare(ctx, c.admin, q, replicas) })
+	return each.Of(ds, func(d driver.Destination) error { return c.system.Declare(ctx, c.admin, c.queue(d.Name), d.Replicas) })
 }
 
 // Delete implements driver.Conn.
 func (c *Conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	return c.each(ds, func(q string, _ int) error {
+	return each.Of(ds, func(d driver.Destination) error {
+		q := c.queue(d.Name)
 		err := c.system.Delete(ctx, c.admin, q)
 		if err == nil {
 			c.mu.Lock()
@@ -141,31 +141,16 @@ func (c *Conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// each does something with the queue of each destination.
-func (c *Conn) each(ds []driver.Destination, do func(queue string, replicas int) error) error {
-	var errs []error
-	for _, d := range ds {
-		if err := do(c.queue(d.Name), d.Replicas); err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Backlog implements driver.Backlogger. Of a server that does not count what it has sent,
 // it is at least 1 while a consumer of this Conn has a message.
-func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (sum uint64, err error) {
-	for _, d := range destinations {
+func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
+	return each.Sum(destinations, func(d string) (uint64, error) {
 		q := c.queue(d)
 		held := c.holding(q)
 		before := held.Load()
 		n, err := c.system.Waiting(ctx, c.admin, q)
-		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
-		}
-		sum += max(n, uint64(max(before, held.Load())))
-	}
-	return sum, nil
+		return max(n, uint64(max(before, held.Load()))), err
+	})
 }
 
 // Facts implements driver.Conn. Messages that are sent settled have no answer.

@@ -2,7 +2,6 @@ package kafkaconn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 )
 
 // removeLimit bounds the removing of groups when a Conn is closed.
@@ -75,30 +75,27 @@ func (h *Hold) topic(ctx context.Context, destination string) (topic string, par
 
 // Declare makes a topic for each destination.
 func (h *Hold) Declare(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
+	return each.InTurn(ds, func(d driver.Destination) error {
 		topic, err := Topic(h.Run, d.Name)
 		if err == nil {
 			err = h.Link.CreateTopic(ctx, topic, d, h.cfg.Settings())
 		}
-		if err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, err)
+		if err == nil {
+			h.remember(topic)
 		}
-		h.remember(topic)
-	}
-	return nil
+		return err
+	})
 }
 
 // Delete removes the topics, and what this run's groups have committed of them.
 func (h *Hold) Delete(ctx context.Context, ds ...driver.Destination) error {
-	var errs []error
-	for _, d := range ds {
+	return each.Of(ds, func(d driver.Destination) error {
 		topic, err := Topic(h.Run, d.Name)
-		if err == nil {
-			err = h.Remove(ctx, topic, d.Partitions)
+		if err != nil {
+			return err
 		}
-		errs = append(errs, about("destination "+d.Name, err))
-	}
-	return errors.Join(errs...)
+		return h.Remove(ctx, topic, d.Partitions)
+	})
 }
 
 // Remove removes a topic, and what the groups made have committed of it.
@@ -134,22 +131,17 @@ func (h *Hold) Facts(ctx context.Context) (driver.Facts, error) {
 // Behind returns how far a subscription is behind: what its topics hold behind the
 // positions that the group has committed, and what also, if not nil, says of each.
 func (h *Hold) Behind(ctx context.Context, subscription string, destinations []string, also func(ctx context.Context, topic string) (uint64, error)) (uint64, error) {
-	var sum, more uint64
-	for _, d := range destinations {
+	return each.Sum(destinations, func(d string) (lag uint64, err error) {
 		topic, err := Topic(h.Run, d)
-		var lag uint64
 		if err == nil {
 			lag, err = h.Link.Lag(ctx, h.Group(subscription, false), topic)
 		}
-		if err == nil && also != nil {
-			more, err = also(ctx, topic)
+		if err != nil || also == nil {
+			return lag, err
 		}
-		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
-		}
-		sum += lag + more
-	}
-	return sum, nil
+		more, err := also(ctx, topic)
+		return lag + more, err
+	})
 }
 
 // Group returns the consumer group of a subscription: its own name where that is

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
@@ -76,15 +77,7 @@ func (m *markers) have(number uint64, n int) bool {
 // difference counts until markers, sent behind all messages, have arrived: then the rest
 // is lost.
 func (c *Conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
-	var sum uint64
-	for _, d := range destinations {
-		n, err := c.backlog(ctx, subscription, d)
-		if err != nil {
-			return 0, err
-		}
-		sum += n
-	}
-	return sum, nil
+	return each.Sum(destinations, func(d string) (uint64, error) { return c.backlog(ctx, subscription, d) })
 }
 
 func (c *Conn) backlog(ctx context.Context, subscription, destination string) (uint64, error) {
@@ -92,7 +85,7 @@ func (c *Conn) backlog(ctx context.Context, subscription, destination string) (u
 	p := c.places[destination]
 	if p == nil {
 		c.mu.Unlock()
-		return 0, fmt.Errorf("destination %s was not declared: %w", destination, driver.ErrUnsupported)
+		return 0, fmt.Errorf("it was not declared: %w", driver.ErrUnsupported)
 	}
 	left := c.left(p, subscription)
 	senders, receivers := slices.Clone(p.nodes[sends]), slices.Clone(p.nodes[receives])
