@@ -77,6 +77,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/settings"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -188,7 +189,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		_ = link.Close(ctx)
 		return nil, err
 	}
-	return &conn{cfg: *c, run: run, link: link, js: js, inForce: natsconn.Values{}}, nil
+	return &conn{cfg: *c, run: run, link: link, js: js, inForce: settings.Values{}}, nil
 }
 
 // A conn is one run's hold on the servers.
@@ -204,7 +205,7 @@ type conn struct {
 	verbatim sync.Map // subscriptions with a name of the user's own
 
 	mu      sync.Mutex
-	inForce natsconn.Values // settings of the durables that were opened
+	inForce settings.Values // settings of the durables that were opened
 }
 
 // Close removes the durables made on streams that are not weir's and ends the

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/drivers/internal/retry"
+	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
 // Asking a cluster that is electing: short questions, asked again. Where votes are
@@ -199,7 +200,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	servers := c.askServers(ctx, want)
 	f.Nodes = max(f.Nodes, len(servers))
 
-	set := natsconn.Values{}
+	set := settings.Values{}
 	for _, h := range want {
 		s, known := servers[h]
 		switch {

@@ -4,12 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
+	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
 // told are the settings of nsqd that decide durability and delivery, as
@@ -40,14 +39,13 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if c.memoryOnly.Load() {
 		f.Confirms.Stable = driver.StableNone
 	}
-	var versions []string
-	values := map[string][]string{}
+	set := settings.Values{}
 	for _, n := range c.nodes {
 		var info struct{ Version string }
 		if err := c.api.Get(ctx, n.api, "/info", nil, &info); err != nil {
 			return f, err
 		}
-		versions = append(versions, info.Version)
+		set.Add("version", info.Version)
 		for _, t := range told {
 			var v json.Number
 			if err := c.option(ctx, n, t.name, &v); err != nil {
@@ -57,26 +55,19 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			if d, err := v.Int64(); err == nil && t.duration {
 				text = time.Duration(d).String()
 			}
-			values[t.name] = append(values[t.name], text)
+			set.Add(t.name, text)
 			if t.name == "mem_queue_size" && text != "0" {
 				f.Confirms.Stable = driver.StableNone
 			}
 		}
 	}
-	f.Version = distinct(versions)
-	for _, t := range told {
-		f.Settings[t.name] = distinct(values[t.name])
-	}
+	f.Version = set.Of("version")
+	delete(set, "version")
+	set.Into(f.Settings)
 	if c.cfg.MsgTimeout > 0 {
 		f.Settings["msg_timeout"] = c.cfg.MsgTimeout.String()
 	}
 	return f, nil
-}
-
-// distinct joins what differs, sorted.
-func distinct(words []string) string {
-	slices.Sort(words)
-	return strings.Join(slices.Compact(words), ", ")
 }
 
 // counts are nsqd's, of a topic and its channels.

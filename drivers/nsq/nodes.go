@@ -18,6 +18,7 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/httpapi"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -328,37 +329,23 @@ func (c *conn) dial(ctx context.Context, address string, events client.ConnDeleg
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	l := client.NewConn(address, c.settings, events)
-	type answer struct {
-		id  *client.IdentifyResponse
-		err error
-	}
-	came := make(chan answer, 1)
-	go func() {
-		id, err := l.Connect()
-		came <- answer{id, err}
-	}()
-	var a answer
-	select {
-	case a = <-came:
-	case <-ctx.Done():
-		go func() {
-			<-came
-			_ = l.Close()
-		}()
+	var id *client.IdentifyResponse
+	var err error
+	if !gate.Within(ctx, func() { id, err = l.Connect() }, func() { _ = l.Close() }) {
 		return nil, nil, fmt.Errorf("%w: connecting to %s: %w", driver.ErrUnreachable, address, ctx.Err())
 	}
 	switch {
-	case a.err != nil:
+	case err != nil:
 		_ = l.Close()
-		return nil, nil, connecting(a.err)
-	case a.id == nil:
+		return nil, nil, connecting(err)
+	case id == nil:
 		_ = l.Close()
 		return nil, nil, fmt.Errorf("the server negotiates no features, it is too old: %w", driver.ErrUnsupported)
-	case c.settings.TlsV1 && !a.id.TLSv1:
+	case c.settings.TlsV1 && !id.TLSv1:
 		_ = l.Close()
 		return nil, nil, fmt.Errorf("the server offers no TLS: %w", driver.ErrUnsupported)
 	}
-	return l, a.id, nil
+	return l, id, nil
 }
 
 // quiet ignores all that a connection tells. The others begin with it.

@@ -95,19 +95,14 @@ func (p *vendorProducer) connect(ctx context.Context) (*vendorLink, error) {
 	l := &vendorLink{Producer: x, down: make(chan struct{})}
 	l.lost = sync.OnceFunc(func() { close(l.down) })
 	x.SetLogger(l, client.LogLevelError)
-	came := make(chan error, 1)
-	go func() { came <- x.Ping() }()
-	select {
-	case err = <-came:
-		if err == nil {
-			return l, nil
-		}
-		err = connecting(err)
-	case <-ctx.Done():
-		err = fmt.Errorf("%w: connecting to %s: %w", driver.ErrUnreachable, p.node.address, ctx.Err())
+	if !gate.Within(ctx, func() { err = x.Ping() }, l.kill) {
+		return nil, fmt.Errorf("%w: connecting to %s: %w", driver.ErrUnreachable, p.node.address, ctx.Err())
 	}
-	go l.kill() // waits for the call
-	return nil, err
+	if err != nil {
+		go l.kill()
+		return nil, connecting(err)
+	}
+	return l, nil
 }
 
 // keep makes a new connection whenever one is lost, until life ends.

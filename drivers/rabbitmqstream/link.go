@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
@@ -75,34 +76,25 @@ func (c *conn) enter(ctx context.Context, at endpoint.Endpoint, use func(*stream
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*c.cfg.Timeout)
 	defer cancel()
-	type result struct {
-		env *stream.Environment
-		err error
-	}
-	made := make(chan result, 1)
-	go func() {
-		env, err := stream.NewEnvironment(options)
-		if err == nil {
+	var env *stream.Environment
+	in := gate.Within(ctx, func() {
+		if env, err = stream.NewEnvironment(options); err == nil {
 			if err = use(env); err != nil {
 				_ = env.Close()
 			}
 		}
-		made <- result{env, err}
-	}()
-	select {
-	case r := <-made:
-		if r.err != nil {
-			return nil, fmt.Errorf("%s: %w", at.HostPort(), clientWords.Cause(r.err))
+	}, func() {
+		if err == nil {
+			_ = env.Close()
 		}
-		return r.env, nil
-	case <-ctx.Done():
-		go func() {
-			if r := <-made; r.err == nil {
-				_ = r.env.Close()
-			}
-		}()
+	})
+	switch {
+	case !in:
 		return nil, fmt.Errorf("%s: %w: %w", at.HostPort(), driver.ErrUnreachable, ctx.Err())
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", at.HostPort(), clientWords.Cause(err))
 	}
+	return env, nil
 }
 
 // options returns the client's, for one node.
@@ -128,17 +120,9 @@ func (c *conn) options(at endpoint.Endpoint) (*stream.EnvironmentOptions, error)
 // end does what ends a connection of the client's, and waits for it up to endLimit: the
 // client waits for the server.
 func end(do func()) {
-	ended := make(chan struct{})
-	go func() {
-		do()
-		close(ended)
-	}()
-	late := time.NewTimer(endLimit)
-	defer late.Stop()
-	select {
-	case <-ended:
-	case <-late.C:
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	defer cancel()
+	gate.Within(ctx, do, nil)
 }
 
 // compression returns the client's name of a word of the option.

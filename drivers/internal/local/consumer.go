@@ -2,11 +2,10 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 )
 
 // Consumer subscribes: from now on messages are kept for the subscription,
@@ -36,27 +35,13 @@ type consumer struct {
 func (c *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	sink.Ready()
 	if len(c.queues) == 1 {
-		return c.drain(ctx, 0, sink, nil)
+		return c.drain(ctx, 0, sink)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var one sync.Mutex // one Deliver at a time
-	errs := make([]error, len(c.queues))
-	var all sync.WaitGroup
-	for i := range c.queues {
-		all.Go(func() {
-			errs[i] = c.drain(ctx, i, sink, &one)
-			if errs[i] != nil {
-				cancel()
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return blocking.Together(ctx, sink, len(c.queues), c.drain)
 }
 
-// drain delivers what queue i yields, each under one if that is not nil.
-func (c *consumer) drain(ctx context.Context, i int, sink driver.Sink, one *sync.Mutex) error {
+// drain delivers what queue i yields.
+func (c *consumer) drain(ctx context.Context, i int, sink driver.Sink) error {
 	q := c.queues[i]
 	buf := make([]byte, c.cell)
 	ds := make([]driver.Delivery, 1)
@@ -69,13 +54,7 @@ func (c *consumer) drain(ctx context.Context, i int, sink driver.Sink, one *sync
 			return err
 		}
 		ds[0] = driver.Delivery{Payload: buf[:n:n], Partition: -1, Source: int32(i)}
-		if one != nil {
-			one.Lock()
-		}
 		_ = sink.Deliver(ds)
-		if one != nil {
-			one.Unlock()
-		}
 	}
 }
 

@@ -1,0 +1,39 @@
+package gate
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWithinWaitsNoLongerThanItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		start, cleaned := time.Now(), false
+		clean := func() { cleaned = true }
+		if !Within(ctx, func() { time.Sleep(time.Second / 2) }, clean) || time.Since(start) != time.Second/2 {
+			t.Errorf("a call of half a second ended after %v", time.Since(start))
+		}
+		synctest.Wait()
+		if cleaned {
+			t.Error("what came in time was cleaned up")
+		}
+		if Within(ctx, func() { time.Sleep(time.Minute) }, clean) || time.Since(start) != time.Second {
+			t.Errorf("a call of a minute ended after %v", time.Since(start))
+		}
+		if cleaned {
+			t.Error("cleaned up before the call has returned")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !cleaned {
+			t.Error("what came late was not cleaned up")
+		}
+		if Within(ctx, func() { time.Sleep(time.Minute) }, nil) {
+			t.Error("a call under a context that is over")
+		}
+		time.Sleep(time.Minute)
+	})
+}
