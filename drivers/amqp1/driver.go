@@ -89,15 +89,10 @@ type Server struct {
 // Open connects, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	own := *c
-	var s amqp1conn.System = &system{&own}
 	if own.Management == rabbit4 {
-		s = &rabbit{&own}
+		return amqp1conn.Open(ctx, run, &own.Options, &rabbit{&own})
 	}
-	x, err := amqp1conn.Open(ctx, run, &own.Options, s)
-	if err != nil {
-		return nil, err
-	}
-	return x, nil
+	return amqp1conn.Open(ctx, run, &own.Options, &system{&own})
 }
 
 // Narrow implements driver.Narrowed: nothing but management counts what is left, and

@@ -83,11 +83,7 @@ type Server struct {
 // Open connects, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	own := *c
-	x, err := amqp1conn.Open(ctx, run, &own.Options, &system{&own})
-	if err != nil {
-		return nil, err
-	}
-	return x, nil
+	return amqp1conn.Open(ctx, run, &own.Options, &system{&own})
 }
 
 // AtMost implements driver.Ceiling. The server tells all but whether it syncs its journal.

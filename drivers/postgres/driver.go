@@ -68,6 +68,7 @@ import (
 	"sync"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/known"
 )
 
 // recipe says how real servers are had and started.
@@ -113,7 +114,7 @@ const oldest = 100000
 
 // Open connects, within ctx and 15 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
-	k := &conn{cfg: *c, run: run, tables: map[string]table{}}
+	k := &conn{cfg: *c, run: run}
 	rows, err := k.ask(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()`)
 	if err == nil {
 		n, _ := strconv.Atoi(rows[0][0]) // what is not a number is not a PostgreSQL that we know
@@ -140,8 +141,7 @@ type conn struct {
 	asking sync.Mutex // held while the control connection is used
 	link   *link      // the control connection; nil before the first use and after it broke
 
-	mu     sync.Mutex
-	tables map[string]table // by destination: declared, or found
+	tables known.Table[table] // by destination: declared, or found
 }
 
 // control uses the control connection, which it makes again where it broke, and

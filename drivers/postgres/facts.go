@@ -150,8 +150,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		f.Leaders = []string{net.JoinHostPort(at[0][0], at[0][1])} // none by a Unix socket
 	}
 	unlogged := false
-	for _, name := range c.names() {
-		rows, err := c.ask(ctx, `SELECT relpersistence FROM pg_class WHERE oid = to_regclass($1)`, name)
+	for _, t := range c.tables.All() {
+		rows, err := c.ask(ctx, `SELECT relpersistence FROM pg_class WHERE oid = to_regclass($1)`, t.name)
 		if err != nil {
 			return f, unanswered(err)
 		}

@@ -117,7 +117,7 @@ func TestProducing(t *testing.T) {
 		declare(t, local, "d")
 		cfg := local.cfg
 		cfg.SynchronousCommit = "on"
-		k := &conn{cfg: cfg, run: local.run, tables: map[string]table{}}
+		k := &conn{cfg: cfg, run: local.run}
 		p, f := produce(t, k, "d")
 		text := "x"
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(text)})

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -184,24 +182,7 @@ func (c *conn) table(ctx context.Context, destination string) (table, error) {
 	if !c.run.Existing {
 		return own(c.run, destination), nil
 	}
-	c.mu.Lock()
-	t, ok := c.tables[destination]
-	c.mu.Unlock()
-	if ok {
-		return t, nil
-	}
-	t, err := c.find(ctx, destination)
-	if err == nil {
-		c.note(destination, t)
-	}
-	return t, err
-}
-
-// note keeps where a destination is.
-func (c *conn) note(destination string, t table) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tables[destination] = t
+	return c.tables.Of(destination, func() (table, error) { return c.find(ctx, destination) })
 }
 
 // Declare makes the tables. A destination of several replicas is the same table,
@@ -220,7 +201,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 			err = c.control(ctx, func(l *link) error { return createTable(ctx, l, t) })
 		}
 		if err == nil {
-			c.note(d.Name, t)
+			c.tables.Note(d.Name, t)
 		}
 		return err
 	})
@@ -276,9 +257,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error {
 		_, err := c.ask(ctx, `DROP TABLE IF EXISTS `+own(c.run, d.Name).name)
 		if err == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			delete(c.tables, d.Name)
+			c.tables.Forget(d.Name)
 		}
 		return err
 	})
@@ -298,15 +277,4 @@ func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 		}
 		return strconv.ParseUint(rows[0][0], 10, 64)
 	})
-}
-
-// names returns the tables that are known, sorted.
-func (c *conn) names() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var names []string
-	for _, d := range slices.Sorted(maps.Keys(c.tables)) {
-		names = append(names, c.tables[d].name)
-	}
-	return names
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/ends"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
@@ -62,11 +63,12 @@ type conn struct {
 	admin     admin
 	http      *management // nil: none
 
-	mu       sync.Mutex
-	declared map[string]queueKind // by destination
-	made     map[string][]string  // queues of subscriptions that Delete or Close removes, by destination
-	only     map[string]string    // the subscription of a destination that can have one
-	durable  map[string]bool      // subscriptions that have queues of their own names, which stay
+	kinds known.Table[queueKind] // of queues, that were declared or found out, by destination
+
+	mu      sync.Mutex
+	made    map[string][]string // queues of subscriptions that Delete or Close removes, by destination
+	only    map[string]string   // the subscription of a destination that can have one
+	durable map[string]bool     // subscriptions that have queues of their own names, which stay
 
 	sessions ends.Set[*session]
 }
@@ -75,7 +77,7 @@ type conn struct {
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	x := &conn{
 		cfg: *c, run: run, addresses: []string{defaultAddress}, admin: admin{lock: make(chan struct{}, 1)},
-		declared: map[string]queueKind{}, made: map[string][]string{}, only: map[string]string{}, durable: map[string]bool{},
+		made: map[string][]string{}, only: map[string]string{}, durable: map[string]bool{},
 	}
 	t, err := c.TLS.Config()
 	if err != nil {

@@ -14,14 +14,13 @@ func (c *conn) there(ctx context.Context, destination string, p place) error {
 	if err != nil || !c.run.Existing {
 		return err
 	}
-	if _, known := c.known(destination); !known {
-		k := queueKind{}
+	_, err = c.kinds.Of(destination, func() (k queueKind, err error) {
 		if p.queue != "" {
 			k = c.inspect(ctx, p.queue)
 		}
-		c.know(destination, k)
-	}
-	return nil
+		return k, nil
+	})
+	return err
 }
 
 // see asks for a place on a channel, which ends if the place does not exist.

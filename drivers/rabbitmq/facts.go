@@ -3,14 +3,12 @@ package rabbitmq
 import (
 	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
 // Facts asks the server: by AMQP for its name and version, by the management plugin, where
@@ -34,9 +32,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if err != nil {
 		return f, err
 	}
-	c.mu.Lock()
-	kinds := maps.Clone(c.declared)
-	c.mu.Unlock()
+	kinds := c.kinds.All()
 	switch {
 	case len(kinds) > 0:
 	case c.run.Existing:
@@ -44,10 +40,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	default: // asked before anything was declared
 		kinds[""] = c.kind(1)
 	}
-	said := map[string][]string{}
-	note := func(setting, value string) {
-		said[setting] = append(said[setting], cmp.Or(value, "unknown"))
-	}
+	set := settings.Values{}
 	for d, k := range kinds {
 		k = c.storage(ctx, d, k)
 		if confirms := c.confirms(k); f.Confirms.Guarantee == 0 {
@@ -55,13 +48,13 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		} else {
 			f.Confirms = f.Confirms.Weaker(confirms)
 		}
-		note("x-queue-type", k.kind)
-		note("durable", strconv.FormatBool(k.durable))
+		set.Add("x-queue-type", cmp.Or(k.kind, "unknown"))
+		set.Add("durable", strconv.FormatBool(k.durable))
 		switch k.kind {
 		case classic:
-			note("x-queue-version", k.version)
+			set.Add("x-queue-version", cmp.Or(k.version, "unknown"))
 		case quorum:
-			note("members", strconv.Itoa(k.replicas))
+			set.Add("members", strconv.Itoa(k.replicas))
 		}
 	}
 	if c.http != nil && !c.run.Existing { // weir kills no server of others
@@ -69,10 +62,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			return f, err
 		}
 	}
-	for setting, values := range said {
-		slices.Sort(values)
-		f.Settings[setting] = strings.Join(slices.Compact(values), ", ")
-	}
+	set.Into(f.Settings)
 	// A full queue drops what was confirmed, or refuses. That is only known of queues
 	// that this run made.
 	if c.cfg.MaxLength > 0 && !c.run.Existing {
@@ -104,7 +94,7 @@ func (c *conn) storage(ctx context.Context, destination string, k queueKind) que
 		}
 		k.version = seen.version
 	}
-	c.know(destination, k)
+	c.kinds.Note(destination, k)
 	return k
 }
 

@@ -116,21 +116,6 @@ func (c *conn) refuses(k queueKind) error {
 // versioned reports whether the server has two ways of storing classic queues.
 func (c *conn) versioned() bool { return !c.before(3, 10) && c.before(4, 0) }
 
-// known returns the kind of a destination's queue, if it was declared or found out here.
-func (c *conn) known(destination string) (queueKind, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k, ok := c.declared[destination]
-	return k, ok
-}
-
-// know notes the kind of a destination's queue.
-func (c *conn) know(destination string, k queueKind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.declared[destination] = k
-}
-
 // note has Delete, or behind an existing exchange Close, remove a subscription's queue.
 func (c *conn) note(destination, queue string) {
 	c.mu.Lock()
@@ -142,12 +127,12 @@ func (c *conn) note(destination, queue string) {
 
 // forget returns the queues noted for a destination, and forgets them and what is known.
 func (c *conn) forget(destination string) (queues []string) {
+	c.kinds.Forget(destination)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	queues = c.made[destination]
 	delete(c.made, destination)
 	delete(c.only, destination)
-	delete(c.declared, destination)
 	return queues
 }
 
@@ -189,7 +174,7 @@ func (c *conn) declare(ctx context.Context, d driver.Destination) error {
 	if err != nil {
 		return errors.Join(err, c.remove(context.WithoutCancel(ctx), p, nil))
 	}
-	c.know(d.Name, k)
+	c.kinds.Note(d.Name, k)
 	return nil
 }
 
@@ -274,14 +259,11 @@ func (c *conn) subscribe(ctx context.Context, spec driver.ConsumerSpec, destinat
 	if err := c.there(ctx, destination, p); err != nil {
 		return "", err
 	}
-	k, known := c.known(destination)
-	switch {
-	case c.run.Existing:
-		k = c.kind(1)
-		c.know(destination, k)
-	case !known:
-		k = c.madeElsewhere(ctx, p)
-		c.know(destination, k)
+	k := c.kind(1)
+	if c.run.Existing {
+		c.kinds.Note(destination, k)
+	} else {
+		k, _ = c.kinds.Of(destination, func() (queueKind, error) { return c.madeElsewhere(ctx, p), nil })
 	}
 	q := c.subscriptionQueue(spec.Subscription, destination, spec.Durable)
 	if !c.run.Existing || !spec.Durable {

@@ -25,6 +25,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/keeper"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 	"github.com/weirmq/weir/drivers/internal/retry"
@@ -151,8 +152,9 @@ type conn struct {
 	nodes   endpoint.List
 	control *keeper.Keeper[*control]
 
+	streams known.Table[struct{}] // that are published to or were declared
+
 	mu      sync.Mutex
-	streams map[string]bool         // that are published to or were declared
 	places  map[spot]*atomic.Uint64 // offsets of the next message, of subscriptions with a consumer here
 	durable map[string]bool         // subscriptions with names of their own
 }
@@ -163,7 +165,7 @@ type spot struct{ subscription, stream string }
 // Open connects to each node once, within ctx and the option timeout each.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	silence()
-	x := &conn{cfg: *c, run: run, streams: map[string]bool{}, places: map[spot]*atomic.Uint64{}, durable: map[string]bool{}}
+	x := &conn{cfg: *c, run: run, places: map[spot]*atomic.Uint64{}, durable: map[string]bool{}}
 	addresses := c.Address
 	if len(addresses) == 0 {
 		addresses = []string{servers.Like}
@@ -263,16 +265,9 @@ func (c *conn) declare(ctx context.Context, d driver.Destination) error {
 		return fmt.Errorf("%d replicas: the cluster made %d: %w", d.Replicas, has, driver.ErrUnsupported)
 	}
 	if err == nil {
-		c.know(stream)
+		c.streams.Note(stream, struct{}{})
 	}
 	return err
-}
-
-// know has Facts look at a stream.
-func (c *conn) know(stream string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.streams[stream] = true
 }
 
 // where asks where a stream is. That it has no leader now is errNotReady.
@@ -290,9 +285,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 		stream := c.stream(d.Name)
 		err := c.control.Ask(ctx, func(k *control) error { return k.remove(stream) })
 		if err == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			delete(c.streams, stream)
+			c.streams.Forget(stream)
 		}
 		return err
 	})
@@ -303,12 +296,6 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "RabbitMQ", Nodes: len(c.nodes), Settings: map[string]string{
 		"dedup": strconv.FormatBool(c.cfg.Dedup), "sub-entry": strconv.Itoa(c.cfg.SubEntry), "compression": c.cfg.Compression,
 	}}
-	c.mu.Lock()
-	streams := make([]string, 0, len(c.streams))
-	for s := range c.streams {
-		streams = append(streams, s)
-	}
-	c.mu.Unlock()
 	err := c.control.Ask(ctx, func(k *control) error {
 		f.Version, f.Name = k.server["version"], cmp.Or(k.server["product"], f.Name)
 		f.Settings["frame-max"] = strconv.FormatUint(uint64(k.frameMax), 10)
@@ -323,7 +310,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return f, err
 	}
 	least := 0
-	for _, s := range streams {
+	for _, s := range c.streams.Names() {
 		t, err := c.where(ctx, s)
 		if err != nil && !errors.Is(err, errNotReady) {
 			return f, err

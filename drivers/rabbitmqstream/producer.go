@@ -68,7 +68,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		if err != nil {
 			return nil, err
 		}
-		c.know(o.stream)
+		c.streams.Note(o.stream, struct{}{})
 		p.kept.Go(func() { o.keep(life, l) })
 		return o, nil
 	})

@@ -80,7 +80,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		}
 	}
 	if !spec.Durable {
-		c.leave(x.group)
+		c.groups.Note(x.group, struct{}{})
 	}
 	me, err := c.cfg.peer(ctx)
 	if err != nil {

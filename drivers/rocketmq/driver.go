@@ -29,16 +29,15 @@ import (
 	"fmt"
 	"hash/fnv"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/ends"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -138,9 +137,8 @@ type conn struct {
 	run  driver.Run
 	open ends.Set[*consumer]
 
-	mu     sync.Mutex
-	topics map[string]string // that were declared or opened, by destination
-	groups map[string]bool   // that Close deletes
+	topics known.Table[string]   // that were declared or opened, by destination
+	groups known.Table[struct{}] // that Close deletes
 }
 
 // Open asks a name server for the brokers, and each master for its settings, within ctx and
@@ -149,7 +147,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	tame()
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	x := &conn{cfg: *c, run: run, topics: map[string]string{}, groups: map[string]bool{}}
+	x := &conn{cfg: *c, run: run}
 	if _, err := x.Facts(ctx); err != nil {
 		return nil, err
 	}
@@ -189,36 +187,16 @@ func (c *conn) named(destination string) string {
 
 // topic returns the topic of a destination. One that should exist must.
 func (c *conn) topic(ctx context.Context, destination string) (string, error) {
-	c.mu.Lock()
-	t, ok := c.topics[destination]
-	c.mu.Unlock()
-	if ok {
-		return t, nil
-	}
-	t = c.named(destination)
-	if !legal.MatchString(t) {
-		return "", fmt.Errorf("%q is not a topic's name (%s): %w", t, legalNames, driver.ErrUnsupported)
-	}
-	if c.run.Existing {
-		if _, err := c.cfg.route(ctx, t); err != nil {
-			return "", err
+	return c.topics.Of(destination, func() (t string, err error) {
+		t = c.named(destination)
+		if !legal.MatchString(t) {
+			return "", fmt.Errorf("%q is not a topic's name (%s): %w", t, legalNames, driver.ErrUnsupported)
 		}
-	}
-	c.know(destination, t)
-	return t, nil
-}
-
-func (c *conn) know(destination, topic string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.topics[destination] = topic
-}
-
-// leave has Close delete a group.
-func (c *conn) leave(group string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.groups[group] = true
+		if c.run.Existing {
+			_, err = c.cfg.route(ctx, t)
+		}
+		return t, err
+	})
 }
 
 // propagation is the pause between two looks at whether a name server knows a topic.
@@ -260,7 +238,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 		if err := c.known(ctx, t, d.Partitions); err != nil {
 			return err
 		}
-		c.know(d.Name, t)
+		c.topics.Note(d.Name, t)
 		return nil
 	})
 }
@@ -301,9 +279,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 		if err := c.remove(ctx, c.named(d.Name)); err != nil {
 			return err
 		}
-		c.mu.Lock()
-		delete(c.topics, d.Name)
-		c.mu.Unlock()
+		c.topics.Forget(d.Name)
 		return nil
 	})
 }
@@ -344,7 +320,7 @@ func (c *conn) everyMaster(ctx context.Context, ask func(context.Context, *line)
 // group. Consumers of this Conn first tell what they have settled.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	group := c.group(subscription, false)
-	if c.run.Existing && !c.leaves(group) {
+	if _, ours := c.groups.Get(group); c.run.Existing && !ours {
 		group = subscription
 	}
 	for _, x := range c.open.Of(group) {
@@ -353,13 +329,6 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 		}
 	}
 	return each.Sum(destinations, func(d string) (uint64, error) { return c.behind(ctx, group, d) })
-}
-
-// leaves reports whether Close deletes a group.
-func (c *conn) leaves(group string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.groups[group]
 }
 
 // behind is how many messages of a destination a group has still to settle.
@@ -402,18 +371,16 @@ func (c *conn) behind(ctx context.Context, group, destination string) (sum uint6
 
 // Close deletes the groups that weir made, with the topic that a broker makes for each.
 func (c *conn) Close(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.groups) == 0 {
+	groups := c.groups.Names()
+	if len(groups) == 0 {
 		return nil
 	}
 	var retries []string
-	for g := range c.groups {
+	for _, g := range groups {
 		retries = append(retries, "%RETRY%"+g)
 	}
-	slices.Sort(retries)
 	err := c.everyMaster(ctx, func(ctx context.Context, l *line) error {
-		for g := range c.groups {
+		for _, g := range groups {
 			if _, _, err := l.ask(ctx, deleteGroup, map[string]string{"groupName": g, "cleanOffset": "true"}, nil); err != nil && !answered(err, noGroup) {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
 // shown are the settings of a broker that go into the facts.
@@ -32,10 +33,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return f, errNoBroker
 	}
 	used := map[string]bool{}
-	c.mu.Lock()
-	topics := slices.Sorted(maps.Values(c.topics))
-	c.mu.Unlock()
-	for _, t := range topics {
+	for _, t := range slices.Sorted(maps.Values(c.topics.All())) {
 		r, err := c.cfg.route(ctx, t)
 		if err != nil {
 			return f, words.Unreachable(err)
@@ -45,7 +43,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			f.Leaders = append(f.Leaders, r.brokers[q.broker].master())
 		}
 	}
-	values := map[string][]string{}
+	set := settings.Values{}
 	for _, b := range all {
 		f.Nodes += len(b.Servers)
 		if len(used) > 0 && !used[b.Name] {
@@ -58,14 +56,12 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		f.Version = version
 		f.Confirms = f.Confirms.Weaker(confirms(s, len(b.Servers)))
 		for _, name := range shown {
-			if v, ok := s[name]; ok && !slices.Contains(values[name], v) {
-				values[name] = append(values[name], v)
+			if v, ok := s[name]; ok {
+				set.Add(name, v)
 			}
 		}
 	}
-	for name, vs := range values {
-		f.Settings[name] = strings.Join(vs, ", ")
-	}
+	set.Into(f.Settings)
 	return f, nil
 }
 
@@ -128,17 +124,17 @@ func inSync(s map[string]string) int {
 
 // Foresee implements driver.Foreseer.
 func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	settings := map[string]string{"brokerRole": "ASYNC_MASTER"}
+	told := map[string]string{"brokerRole": "ASYNC_MASTER"}
 	if c.Server.Flush == synch {
-		settings["flushDiskType"] = "SYNC_FLUSH"
+		told["flushDiskType"] = "SYNC_FLUSH"
 	}
 	if s.Nodes > 1 {
 		if c.Server.Replication == synch {
-			settings["brokerRole"], settings["inSyncReplicas"] = "SYNC_MASTER", "2"
+			told["brokerRole"], told["inSyncReplicas"] = "SYNC_MASTER", "2"
 		}
-		return confirms(settings, 2).Guarantee
+		return confirms(told, 2).Guarantee
 	}
-	return confirms(settings, 1).Guarantee
+	return confirms(told, 1).Guarantee
 }
 
 // largest returns how many bytes a message may have, as the brokers say, and what sets that.

@@ -32,7 +32,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -42,6 +41,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
@@ -165,7 +165,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	x := &conn{cfg: *c, run: run, aws: settings, queues: map[string]queue{}}
+	x := &conn{cfg: *c, run: run, aws: settings}
 	if x.link, err = x.connect(1, 1); err != nil {
 		return nil, err
 	}
@@ -183,8 +183,7 @@ type conn struct {
 	aws  aws.Config
 	link *link // for questions
 
-	mu     sync.Mutex
-	queues map[string]queue // those that were found, by name
+	queues known.Table[queue] // those that were found, by name
 }
 
 // A queue is where messages of a destination go.
@@ -222,30 +221,20 @@ func (c *conn) queue(ctx context.Context, destination string) (queue, error) {
 	if err != nil {
 		return queue{}, err
 	}
-	c.mu.Lock()
-	q, ok := c.queues[name]
-	c.mu.Unlock()
-	if ok {
-		return q, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
-	at, err := c.link.GetQueueUrl(ctx, &client.GetQueueUrlInput{QueueName: &name})
-	if err != nil {
-		return queue{}, words.Cause(err)
-	}
-	told, err := c.attributes(ctx, at.QueueUrl, types.QueueAttributeNameAll)
-	if err != nil {
-		return queue{}, err
-	}
-	q = queue{url: at.QueueUrl, fifo: strings.HasSuffix(name, suffix), most: sizeMost}
-	if n := number(told, types.QueueAttributeNameMaximumMessageSize); n > 0 {
-		q.most = int64(n)
-	}
-	c.mu.Lock()
-	c.queues[name] = q
-	c.mu.Unlock()
-	return q, nil
+	return c.queues.Of(name, func() (queue, error) {
+		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		defer cancel()
+		at, err := c.link.GetQueueUrl(ctx, &client.GetQueueUrlInput{QueueName: &name})
+		if err != nil {
+			return queue{}, words.Cause(err)
+		}
+		told, err := c.attributes(ctx, at.QueueUrl, types.QueueAttributeNameAll)
+		q := queue{url: at.QueueUrl, fifo: strings.HasSuffix(name, suffix), most: sizeMost}
+		if n := number(told, types.QueueAttributeNameMaximumMessageSize); n > 0 {
+			q.most = int64(n)
+		}
+		return q, err
+	})
 }
 
 // attributes asks for attributes of a queue.
@@ -312,9 +301,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 		if err != nil {
 			return err
 		}
-		c.mu.Lock()
-		delete(c.queues, name)
-		c.mu.Unlock()
+		c.queues.Forget(name)
 		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 		defer cancel()
 		at, err := c.link.GetQueueUrl(ctx, &client.GetQueueUrlInput{QueueName: &name})

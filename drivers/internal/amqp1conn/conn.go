@@ -20,12 +20,12 @@ package amqp1conn
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
@@ -58,19 +58,20 @@ type Conn struct {
 	servers []server
 	admin   *Admin
 
-	mu     sync.Mutex
-	queues map[string]bool          // that producers, consumers and Declare named
-	held   map[string]*atomic.Int64 // links of consumers to a queue that are not idle
+	queues known.Table[struct{}] // that producers, consumers and Declare named
+
+	mu   sync.Mutex
+	held map[string]*atomic.Int64 // links of consumers to a queue that are not idle
 }
 
 // Open connects, within ctx, and reads the facts: a port that is open need not be a
 // server that answers. The Conn keeps o.
-func Open(ctx context.Context, run driver.Run, o *Options, s System) (*Conn, error) {
+func Open(ctx context.Context, run driver.Run, o *Options, s System) (driver.Conn, error) {
 	all, err := o.servers()
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{options: o, system: s, run: run, servers: all, queues: map[string]bool{}, held: map[string]*atomic.Int64{}}
+	c := &Conn{options: o, system: s, run: run, servers: all, held: map[string]*atomic.Int64{}}
 	c.admin = &Admin{conn: c, lock: make(chan struct{}, 1)}
 	if _, err := c.Facts(ctx); err != nil {
 		c.admin.end()
@@ -88,9 +89,7 @@ func (c *Conn) queue(destination string) string {
 	if !c.run.Existing {
 		q = names.Join(longest, "weir", c.run.ID, destination)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.queues[q] = true
+	c.queues.Note(q, struct{}{})
 	return q
 }
 
@@ -133,9 +132,7 @@ func (c *Conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 		q := c.queue(d.Name)
 		err := c.system.Delete(ctx, c.admin, q)
 		if err == nil {
-			c.mu.Lock()
-			delete(c.queues, q)
-			c.mu.Unlock()
+			c.queues.Forget(q)
 		}
 		return err
 	})
@@ -155,14 +152,7 @@ func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 
 // Facts implements driver.Conn. Messages that are sent settled have no answer.
 func (c *Conn) Facts(ctx context.Context) (driver.Facts, error) {
-	c.mu.Lock()
-	var queues []string
-	for q := range c.queues {
-		queues = append(queues, q)
-	}
-	c.mu.Unlock()
-	slices.Sort(queues)
-	f, err := c.system.Facts(ctx, c.admin, queues)
+	f, err := c.system.Facts(ctx, c.admin, c.queues.Names())
 	if err == nil && !c.options.Confirm {
 		f.Confirms = driver.Confirms{Guarantee: driver.Written}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
+	"github.com/weirmq/weir/drivers/internal/known"
 )
 
 // removeLimit bounds the removing of groups when a Conn is closed.
@@ -28,15 +29,16 @@ type Hold struct {
 	cfg       *Common
 	beginning sync.Mutex // held while a group begins
 
-	mu       sync.Mutex
-	declared map[string]bool // topics, those that exist without weir included
-	groups   map[string]bool // that consumers were opened of; true: durable
+	topics known.Table[struct{}] // that are known, those that exist without weir included
+
+	mu     sync.Mutex
+	groups map[string]bool // that consumers were opened of; true: durable
 }
 
 // Open connects, within ctx and 4 s, and finds out whether each broker can be reached at
 // the address that it advertises.
 func Open(ctx context.Context, cfg *Common, run driver.Run) (*Hold, error) {
-	h := &Hold{Run: run, cfg: cfg, declared: map[string]bool{}, groups: map[string]bool{}}
+	h := &Hold{Run: run, cfg: cfg, groups: map[string]bool{}}
 	var err error
 	if h.Link, err = h.Connect(ctx, "control", nil); err != nil {
 		return nil, err
@@ -53,13 +55,6 @@ func (h *Hold) Connect(ctx context.Context, name string, lost func(error), more 
 	return Connect(ctx, &h.cfg.Options, h.Run, name, lost, more...)
 }
 
-// remember has the facts cover a topic.
-func (h *Hold) remember(topic string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.declared[topic] = true
-}
-
 // topic returns the topic of a destination, which must exist, and how many partitions
 // it has.
 func (h *Hold) topic(ctx context.Context, destination string) (topic string, partitions int, err error) {
@@ -69,7 +64,7 @@ func (h *Hold) topic(ctx context.Context, destination string) (topic string, par
 	if partitions, err = h.Link.Partitions(ctx, topic); err != nil {
 		return "", 0, err
 	}
-	h.remember(topic)
+	h.topics.Note(topic, struct{}{})
 	return topic, partitions, nil
 }
 
@@ -81,7 +76,7 @@ func (h *Hold) Declare(ctx context.Context, ds ...driver.Destination) error {
 			err = h.Link.CreateTopic(ctx, topic, d, h.cfg.Settings())
 		}
 		if err == nil {
-			h.remember(topic)
+			h.topics.Note(topic, struct{}{})
 		}
 		return err
 	})
@@ -109,18 +104,13 @@ func (h *Hold) Remove(ctx context.Context, topic string, partitions int) error {
 	if err := h.Link.DeleteTopic(ctx, topic); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.declared, topic)
+	h.topics.Forget(topic)
 	return nil
 }
 
 // Facts reads the settings of the topics at every broker that holds them.
 func (h *Hold) Facts(ctx context.Context) (driver.Facts, error) {
-	h.mu.Lock()
-	topics := slices.Sorted(maps.Keys(h.declared))
-	h.mu.Unlock()
-	f, err := h.Link.Facts(ctx, h.cfg.Acks, topics)
+	f, err := h.Link.Facts(ctx, h.cfg.Acks, h.topics.Names())
 	if err != nil {
 		return f, err
 	}
@@ -176,13 +166,12 @@ func (h *Hold) made() []string {
 func (h *Hold) among(ctx context.Context, x *Consumer) (map[string]int, error) {
 	h.mu.Lock()
 	_, begun := h.groups[x.Group]
-	topics := slices.Sorted(maps.Keys(h.declared))
 	h.mu.Unlock()
 	if begun || x.Spec.Durable || h.Run.Existing {
 		return x.Partitions, nil
 	}
 	all := maps.Clone(x.Partitions)
-	for _, topic := range topics {
+	for _, topic := range h.topics.Names() {
 		if all[topic] > 0 {
 			continue
 		}

@@ -1,0 +1,77 @@
+package known
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+)
+
+func TestWhatIsKnownIsNotLookedForAgain(t *testing.T) {
+	var table Table[int]
+	odd := errors.New("odd")
+	finds := 0
+	find := func(n int, err error) func() (int, error) {
+		return func() (int, error) { finds++; return n, err }
+	}
+	for _, c := range []struct {
+		name  string
+		find  func() (int, error)
+		is    int
+		err   error
+		finds int // so far
+	}{
+		{"a", find(0, odd), 0, odd, 1},
+		{"a", find(1, nil), 1, nil, 2}, // an error is not kept
+		{"a", find(2, nil), 1, nil, 2},
+		{"b", find(0, nil), 0, nil, 3}, // a zero is
+		{"b", find(3, nil), 0, nil, 3},
+	} {
+		if is, err := table.Of(c.name, c.find); is != c.is || !errors.Is(err, c.err) || finds != c.finds {
+			t.Errorf("%s: %d, %v after %d finds; want %d, %v after %d", c.name, is, err, finds, c.is, c.err, c.finds)
+		}
+	}
+	table.Forget("a")
+	if _, ok := table.Get("a"); ok {
+		t.Error("forgotten, and known")
+	}
+	if _, err := table.Of("a", find(4, nil)); err != nil || finds != 4 {
+		t.Errorf("%v after %d finds", err, finds)
+	}
+	if all := table.All(); !maps.Equal(all, map[string]int{"a": 4, "b": 0}) {
+		t.Errorf("all: %v", all)
+	}
+	if names := table.Names(); !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("names: %q", names)
+	}
+}
+
+func TestATableOfNothing(t *testing.T) {
+	var table Table[string]
+	table.Forget("a")
+	if is, ok := table.Get("a"); is != "" || ok || len(table.All()) > 0 || len(table.Names()) > 0 {
+		t.Errorf("%q, %v", is, ok)
+	}
+	table.All()["a"] = "b" // the caller's own
+	if _, ok := table.Get("a"); ok {
+		t.Error("the copy is the table")
+	}
+}
+
+func TestManyMayAskAtTheSameTime(t *testing.T) {
+	var table Table[int]
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			_, _ = table.Of("a", func() (int, error) { return i, nil })
+			table.Note("b", i)
+			table.Forget("b")
+			_ = table.Names()
+		})
+	}
+	all.Wait()
+	if n := len(table.All()); n != 1 {
+		t.Errorf("%d names", n)
+	}
+}
