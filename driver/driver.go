@@ -305,6 +305,18 @@ type ProducerSpec struct {
 	Largest      int      // bytes of the largest message; 0: not known. More than the system takes is ErrTooLarge
 }
 
+// room is what a producer has room for where a scenario does not say how much is in flight.
+const room = 10_000
+
+// Room returns how many messages a producer has room for that queues them: InFlight, or
+// 10,000 where that is open.
+func (s ProducerSpec) Room() int {
+	if s.InFlight > 0 {
+		return s.InFlight
+	}
+	return room
+}
+
 // A ConsumerSpec describes one consumer of one subscription.
 type ConsumerSpec struct {
 	Index        int      // of the subscription's consumers

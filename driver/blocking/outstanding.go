@@ -3,6 +3,7 @@ package blocking
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // An Outstanding counts a producer's messages that were published and have not
@@ -30,6 +31,17 @@ func (o *Outstanding) Done(n int) {
 		default:
 		}
 	}
+}
+
+// lastLimit is how long the end of a producer waits for its messages.
+const lastLimit = 2 * time.Second
+
+// WaitLast is Wait for the Close of a producer: it waits 2 s at most. What has not
+// completed then is the producer's to fail.
+func (o *Outstanding) WaitLast(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lastLimit)
+	defer cancel()
+	return o.Wait(ctx)
 }
 
 // Wait returns when every message has completed, or with ctx's error. Only the

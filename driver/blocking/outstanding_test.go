@@ -71,3 +71,18 @@ func BenchmarkOutstanding(b *testing.B) {
 		o.Done(1)
 	}
 }
+
+func TestTheEndOfAProducerWaitsTwoSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := NewOutstanding()
+		o.Add(1)
+		start := time.Now()
+		if err := o.WaitLast(context.Background()); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		o.Done(1)
+		if err := o.WaitLast(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}

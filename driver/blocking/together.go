@@ -10,12 +10,17 @@ import (
 
 // Together runs the parts of one consumer: one for each destination, connection or call
 // of a client that receives by blocking. Each part delivers to the sink that it is given,
-// on its own goroutine; the calls of sink.Deliver follow one another. The first error ends
-// the context of the other parts. Together returns when all have returned.
+// on its own goroutine; the calls of sink.Deliver follow one another. Where the parts call
+// sink.Ready, the consumer is ready when all have: until then, or the end of ctx, the calls
+// do not return. The first error ends the context of the other parts. Together returns when
+// all have returned.
 func Together(ctx context.Context, sink driver.Sink, parts int, run func(ctx context.Context, part int, sink driver.Sink) error) error {
+	if parts == 1 {
+		return run(ctx, 0, sink)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	one := &oneAtATime{Sink: sink}
+	one := &oneAtATime{Sink: sink, unready: parts, ready: make(chan struct{}), ended: ctx.Done()}
 	errs := make([]error, parts)
 	var all sync.WaitGroup
 	for i := range parts {
@@ -32,7 +37,25 @@ func Together(ctx context.Context, sink driver.Sink, parts int, run func(ctx con
 // oneAtATime is a sink that several goroutines may deliver to.
 type oneAtATime struct {
 	driver.Sink
-	mu sync.Mutex
+	ready chan struct{}   // closed when all parts are
+	ended <-chan struct{} // closed when the parts are to end
+
+	mu      sync.Mutex
+	unready int // parts
+}
+
+// Ready implements driver.Sink.
+func (o *oneAtATime) Ready() {
+	o.mu.Lock()
+	if o.unready--; o.unready == 0 {
+		o.Sink.Ready()
+		close(o.ready)
+	}
+	o.mu.Unlock()
+	select {
+	case <-o.ready:
+	case <-o.ended:
+	}
 }
 
 // Deliver implements driver.Sink.
@@ -40,4 +63,31 @@ func (o *oneAtATime) Deliver(ds []driver.Delivery) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.Sink.Deliver(ds)
+}
+
+// A Feed is one part of a consumer.
+type Feed interface {
+	// Run delivers to sink until ctx ends, or until nothing can be received any more, and
+	// returns why.
+	Run(ctx context.Context, sink driver.Sink) error
+	// Close frees what Run has used. It is idempotent.
+	Close()
+}
+
+// Feeds are a consumer of a system that keeps messages for whoever asks: it is ready when it
+// begins. Use them where each destination has a connection of its own.
+type Feeds []Feed
+
+// Run implements driver.Consumer.
+func (fs Feeds) Run(ctx context.Context, sink driver.Sink) error {
+	sink.Ready()
+	return Together(ctx, sink, len(fs), func(ctx context.Context, i int, sink driver.Sink) error { return fs[i].Run(ctx, sink) })
+}
+
+// Close implements driver.Consumer.
+func (fs Feeds) Close(context.Context) error {
+	for _, f := range fs {
+		f.Close()
+	}
+	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 )
@@ -45,5 +47,94 @@ func TestAPartThatFailsEndsTheOthers(t *testing.T) {
 	})
 	if !errors.Is(err, lost) {
 		t.Errorf("%v", err)
+	}
+}
+
+// readying is a sink that notes when it is ready.
+type readying struct {
+	counting
+	ready int
+}
+
+func (r *readying) Ready() { r.ready++ }
+
+func TestAConsumerIsReadyWhenAllOfItsPartsAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sink readying
+		start := time.Now()
+		err := Together(t.Context(), &sink, 3, func(_ context.Context, part int, s driver.Sink) error {
+			time.Sleep(time.Duration(part) * time.Second)
+			s.Ready()
+			if d := time.Since(start); d != 2*time.Second {
+				t.Errorf("part %d goes on after %v", part, d)
+			}
+			return s.Deliver(make([]driver.Delivery, 1))
+		})
+		if err != nil || sink.ready != 1 || sink.delivered != 3 {
+			t.Errorf("ready %d times, %d delivered, %v", sink.ready, sink.delivered, err)
+		}
+	})
+}
+
+func TestAPartThatIsNotReadyInTimeHoldsUpNoEnd(t *testing.T) {
+	lost := errors.New("lost")
+	var sink readying
+	err := Together(t.Context(), &sink, 2, func(ctx context.Context, part int, s driver.Sink) error {
+		if part == 1 {
+			return lost
+		}
+		s.Ready()
+		return ctx.Err()
+	})
+	if !errors.Is(err, lost) || sink.ready != 0 {
+		t.Errorf("ready %d times, %v", sink.ready, err)
+	}
+}
+
+func TestOnePartHasTheSinkToItself(t *testing.T) {
+	var sink readying
+	err := Together(t.Context(), &sink, 1, func(_ context.Context, _ int, s driver.Sink) error {
+		if s != driver.Sink(&sink) {
+			t.Error("the sink is another")
+		}
+		s.Ready()
+		return nil
+	})
+	if err != nil || sink.ready != 1 {
+		t.Errorf("ready %d times, %v", sink.ready, err)
+	}
+}
+
+type feed struct {
+	run   func(ctx context.Context, s driver.Sink) error
+	close func()
+}
+
+func (f feed) Run(ctx context.Context, s driver.Sink) error { return f.run(ctx, s) }
+func (f feed) Close()                                       { f.close() }
+
+func TestFeedsAreAConsumer(t *testing.T) {
+	lost := errors.New("lost")
+	var sink readying
+	closed := 0
+	var fs Feeds
+	for i := range 3 {
+		fs = append(fs, feed{func(ctx context.Context, s driver.Sink) error {
+			_ = s.Deliver(make([]driver.Delivery, 1))
+			if i == 0 {
+				return lost
+			}
+			<-ctx.Done()
+			return nil
+		}, func() { closed++ }})
+	}
+	if err := driver.Consumer(fs).Run(t.Context(), &sink); !errors.Is(err, lost) {
+		t.Error(err)
+	}
+	if err := fs.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if sink.ready != 1 || sink.delivered != 3 || closed != 3 {
+		t.Errorf("ready %d times, %d delivered, %d closed", sink.ready, sink.delivered, closed)
 	}
 }

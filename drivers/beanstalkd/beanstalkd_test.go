@@ -15,6 +15,7 @@ import (
 	client "github.com/beanstalkd/go-beanstalk"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
@@ -56,8 +57,8 @@ type sink struct {
 
 // stir sends something on the consumer's connection.
 func (s *sink) stir(t testing.TB) {
-	for _, f := range s.consumer.(*consumer).feeds {
-		if err := f.link.Do(t.Context(), func(k *client.Conn) error { _, err := k.Stats(); return err }); err != nil {
+	for _, f := range s.consumer.(blocking.Feeds) {
+		if err := f.(*feed).link.Do(t.Context(), func(k *client.Conn) error { _, err := k.Stats(); return err }); err != nil {
 			t.Error(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -17,9 +18,6 @@ import (
 // reserveWait is how long a reserve waits for a job before it is sent again: less than
 // any option timeout, so that a server that is silent for longer is found.
 const reserveWait = time.Second
-
-// A consumer has a feed for each of its tubes.
-type consumer struct{ feeds []*feed }
 
 // A feed takes the jobs of one tube, on a connection of its own.
 type feed struct {
@@ -33,14 +31,14 @@ type feed struct {
 
 // Consumer connects once for each destination.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{}
+	var x blocking.Feeds // a tube keeps its jobs for whoever asks
 	for i, d := range spec.Destinations {
 		f, err := c.feed(ctx, fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), d, int32(i))
 		if err != nil {
 			_ = x.Close(ctx)
-			return nil, fmt.Errorf("destination %s: %w", d, err)
+			return nil, each.About(d, err)
 		}
-		x.feeds = append(x.feeds, f)
+		x = append(x, f)
 	}
 	return x, nil
 }
@@ -55,16 +53,11 @@ func (c *conn) feed(ctx context.Context, name, destination string, source int32)
 	return &feed{link: l, cfg: &c.cfg, source: source, watched: map[string]bool{tube: true}}, err
 }
 
-// Run implements driver.Consumer.
-func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	sink.Ready() // a tube keeps its jobs for whoever asks
-	return blocking.Together(ctx, sink, len(x.feeds), func(ctx context.Context, i int, sink driver.Sink) error {
-		return x.feeds[i].run(ctx, sink)
-	})
-}
+// Close implements blocking.Feed. The server gives a job that is still held to others.
+func (f *feed) Close() { f.link.Close() }
 
-// run takes jobs until ctx ends, or there is never a connection again.
-func (f *feed) run(ctx context.Context, sink driver.Sink) error {
+// Run implements blocking.Feed. It ends when there is never a connection again.
+func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	for ctx.Err() == nil {
 		if err := f.link.Await(ctx); failure.Hopeless(err) {
 			return fmt.Errorf("subscription lost: %w", err)
@@ -113,12 +106,4 @@ func (f *feed) deliver(sink driver.Sink) {
 	if refused == nil {
 		sink.Settled(f.ds[:], err)
 	}
-}
-
-// Close implements driver.Consumer. The server gives a job that is still held to others.
-func (x *consumer) Close(context.Context) error {
-	for _, f := range x.feeds {
-		f.link.Close()
-	}
-	return nil
 }

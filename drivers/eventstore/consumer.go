@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -17,9 +18,6 @@ import (
 // settleLimit bounds the question by which a consumer that ends knows that the server has
 // its settlements.
 const settleLimit = 2 * time.Second
-
-// A consumer has a feed for each of its streams.
-type consumer struct{ feeds []*feed }
 
 // A feed takes the events of one stream, by a client of its own.
 type feed struct {
@@ -35,7 +33,7 @@ type feed struct {
 
 // Consumer makes the groups of its subscription, which begin before it returns.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{}
+	var x blocking.Feeds // a group keeps its events until a consumer takes them
 	for i, d := range spec.Destinations {
 		stream, err := c.stream(d)
 		f := &feed{
@@ -50,23 +48,18 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		}
 		if err != nil {
 			_ = x.Close(ctx)
-			return nil, fmt.Errorf("destination %s: %w", d, err)
+			return nil, each.About(d, err)
 		}
-		x.feeds = append(x.feeds, f)
+		x = append(x, f)
 	}
 	return x, nil
 }
 
-// Run implements driver.Consumer.
-func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	sink.Ready() // a group keeps its events until a consumer takes them
-	return blocking.Together(ctx, sink, len(x.feeds), func(ctx context.Context, i int, sink driver.Sink) error {
-		return x.feeds[i].run(ctx, sink)
-	})
-}
+// Close implements blocking.Feed. The server gives events that are not settled to others.
+func (f *feed) Close() { f.link.close() }
 
-// run takes events until ctx ends, or there is never a connection again.
-func (f *feed) run(ctx context.Context, sink driver.Sink) error {
+// Run implements blocking.Feed. It ends when there is never a connection again.
+func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	for {
 		err := f.hold(ctx, sink)
 		switch {
@@ -153,12 +146,4 @@ func (f *feed) leave(s *kurrentdb.PersistentSubscription) {
 		return err
 	})
 	_ = s.Close()
-}
-
-// Close implements driver.Consumer. The server gives events that are not settled to others.
-func (x *consumer) Close(context.Context) error {
-	for _, f := range x.feeds {
-		f.link.close()
-	}
-	return nil
 }

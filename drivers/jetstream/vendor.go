@@ -40,7 +40,7 @@ func (c *conn) vendorProducer(ctx context.Context, is natsconn.Publishing) (driv
 	if err != nil {
 		return nil, err
 	}
-	size := natsconn.InFlight(&is.Spec)
+	size := is.Spec.Room()
 	p := &vendorProducer{
 		Publishing: is, Sent: clientpath.NewSent[*nats.Msg](is.Done),
 		link: link, gate: gate.New(link.Kill), room: make(chan struct{}, size),

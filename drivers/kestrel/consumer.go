@@ -6,12 +6,10 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
-
-// A consumer has a feed for each of its queues.
-type consumer struct{ feeds []*feed }
 
 // A feed takes the items of one queue, on a connection of its own. It holds at most one:
 // the server allows a connection no more of a queue.
@@ -28,15 +26,15 @@ type feed struct {
 // Consumer connects once for each destination. The child queues of its subscription
 // begin before it returns.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{}
+	var x blocking.Feeds // a queue keeps its items until a consumer takes them
 	for i, d := range spec.Destinations {
 		f, err := c.feed(ctx, spec, d, int32(i))
 		if f != nil {
-			x.feeds = append(x.feeds, f)
+			x = append(x, f)
 		}
 		if err != nil {
 			_ = x.Close(ctx)
-			return nil, fmt.Errorf("destination %s: %w", d, err)
+			return nil, each.About(d, err)
 		}
 	}
 	return x, nil
@@ -60,16 +58,11 @@ func (c *conn) feed(ctx context.Context, spec driver.ConsumerSpec, destination s
 	return f, l.Ask(ctx, func(s *session) error { _, _, err := s.get(key + "/peek"); return err })
 }
 
-// Run implements driver.Consumer.
-func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	sink.Ready() // a queue keeps its items until a consumer takes them
-	return blocking.Together(ctx, sink, len(x.feeds), func(ctx context.Context, i int, sink driver.Sink) error {
-		return x.feeds[i].run(ctx, sink)
-	})
-}
+// Close implements blocking.Feed. The server gives an item that is still open to others.
+func (f *feed) Close() { f.link.Close() }
 
-// run takes items until ctx ends, or there is never a connection again.
-func (f *feed) run(ctx context.Context, sink driver.Sink) error {
+// Run implements blocking.Feed. It ends when there is never a connection again.
+func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	for ctx.Err() == nil {
 		if err := f.link.Await(ctx); failure.Hopeless(err) {
 			return fmt.Errorf("subscription lost: %w", err)
@@ -111,12 +104,4 @@ func (f *feed) deliver(sink driver.Sink) {
 	if refused == nil {
 		sink.Settled(f.ds[:], err)
 	}
-}
-
-// Close implements driver.Consumer. The server gives an item that is still open to others.
-func (x *consumer) Close(context.Context) error {
-	for _, f := range x.feeds {
-		f.link.Close()
-	}
-	return nil
 }

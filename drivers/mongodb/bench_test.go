@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
@@ -22,7 +23,7 @@ func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 	name, _ := k.name("d")
 	own, ctx := k.link.db.Collection(name), t.Context()
 	m := &driver.Message{Destination: "d", Payload: make([]byte, 64)}
-	feed := x.(*consumer).feeds[0]
+	feed := x.(blocking.Feeds)[0].(*feed)
 	for _, test := range []struct {
 		name          string
 		most          float64 // more than the client's own calls

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -11,20 +12,16 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
-
-// A consumer has some feeds for each of its collections, and one client.
-type consumer struct {
-	link  *link
-	feeds []*feed
-}
 
 // A feed takes a message, hands it over, settles it, and begins again.
 type feed struct {
 	conn   *conn
 	link   *link
+	end    func() // ends link
 	name   string
 	from   *mongo.Collection
 	scout  chan struct{} // of those of one collection, the one that found nothing and looks again has the token
@@ -46,17 +43,18 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	if err != nil {
 		return nil, err
 	}
-	x := &consumer{link: l}
+	end := sync.OnceFunc(l.close) // the feeds share it
+	var x blocking.Feeds          // a collection keeps its documents for whoever asks
 	for source, d := range spec.Destinations {
 		collection, err := c.found(ctx, d)
 		if err != nil {
 			l.close()
-			return nil, fmt.Errorf("destination %s: %w", d, err)
+			return nil, each.About(d, err)
 		}
 		scout := make(chan struct{}, 1)
 		for range receivers {
-			x.feeds = append(x.feeds, &feed{
-				conn: c, link: l, name: name, from: l.db.Collection(collection), scout: scout,
+			x = append(x, &feed{
+				conn: c, link: l, end: end, name: name, from: l.db.Collection(collection), scout: scout,
 				auto: spec.Settle == driver.SettleAuto, source: int32(source),
 			})
 		}
@@ -64,23 +62,12 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// Run implements driver.Consumer.
-func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	sink.Ready() // a collection keeps its documents for whoever asks
-	return blocking.Together(ctx, sink, len(x.feeds), func(ctx context.Context, i int, sink driver.Sink) error {
-		return x.feeds[i].work(ctx, sink)
-	})
-}
+// Close implements blocking.Feed.
+func (f *feed) Close() { f.end() }
 
-// Close implements driver.Consumer.
-func (x *consumer) Close(context.Context) error {
-	x.link.close()
-	return nil
-}
-
-// work takes messages until ctx ends, or none can ever be taken again. The end of ctx does
-// not cut a call off: what the server has taken by then would be hidden from all.
-func (f *feed) work(ctx context.Context, sink driver.Sink) error {
+// Run implements blocking.Feed. It ends when no message can ever be taken again. The end of
+// ctx does not cut a call off: what the server has taken by then would be hidden from all.
+func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	life, end := context.WithCancel(context.Background())
 	defer end()
 	defer context.AfterFunc(ctx, func() { retry.Pause(life, endLimit); end() })()

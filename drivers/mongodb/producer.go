@@ -15,10 +15,8 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-const (
-	inFlight   = 10_000          // room for messages where the scenario leaves it open
-	closeLimit = 2 * time.Second // how long Close waits for what is queued
-)
+// closeLimit is how long Close waits for what is queued.
+const closeLimit = 2 * time.Second
 
 // A document is a message as it is stored. Taking it adds token and deliveries.
 type document struct {
@@ -44,10 +42,6 @@ type producer struct {
 
 // Producer looks for the collections.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	size := spec.InFlight
-	if size <= 0 {
-		size = inFlight
-	}
 	p := &producer{conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done}
 	var err error
 	if p.link, err = c.cfg.connect(c.cfg.Senders); err != nil {
@@ -61,7 +55,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		p.link.close()
 		return nil, err
 	}
-	p.Pool = blocking.New(c.cfg.Senders, size, p.send, p)
+	p.Pool = blocking.New(c.cfg.Senders, spec.Room(), p.send, p)
 	return p, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/eclipse/paho.golang/paho/session/state"
 
@@ -42,6 +43,9 @@ type consumer struct {
 	taken   atomic.Uint64 // deliveries begun
 	settled atomic.Uint64 // of these, those that need nothing more
 }
+
+// forgetLimit is how long Close waits for the server to forget a session.
+const forgetLimit = 2 * time.Second
 
 // Consumer connects, subscribes and disconnects: from then on the session keeps what comes.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
@@ -268,7 +272,7 @@ func (x *consumer) Close(ctx context.Context) error {
 	if x.forgot {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, flushWait)
+	ctx, cancel := context.WithTimeout(ctx, forgetLimit)
 	defer cancel()
 	forget := x.plan
 	forget.keep = false

@@ -6,7 +6,6 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
@@ -16,9 +15,8 @@ import (
 )
 
 const (
-	flushWait = 2 * time.Second // how long Close waits for answers under way
-	window    = 20              // messages in flight to a server that tells no number: Mosquitto's default
-	overhead  = 16              // most bytes of a PUBLISH around topic and payload
+	window   = 20 // messages in flight to a server that tells no number: Mosquitto's default
+	overhead = 16 // most bytes of a PUBLISH around topic and payload
 )
 
 // A producer has a connection. Its messages wait in the queue for their turn in the window.
@@ -194,9 +192,7 @@ func (p *producer) Close(ctx context.Context) error {
 	}
 	p.closed = true
 	p.conn.ends.Remove(p)
-	wait, cancel := context.WithTimeout(ctx, flushWait)
-	late := p.Flush(wait) != nil // what is left fails below
-	cancel()
+	late := p.outstanding.WaitLast(ctx) != nil // what is left fails below
 	p.hurry.Store(true)
 	p.stop()
 	close(p.queue)

@@ -162,7 +162,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	}
 	nodes, err := x.find(ctx)
 	if err == nil {
-		err = x.each(nodes, func(n *node) error { return x.check(ctx, n) })
+		err = each.AtOnce(nodes, func(n *node) error { return x.check(ctx, n) })
 	}
 	if err != nil {
 		x.api.Close()
@@ -195,17 +195,6 @@ type conn struct {
 	channels map[placed]bool // made on topics that exist without weir
 }
 
-// each does something with each of some servers at the same time.
-func (c *conn) each(nodes []*node, do func(*node) error) error {
-	errs := make([]error, len(nodes))
-	var all sync.WaitGroup
-	for i, n := range nodes {
-		all.Go(func() { errs[i] = do(n) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
 // everywhere returns all servers known by now.
 func (c *conn) everywhere() []*node {
 	c.mu.Lock()
@@ -230,7 +219,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 		if err != nil {
 			return err
 		}
-		return c.each(c.nodes, func(n *node) error {
+		return each.AtOnce(c.nodes, func(n *node) error {
 			return c.api.Post(ctx, n.api, "/topic/create", url.Values{"topic": {topic}})
 		})
 	})
@@ -250,7 +239,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 			}
 			return nil
 		}
-		err = c.each(c.everywhere(), func(n *node) error { return remove(n.api) })
+		err = each.AtOnce(c.everywhere(), func(n *node) error { return remove(n.api) })
 		for _, l := range c.lookupds {
 			err = errors.Join(err, remove(l))
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	client "github.com/nsqio/go-nsq"
 
@@ -18,9 +17,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/gate"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
-
-// closeWait is how long Close waits for answers under way.
-const closeWait = 2 * time.Second
 
 // A producer publishes to one server, on a connection of its own.
 type producer struct {
@@ -57,7 +53,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, err
 	}
 	if c.cfg.ByVendor() {
-		v, err := c.vendorProducer(ctx, name, n, topics, spec.InFlight, done)
+		v, err := c.vendorProducer(ctx, name, n, topics, spec.Room(), done)
 		if err != nil {
 			return nil, err
 		}
@@ -246,9 +242,7 @@ func (p *producer) Close(ctx context.Context) error {
 		return nil
 	}
 	p.closed = true
-	wait, cancel := context.WithTimeout(ctx, closeWait)
-	_ = p.Flush(wait) // what is left fails below
-	cancel()
+	_ = p.outstanding.WaitLast(ctx) // what is left fails below
 	p.gate.Close()
 	p.stop()
 	<-p.kept

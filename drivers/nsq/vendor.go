@@ -19,8 +19,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// vendorRoom is how many answers wait where the scenario leaves in-flight open.
-const vendorRoom = 10_000
+// stopLimit is how long Close waits for the client's Producer to stop.
+const stopLimit = 2 * time.Second
 
 // A vendorProducer publishes by the client's own Producer.
 type vendorProducer struct {
@@ -64,9 +64,6 @@ func (l *vendorLink) kill() {
 
 // vendorProducer connects, within ctx and 10 s.
 func (c *conn) vendorProducer(ctx context.Context, name string, n *node, topics *driver.Targets[topic], inFlight int, done driver.Completer) (*vendorProducer, error) {
-	if inFlight <= 0 {
-		inFlight = vendorRoom
-	}
 	p := &vendorProducer{
 		conn: c, name: name, node: n, topics: topics, Sent: clientpath.NewSent[*driver.Message](done),
 		answers: make(chan *client.ProducerTransaction, inFlight),
@@ -255,7 +252,7 @@ func (p *vendorProducer) end() error {
 		defer close(stopped)
 		p.now.Load().kill()
 	}()
-	late := time.NewTimer(closeWait)
+	late := time.NewTimer(stopLimit)
 	defer late.Stop()
 	for {
 		select {

@@ -10,10 +10,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-const (
-	inFlight   = 10_000 // room for messages where the scenario leaves it open
-	gatherMost = 1000   // messages in one pipeline, but for a batch at its end
-)
+// gatherMost is how many messages one pipeline has, but for a batch at its end.
+const gatherMost = 1000
 
 // A producer sends on a connection of its own, from a goroutine of its own.
 type producer struct {
@@ -40,13 +38,9 @@ type item struct {
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	size := spec.InFlight
-	if size <= 0 {
-		size = inFlight
-	}
 	p := &producer{
 		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done,
-		queue: make(chan item, size), outstanding: blocking.NewOutstanding(), ended: make(chan struct{}),
+		queue: make(chan item, spec.Room()), outstanding: blocking.NewOutstanding(), ended: make(chan struct{}),
 	}
 	var err error
 	if p.tables, err = driver.NewTargets(spec.Destinations, func(d string) (table, error) { return c.table(ctx, d) }); err != nil {

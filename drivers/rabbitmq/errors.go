@@ -52,20 +52,8 @@ var words = failure.Map{Is: func(err error) error {
 	default: // 320, and the codes by which the client reports its own end: 501, 504
 		is = driver.ErrDisconnected
 	}
-	return &answer{is, err, told(e)}
+	return failure.Said(is, err, told(e))
 }}
-
-// An answer is an error of the protocol with the contract's error that it is.
-type answer struct {
-	is, err error
-	text    string
-}
-
-// Error returns both, without the client's words around the server's.
-func (a *answer) Error() string { return a.is.Error() + ": " + a.text }
-
-// Unwrap returns both.
-func (a *answer) Unwrap() []error { return []error{a.is, a.err} }
 
 // told returns what an error of the protocol says, with its code where the server sent it.
 func told(e *client.Error) string {

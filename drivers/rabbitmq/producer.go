@@ -18,9 +18,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// closeWait is how long Close waits for confirmations of what is in flight.
-const closeWait = 2 * time.Second
-
 // A producer publishes on one channel of a connection of its own.
 type producer struct {
 	conn   *conn
@@ -273,9 +270,7 @@ func (p *producer) Close(ctx context.Context) error {
 	if p.gate != nil {
 		p.gate.Close()
 	}
-	wait, cancel := context.WithTimeout(ctx, closeWait)
-	_ = p.Flush(wait) // what is left fails below
-	cancel()
+	_ = p.outstanding.WaitLast(ctx) // what is left fails below
 	p.stop()
 	p.kept.Wait()
 	o := p.now.Load()

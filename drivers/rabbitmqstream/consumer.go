@@ -166,8 +166,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 
 // Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	waits := atomic.Int64{}
-	waits.Store(int64(len(x.parts)))
 	return blocking.Together(ctx, sink, len(x.parts), func(ctx context.Context, i int, sink driver.Sink) error {
 		p := x.parts[i]
 		p.sink = sink
@@ -178,9 +176,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			}
 			return fmt.Errorf("subscribe: %w", err)
 		}
-		if waits.Add(-1) == 0 {
-			sink.Ready()
-		}
+		sink.Ready()
 		cfg := &x.conn.cfg
 		k := retry.Connection[inlet]{
 			Connect: p.connect, Hold: p.hold, Wait: cfg.ReconnectWait, For: cfg.ReconnectFor,

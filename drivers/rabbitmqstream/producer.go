@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/rabbitmq/rabbitmq-stream-go-client/pkg/stream"
 
@@ -14,12 +13,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-const (
-	closeWait = 2 * time.Second // for confirmations of what is in flight
-	// The client blocks when more messages are in flight than its table was made for, and
-	// may miss the wake-up. The table therefore has room for all.
-	leastRoom, mostRoom = 500, 1_000_000
-)
+// The client blocks when more messages are in flight than its table was made for, and
+// may miss the wake-up. The table therefore has room for all.
+const leastRoom, mostRoom = 500, 1_000_000
 
 // A producer has an outlet for each of its streams.
 type producer struct {
@@ -114,15 +110,13 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 // Flush implements driver.Producer.
 func (p *producer) Flush(ctx context.Context) error { return p.open.Wait(ctx) }
 
-// Close implements driver.Producer. It waits for confirmations, at most closeWait, and as
+// Close implements driver.Producer. It waits for confirmations, at most 2 s, and as
 // long again for the client's end of its connections.
 func (p *producer) Close(ctx context.Context) error {
 	if p.stop == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, closeWait)
-	defer cancel()
-	_ = p.open.Wait(ctx)
+	_ = p.open.WaitLast(ctx)
 	p.stop()
 	p.stop = nil
 	end(p.kept.Wait)

@@ -110,22 +110,13 @@ func partition(key []byte, n int) int {
 	return int(crc32.ChecksumIEEE(key) % uint32(n))
 }
 
-// declares has Facts tell who leads a destination.
-func (c *conn) declares(destination string, streams []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.declared[destination] = streams
-}
-
 // leaders returns the masters of the declared destinations, one for each partition.
 func (c *conn) leaders() []string {
 	if c.cluster == nil {
 		return c.link.Master()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var out []string
-	for _, keys := range c.declared {
+	for _, keys := range c.declared.All() {
 		for _, key := range keys {
 			if m := c.cluster.Master(redisconn.Slot(key)); m != "" {
 				out = append(out, m)

@@ -65,7 +65,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		return nil, err
 	}
 	if spec.Durable {
-		c.keep(spec.Subscription)
+		c.durable.Note(spec.Subscription, struct{}{})
 	}
 	x := &consumer{}
 	readers := map[int]*reader{} // by slot

@@ -82,6 +82,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
@@ -170,7 +171,7 @@ const (
 
 // Open connects, within ctx and 10 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
-	x := &conn{cfg: *c, run: run, groups: map[group]bool{}, durable: map[string]bool{}, declared: map[string][]string{}}
+	x := &conn{cfg: *c, run: run, groups: map[group]bool{}}
 	var err error
 	if c.Cluster {
 		x.cluster, err = redisconn.OpenCluster(ctx, &x.cfg.Options, run)
@@ -218,10 +219,11 @@ type conn struct {
 	link    *redisconn.Link    // nil with cluster
 	cluster *redisconn.Cluster // nil without
 
-	mu       sync.Mutex
-	groups   map[group]bool      // made on streams that are not weir's
-	durable  map[string]bool     // subscriptions with groups that stay
-	declared map[string][]string // destinations, and the keys of their streams
+	durable  known.Table[struct{}] // subscriptions with groups that stay, and names of their own
+	declared known.Table[[]string] // destinations, and the keys of their streams
+
+	mu     sync.Mutex
+	groups map[group]bool // made on streams that are not weir's
 }
 
 // A group is one on a stream.
@@ -237,7 +239,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 			}
 		}
 		if err == nil {
-			c.declares(d.Name, keys)
+			c.declared.Note(d.Name, keys)
 		}
 		return redisconn.Cause(err)
 	})
@@ -272,7 +274,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 			}
 		}
 		if err == nil {
-			c.declares(d.Name, nil)
+			c.declared.Forget(d.Name)
 		}
 		return redisconn.Cause(err)
 	})

@@ -21,19 +21,10 @@ const removeLimit = 5 * time.Second
 // name has the run, unless it is durable.
 func (c *conn) group(stream, subscription string) group {
 	g := group{stream, subscription}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.run.Existing && !c.durable[subscription] {
+	if _, durable := c.durable.Get(subscription); c.run.Existing && !durable {
 		g.name = "weir-" + c.run.ID + "-" + strings.TrimPrefix(subscription, c.run.ID+"-")
 	}
 	return g
-}
-
-// keep has Close leave the groups of a subscription, and their names be its own.
-func (c *conn) keep(subscription string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.durable[subscription] = true
 }
 
 // makeGroup makes a group that begins after an ID, and its stream where there is

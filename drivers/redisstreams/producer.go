@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
@@ -214,18 +214,13 @@ func (p *producer) Flush(ctx context.Context) error {
 
 // Close implements driver.Producer. It waits for answers under way, at most 2 s.
 func (p *producer) Close(ctx context.Context) error {
-	errs := make([]error, len(p.lanes))
-	var closing sync.WaitGroup
-	for i, l := range p.lanes {
-		if l != nil { // one that could not be opened
-			closing.Go(func() { errs[i] = l.close(ctx) })
-		}
-	}
-	closing.Wait()
-	return errors.Join(errs...)
+	return each.AtOnce(p.lanes, func(l *lane) error { return l.close(ctx) })
 }
 
 func (l *lane) close(ctx context.Context) error {
+	if l == nil { // it could not be opened
+		return nil
+	}
 	l.bulk.close(ctx)
 	l.pipe.Close(ctx)
 	return l.link.Close(ctx)

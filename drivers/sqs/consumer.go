@@ -13,15 +13,10 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
-
-// A consumer has some feeds for each of its queues.
-type consumer struct {
-	feeds []*feed
-	links []*link
-}
 
 // A feed receives up to ten messages by one call, hands them over, settles them, and
 // begins again.
@@ -41,12 +36,12 @@ type feed struct {
 
 // Consumer asks for the queues.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{}
+	var x blocking.Feeds // a queue keeps its messages for whoever asks
 	receivers, most := share(c.cfg.Receivers, spec.Prefetch)
 	for source, d := range spec.Destinations {
 		q, err := c.queue(ctx, d)
 		if err != nil {
-			return nil, fmt.Errorf("destination %s: %w", d, err)
+			return nil, each.About(d, err)
 		}
 		once, err := c.connect(receivers, 1)
 		if err != nil {
@@ -56,9 +51,8 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		if err != nil {
 			return nil, err
 		}
-		x.links = append(x.links, once, often)
 		for range receivers {
-			x.feeds = append(x.feeds, &feed{
+			x = append(x, &feed{
 				cfg: &c.cfg, run: c.run, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
 				receive: once, settle: often, each: spec.Settle == driver.SettleEach, source: int32(source),
 				in: client.ReceiveMessageInput{
@@ -85,20 +79,12 @@ func share(receivers, prefetch int) (calls, most int) {
 	return min(receivers, prefetch/batchMost), batchMost
 }
 
-// Run implements driver.Consumer.
-func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	sink.Ready() // a queue keeps its messages for whoever asks
-	return blocking.Together(ctx, sink, len(x.feeds), func(ctx context.Context, i int, sink driver.Sink) error {
-		return x.feeds[i].work(ctx, sink)
-	})
-}
-
 // endLimit is how long a call may take beside the option wait when the consumer ends.
 const endLimit = time.Second
 
-// work receives until ctx ends, or the queue can never be received from again. The end of
-// ctx does not cut a call off: what the service has sent by then would be invisible to all.
-func (f *feed) work(ctx context.Context, sink driver.Sink) error {
+// Run implements blocking.Feed. It ends when the queue can never be received from again. The
+// end of ctx does not cut a call off: what the service has sent would be invisible to all.
+func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	life, end := context.WithCancel(context.Background())
 	defer end()
 	defer context.AfterFunc(ctx, func() { retry.Pause(life, f.cfg.Wait+endLimit); end() })()
@@ -223,10 +209,8 @@ func settled(sink driver.Sink, ds []driver.Delivery, err error) {
 	sink.Settled(ds, err)
 }
 
-// Close implements driver.Consumer.
-func (x *consumer) Close(context.Context) error {
-	for _, l := range x.links {
-		l.Close()
-	}
-	return nil
+// Close implements blocking.Feed. The feeds of a queue share their connections.
+func (f *feed) Close() {
+	f.receive.Close()
+	f.settle.Close()
 }

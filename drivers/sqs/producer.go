@@ -15,10 +15,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-const (
-	inFlight   = 10_000          // room for messages where the scenario leaves it open
-	closeLimit = 2 * time.Second // how long Close waits for what is queued
-)
+// closeLimit is how long Close waits for what is queued.
+const closeLimit = 2 * time.Second
 
 // A producer's senders take what waits, up to a batch, and send it by one call each.
 type producer struct {
@@ -57,16 +55,12 @@ type item struct {
 
 // Producer asks for the queues.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	size := spec.InFlight
-	if size <= 0 {
-		size = inFlight
-	}
 	p := &producer{
 		cfg: &c.cfg, run: c.run, done: done, name: fmt.Sprintf("producer %d", spec.Index),
 		mark: aws.String("-"), binary: aws.String(binary),
 		group:  names.Join(128, "producer", strconv.Itoa(spec.Index)),
 		unique: names.Join(100, c.run.ID, strconv.Itoa(spec.Index)) + ".",
-		open:   blocking.NewOutstanding(), queue: make(chan item, size),
+		open:   blocking.NewOutstanding(), queue: make(chan item, spec.Room()),
 	}
 	senders := c.cfg.Senders
 	var err error

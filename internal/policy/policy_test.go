@@ -75,6 +75,7 @@ var levels = map[string]int{
 	"drivers/internal/httpapi":       2,
 	"drivers/internal/keeper":        2,
 	"drivers/internal/kafkaconn":     2,
+	"drivers/internal/local":         2,
 	"drivers/internal/mesh":          2,
 	"drivers/internal/mesh/meshtest": 3,
 	"drivers/internal/trial":         2,

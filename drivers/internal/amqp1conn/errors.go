@@ -35,12 +35,12 @@ var words = failure.Map{Is: func(err error) error {
 		if is == nil {
 			return nil
 		}
-		return &answer{is, err, e}
+		return failure.Said(is, err, string(e.Condition)+": "+e.Description)
 	}
 	switch {
 	// The client has no values for these.
 	case strings.HasPrefix(err.Error(), "SASL PLAIN auth failed"):
-		return &refusal{err}
+		return failure.Said(driver.ErrAuth, err, strings.TrimRight(err.Error(), ": ")) // the server adds nothing, as a rule
 	case strings.HasPrefix(err.Error(), "no supported auth mechanism"):
 		return driver.ErrAuth
 	case errors.As(err, new(*client.ConnError)), errors.As(err, new(*client.SessionError)), errors.As(err, new(*client.LinkError)):
@@ -48,31 +48,6 @@ var words = failure.Map{Is: func(err error) error {
 	}
 	return nil
 }}
-
-// An answer is an error of the protocol with the contract's error that it is.
-type answer struct {
-	is, err error
-	said    *client.Error
-}
-
-// Error returns both, without the client's words around the server's.
-func (a *answer) Error() string {
-	return fmt.Sprintf("%v: %s: %s", a.is, a.said.Condition, a.said.Description)
-}
-
-// Unwrap returns both.
-func (a *answer) Unwrap() []error { return []error{a.is, a.err} }
-
-// A refusal is the client's error for a password that a server does not take. It ends in
-// what the server adds, which is often nothing.
-type refusal struct{ err error }
-
-func (r *refusal) Error() string {
-	return fmt.Sprintf("%v: %s", driver.ErrAuth, strings.TrimRight(r.err.Error(), ": "))
-}
-
-// Unwrap returns the contract's error and the client's.
-func (r *refusal) Unwrap() []error { return []error{driver.ErrAuth, r.err} }
 
 // outcome returns what the server's answer to a message means.
 func outcome(state client.DeliveryState) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -15,9 +14,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
-
-// closeWait is how long Close waits for answers under way.
-const closeWait = 2 * time.Second
 
 // capability is what a link asks for at an address: a queue, not a topic.
 var capability = []string{"queue"}
@@ -241,9 +237,7 @@ func (p *producer) Close(ctx context.Context) error {
 		return nil
 	}
 	p.closed = true
-	wait, cancel := context.WithTimeout(ctx, closeWait)
-	late := p.Flush(wait) != nil // what is left fails below
-	cancel()
+	late := p.outstanding.WaitLast(ctx) != nil // what is left fails below
 	p.hurry.Store(true)
 	p.stop()
 	close(p.queue)

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
 )
-
-// closeWait is how long Close waits for what is in flight.
-const closeWait = 2 * time.Second
 
 // Sent is the messages that a client library's own publisher has and has not answered,
 // each by what the publisher calls it. Use it in a producer by that publisher, which may
@@ -74,9 +70,7 @@ func (s *Sent[K]) Close(ctx context.Context, stop func() error) error {
 	if again {
 		return nil
 	}
-	wait, cancel := context.WithTimeout(ctx, closeWait)
-	_ = s.Flush(wait) // what is left ends below
-	cancel()
+	_ = s.open.WaitLast(ctx) // what is left ends below
 	err := stop()
 	s.mu.Lock()
 	left := make([]K, 0, len(s.of))

@@ -6,6 +6,7 @@ package each
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/weirmq/weir/driver"
 )
@@ -61,4 +62,16 @@ func Sum(destinations []string, count func(d string) (uint64, error)) (sum uint6
 		sum += n
 	}
 	return sum, nil
+}
+
+// AtOnce calls do for each of all, at the same time. Its error is all errors, joined. Use it
+// to ask, or to end, several connections.
+func AtOnce[T any](all []T, do func(T) error) error {
+	errs := make([]error, len(all))
+	var calls sync.WaitGroup
+	for i, one := range all {
+		calls.Go(func() { errs[i] = do(one) })
+	}
+	calls.Wait()
+	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package each
 import (
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/weirmq/weir/driver"
@@ -62,5 +63,21 @@ func TestNothingFails(t *testing.T) {
 	}
 	if n, err := Sum([]string{"b", "d"}, func(string) (uint64, error) { return 21, nil }); n != 42 || err != nil {
 		t.Errorf("sum %d, %v", n, err)
+	}
+}
+
+func TestAtOnce(t *testing.T) {
+	var all sync.WaitGroup
+	all.Add(4)
+	err := AtOnce([]string{"a", "b", "c", "d"}, func(name string) error {
+		all.Done()
+		all.Wait() // none returns before all have begun
+		return odd(name)
+	})
+	if err == nil || err.Error() != "odd\nodd" {
+		t.Error(err)
+	}
+	if err := AtOnce(nil, odd); err != nil {
+		t.Error(err)
 	}
 }

@@ -161,6 +161,12 @@ type plainError struct {
 func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.err }
 
+// Said returns an error that is both is and err, and has the text of what a server said
+// without its client's words around it. Use it in Map.Is.
+func Said(is, err error, text string) error {
+	return &plainError{is.Error() + ": " + text, errors.Join(is, err)}
+}
+
 // Broken reports whether err is the end of a connection, or one that was refused.
 func Broken(err error) bool {
 	is := func(e error) bool { return errors.Is(err, e) }

@@ -101,3 +101,12 @@ func TestAServersWordsAreOneLine(t *testing.T) {
 		t.Errorf("two errors: %q", got)
 	}
 }
+
+func TestWhatAServerSaidIsBothErrors(t *testing.T) {
+	err := errors.New("Exception (403) Reason: refused")
+	m := failure.Map{Is: func(err error) error { return failure.Said(driver.ErrAuth, err, "403 refused") }}
+	got := m.Cause(fmt.Errorf("dialing: %w", err))
+	if want := driver.ErrAuth.Error() + ": 403 refused"; got.Error() != want || !errors.Is(got, driver.ErrAuth) || !errors.Is(got, err) {
+		t.Errorf("%v; want %s", got, want)
+	}
+}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,24 +12,25 @@ func TestWithinWaitsNoLongerThanItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		start, cleaned := time.Now(), false
-		clean := func() { cleaned = true }
+		start := time.Now()
+		var cleaned atomic.Bool
+		clean := func() { cleaned.Store(true) }
 		if !Within(ctx, func() { time.Sleep(time.Second / 2) }, clean) || time.Since(start) != time.Second/2 {
 			t.Errorf("a call of half a second ended after %v", time.Since(start))
 		}
 		synctest.Wait()
-		if cleaned {
+		if cleaned.Load() {
 			t.Error("what came in time was cleaned up")
 		}
 		if Within(ctx, func() { time.Sleep(time.Minute) }, clean) || time.Since(start) != time.Second {
 			t.Errorf("a call of a minute ended after %v", time.Since(start))
 		}
-		if cleaned {
+		if cleaned.Load() {
 			t.Error("cleaned up before the call has returned")
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !cleaned {
+		if !cleaned.Load() {
 			t.Error("what came late was not cleaned up")
 		}
 		if Within(ctx, func() { time.Sleep(time.Minute) }, nil) {

@@ -17,9 +17,6 @@ import (
 // closeWait bounds how long Close waits for confirmations under way.
 const closeWait = 2 * time.Second
 
-// inFlight is what a producer has room for where the scenario leaves it open.
-const inFlight = 10_000
-
 // spare is room of the client beyond the in-flight limit: it counts a message
 // until a moment after its completion.
 const spare = 64
@@ -74,13 +71,9 @@ func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err := driver.CheckSize(spec.Largest, largest, limit); err != nil {
 		return nil, err
 	}
-	room := spec.InFlight
-	if room <= 0 {
-		room = inFlight
-	}
 	s := &h.cfg.Sending
 	p.Link, err = h.Connect(ctx, fmt.Sprintf("producer %d", spec.Index), nil, append(s.Client(id),
-		kgo.RecordPartitioner(s.partitioner()), kgo.MaxBufferedRecords(room+spare), kgo.ProducerBatchMaxBytes(s.Batch(spec.Largest, most)))...)
+		kgo.RecordPartitioner(s.partitioner()), kgo.MaxBufferedRecords(spec.Room()+spare), kgo.ProducerBatchMaxBytes(s.Batch(spec.Largest, most)))...)
 	if err != nil {
 		return nil, err
 	}

@@ -34,9 +34,6 @@ type consumer struct {
 // settled here.
 func (c *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	sink.Ready()
-	if len(c.queues) == 1 {
-		return c.drain(ctx, 0, sink)
-	}
 	return blocking.Together(ctx, sink, len(c.queues), c.drain)
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/driver/blocking"
 )
 
 // Consumer opens a socket for each destination of spec.
@@ -27,7 +27,6 @@ func (c *Conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 type consumer struct {
 	conn  *Conn
 	nodes []*node
-	one   sync.Mutex // one Deliver at a time
 }
 
 // Run implements driver.Consumer. It closes the sockets when ctx ends: only that ends a
@@ -35,19 +34,14 @@ type consumer struct {
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	defer context.AfterFunc(ctx, func() { _ = x.leave() })()
 	sink.Ready()
-	errs := make([]error, len(x.nodes))
-	var all sync.WaitGroup
-	for i := range x.nodes {
-		all.Go(func() {
-			errs[i] = x.receive(i, sink)
-			_ = x.leave()
-		})
-	}
-	all.Wait()
+	err := blocking.Together(ctx, sink, len(x.nodes), func(_ context.Context, i int, sink driver.Sink) error {
+		defer func() { _ = x.leave() }()
+		return x.receive(i, sink)
+	})
 	if ctx.Err() != nil {
 		return nil
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // receive delivers what one socket yields until it is closed.
@@ -61,8 +55,6 @@ func (x *consumer) receive(i int, sink driver.Sink) error {
 		}
 		n.busy.Store(true)
 		defer n.busy.Store(false)
-		x.one.Lock()
-		defer x.one.Unlock()
 		ds[0] = driver.Delivery{Payload: payload, Partition: -1, Source: int32(i)}
 		_ = sink.Deliver(ds) // nothing is settled
 		n.count.Add(1)

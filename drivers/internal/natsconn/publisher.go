@@ -11,20 +11,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/gate"
 )
 
-// Bounds of a Publisher.
-const (
-	closeWait = 2 * time.Second // of Close, for answers to what is in flight
-	inFlight  = 10_000          // size of the table where the scenario leaves it open
-)
-
-// InFlight returns how many messages a producer has in flight at most.
-func InFlight(spec *driver.ProducerSpec) int {
-	if spec.InFlight > 0 {
-		return spec.InFlight
-	}
-	return inFlight
-}
-
 // A Publisher is a driver.Producer on a connection of its own. Each message has a reply
 // subject, to which the servers or a consumer answer: that confirms it. The client
 // copies the payload within Publish.
@@ -68,7 +54,7 @@ func NewPublisher(ctx context.Context, o *Options, run driver.Run, is Publishing
 	}
 	p.gate = gate.New(p.Kill)
 	if err = p.CheckSize(is.Spec.Largest); err == nil {
-		p.replies, err = NewReplies(p.Link, InFlight(&is.Spec), is.Timeout, p.ended, is.Only)
+		p.replies, err = NewReplies(p.Link, is.Spec.Room(), is.Timeout, p.ended, is.Only)
 	}
 	if err == nil && is.Room > 0 {
 		err = p.replies.Room(is.Room)
@@ -123,9 +109,7 @@ func (p *Publisher) Flush(ctx context.Context) error { return p.replies.Wait(ctx
 // 2 s.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.gate.Close()
-	wait, cancel := context.WithTimeout(ctx, closeWait)
-	_ = p.Flush(wait) // what is left ends with ErrClosed
-	cancel()
+	_ = p.replies.open.WaitLast(ctx) // what is left ends with ErrClosed
 	p.replies.Close()
 	return p.Link.Close(ctx)
 }
