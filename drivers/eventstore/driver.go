@@ -100,16 +100,14 @@ var servers = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}
 // Validate reports every fault in the settings, joined.
 func (c *Config) Validate() error {
 	all, err := servers.All("address", c.Address)
-	bad := func(option, why string) {
-		err = errors.Join(err, &driver.OptionError{Name: option, Err: errors.New(why)})
-	}
+	faults := driver.Faults{err}
 	if len(c.Address) == 0 {
-		bad("address", "is empty (an address such as "+servers.Like+")")
+		faults.Add("address", "is empty (an address such as %s)", servers.Like)
 	}
 	if c.User != "" && len(all) > 0 && !all.Secure() {
-		bad("user", "the client sends it with TLS only (an address such as https://127.0.0.1:2113)")
+		faults.Add("user", "the client sends it with TLS only (an address such as https://127.0.0.1:2113)")
 	}
-	return err
+	return faults.Join()
 }
 
 // Foresee implements driver.Foreseer.

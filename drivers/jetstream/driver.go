@@ -154,14 +154,14 @@ func newConfig() *Config {
 // Validate reports every fault in the settings, joined.
 func (c *Config) Validate() error {
 	_, monitor := natsconn.Monitors.All("monitor", c.Monitor)
-	errs := []error{c.Options.Validate(), monitor}
+	faults := driver.Faults{c.Options.Validate(), monitor}
 	if c.MaxAckPending == 0 {
-		errs = append(errs, &driver.OptionError{Name: "max-ack-pending", Err: errors.New("0 (-1, or 1 or more)")})
+		faults.Add("max-ack-pending", "0 (-1, or 1 or more)")
 	}
 	if c.Server.SyncAlways && c.Server.SyncInterval > 0 {
-		errs = append(errs, &driver.OptionError{Name: "server.sync-interval", Err: errors.New("excludes server.sync-always")})
+		faults.Add("server.sync-interval", "excludes server.sync-always")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // serve runs the embedded server with the settings in s.Options.

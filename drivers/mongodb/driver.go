@@ -150,22 +150,19 @@ func (c *Config) members() (int, error) {
 func (c *Config) Validate() error {
 	_, err := servers.All("address", c.Address)
 	_, w := c.members()
-	errs := []error{c.TLS.Validate(), err, w}
-	bad := func(name, text string) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: errors.New(text)})
-	}
+	faults := driver.Faults{c.TLS.Validate(), err, w}
 	if len(c.Address) == 0 {
-		bad("address", "is empty (one server or more)")
+		faults.Add("address", "is empty (one server or more)")
 	}
 	for _, t := range []struct{ name, text string }{{"database", c.Database}, {"auth-database", c.AuthDatabase}} {
 		if t.text == "" || len(t.text) > 63 || strings.ContainsAny(t.text, "/\\. \"$*<>:|?\x00") {
-			bad(t.name, fmt.Sprintf("%q is not a name of a database (1 to 63 bytes, without spaces and any of /\\.\"$*<>:|?)", t.text))
+			faults.Add(t.name, "%q is not a name of a database (1 to 63 bytes, without spaces and any of /\\.\"$*<>:|?)", t.text)
 		}
 	}
 	if (c.User == "") != c.Password.IsZero() {
-		bad("user", "user and password go together")
+		faults.Add("user", "user and password go together")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // clockEvery is how often a conn asks the server for the time.

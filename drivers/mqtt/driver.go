@@ -9,7 +9,6 @@ package mqtt
 import (
 	"context"
 	_ "embed" // of the page and the recipe
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -97,11 +96,11 @@ var servers = endpoint.Kind{
 // Validate reports every fault in the settings, joined. It reads no files.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", []string{c.Address})
-	errs := []error{err, c.TLS.Validate()}
+	faults := driver.Faults{err, c.TLS.Validate()}
 	if c.User == "" && !c.Password.IsZero() {
-		errs = append(errs, &driver.OptionError{Name: "password", Err: errors.New("goes with user")})
+		faults.Add("password", "goes with user")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // Narrow implements driver.Narrowed. The client for 3.1.1 delivers a message of QoS 2 again

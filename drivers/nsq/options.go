@@ -2,7 +2,6 @@ package nsq
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"time"
 
@@ -92,11 +91,11 @@ func (c *Config) Validate() error {
 	_, address := nsqds.All("address", c.Address)
 	_, http := webs.All("http", c.HTTP)
 	_, lookupd := webs.All("lookupd", c.Lookupd)
-	errs := []error{address, http, lookupd, c.TLS.Validate()}
+	faults := driver.Faults{address, http, lookupd, c.TLS.Validate()}
 	if n := len(c.HTTP); n > 0 && n != max(1, len(c.Address)) {
-		errs = append(errs, &driver.OptionError{Name: "http", Err: fmt.Errorf("has %d addresses, and address has %d (one each, or none)", n, len(c.Address))})
+		faults.Add("http", "has %d addresses, and address has %d (one each, or none)", n, len(c.Address))
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // secure reports whether TLS was asked for.

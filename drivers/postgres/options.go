@@ -83,19 +83,16 @@ func port(e endpoint.Endpoint) uint16 {
 // Validate reports every fault that the options' bounds do not tell, joined.
 func (c *Config) Validate() error {
 	_, err := servers(c.Address)
-	errs := []error{c.TLS.Validate(), err}
-	bad := func(name, text string) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: errors.New(text)})
-	}
+	faults := driver.Faults{c.TLS.Validate(), err}
 	if len(c.Address) == 0 {
-		bad("address", "is empty (one server or more)")
+		faults.Add("address", "is empty (one server or more)")
 	}
 	for _, t := range []struct{ name, text string }{{"database", c.Database}, {"user", c.User}} {
 		if t.text == "" || strings.ContainsRune(t.text, 0) {
-			bad(t.name, "is empty or holds a NUL (a name)")
+			faults.Add(t.name, "is empty or holds a NUL (a name)")
 		}
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // client returns the client's settings for a connection to one of some servers. It reads

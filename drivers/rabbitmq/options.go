@@ -1,8 +1,6 @@
 package rabbitmq
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -109,24 +107,21 @@ var (
 func (c *Config) Validate() error {
 	_, address := brokers.All("address", c.Address)
 	_, management := plugins.All("management", c.Management)
-	errs := []error{address, management, c.TLS.Validate()}
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
-	}
+	faults := driver.Faults{address, management, c.TLS.Validate()}
 	if c.User == "" {
-		bad("user", "is empty (a user's name)")
+		faults.Add("user", "is empty (a user's name)")
 	}
 	if c.Vhost == "" {
-		bad("vhost", "is empty (/ is the vendor's own)")
+		faults.Add("vhost", "is empty (/ is the vendor's own)")
 	}
 	if c.Queue == quorum && !c.Durable {
-		bad("durable", "is no, and quorum queues are always durable (yes)")
+		faults.Add("durable", "is no, and quorum queues are always durable (yes)")
 	}
 	if len(c.RoutingKey) > mostName {
-		bad("routing-key", "has %d bytes (up to %d)", len(c.RoutingKey), mostName)
+		faults.Add("routing-key", "has %d bytes (up to %d)", len(c.RoutingKey), mostName)
 	}
 	if _, err := driver.ParseSize(c.Server.Memory); err != nil {
-		bad("server.memory", "%w", err)
+		faults.Add("server.memory", "%w", err)
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }

@@ -108,26 +108,23 @@ var servers = endpoint.Kind{
 // Validate reports every fault in the settings, joined. It reads no files.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", c.Address)
-	errs := []error{err, c.TLS.Validate()}
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
-	}
+	faults := driver.Faults{err, c.TLS.Validate()}
 	if c.User == "" {
-		bad("user", "is empty (a user's name)")
+		faults.Add("user", "is empty (a user's name)")
 	}
 	if c.Vhost == "" {
-		bad("vhost", "is empty (/ is the vendor's own)")
+		faults.Add("vhost", "is empty (/ is the vendor's own)")
 	}
 	if c.Dedup && c.SubEntry > 1 {
-		bad("dedup", "is yes with sub-entry above 1 (the client numbers entries then, not messages)")
+		faults.Add("dedup", "is yes with sub-entry above 1 (the client numbers entries then, not messages)")
 	}
 	if c.Compression != "none" && c.SubEntry < 2 {
-		bad("compression", "needs sub-entry above 1 (the client compresses entries of several messages only)")
+		faults.Add("compression", "needs sub-entry above 1 (the client compresses entries of several messages only)")
 	}
 	if _, err := driver.ParseSize(c.Server.Memory); err != nil {
-		bad("server.memory", "%w", err)
+		faults.Add("server.memory", "%w", err)
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // tls returns the settings for TLS with a node; nil: none.

@@ -147,16 +147,14 @@ func newConfig() *Config {
 
 // Validate reports every fault that the options' bounds do not tell, joined.
 func (c *Config) Validate() error {
-	errs := []error{c.Options.Validate()}
+	faults := driver.Faults{c.Options.Validate()}
 	if c.MaxLenExact && c.MaxLen == 0 {
-		errs = append(errs, &driver.OptionError{Name: "max-len-exact", Err: errors.New("is given without max-len")})
+		faults.Add("max-len-exact", "is given without max-len")
 	}
 	if c.waits() && c.WaitTimeout >= c.AckTimeout {
-		errs = append(errs, &driver.OptionError{
-			Name: "wait-timeout", Err: fmt.Errorf("%v is not below ack-timeout, %v", c.WaitTimeout, c.AckTimeout),
-		})
+		faults.Add("wait-timeout", "%v is not below ack-timeout, %v", c.WaitTimeout, c.AckTimeout)
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // waits reports whether messages wait for more than the server's answer.

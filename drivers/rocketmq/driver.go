@@ -121,14 +121,14 @@ var nameServers = endpoint.Kind{Schemes: []string{"rocketmq"}, Port: "9876", Lik
 // Validate reports every fault that the options' bounds do not tell, joined.
 func (c *Config) Validate() error {
 	_, err := nameServers.All("address", c.Address)
-	errs := []error{err}
+	faults := driver.Faults{err}
 	if len(c.Address) == 0 {
-		errs = append(errs, &driver.OptionError{Name: "address", Err: fmt.Errorf("is empty (a name server, such as %s)", nameServers.Like)})
+		faults.Add("address", "is empty (a name server, such as %s)", nameServers.Like)
 	}
 	if (c.User == "") != c.Password.IsZero() {
-		errs = append(errs, &driver.OptionError{Name: "password", Err: errors.New("user and password go together")})
+		faults.Add("password", "user and password go together")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // A conn is one run's hold on the cluster.

@@ -27,7 +27,6 @@ import (
 	_ "embed" // of the page and the recipe
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -136,17 +135,17 @@ var servers = endpoint.Kind{
 // Validate reports every fault that the options' bounds do not tell, joined.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", []string{c.Address})
-	errs := []error{err, c.TLS.Validate()}
+	faults := driver.Faults{err, c.TLS.Validate()}
 	if (c.AccessKey == "") != c.SecretKey.IsZero() {
-		errs = append(errs, &driver.OptionError{Name: "access-key", Err: errors.New("access-key and secret-key go together")})
+		faults.Add("access-key", "access-key and secret-key go together")
 	}
 	if c.AccessKey == "" && !c.SessionToken.IsZero() {
-		errs = append(errs, &driver.OptionError{Name: "session-token", Err: errors.New("goes with access-key and secret-key")})
+		faults.Add("session-token", "goes with access-key and secret-key")
 	}
 	if c.AccessKey != "" && c.Credentials == madeUp {
-		errs = append(errs, &driver.OptionError{Name: "credentials", Err: errors.New("made-up goes without access-key")})
+		faults.Add("credentials", "made-up goes without access-key")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // Narrow implements driver.Narrowed.

@@ -36,14 +36,14 @@ func guarantee(string) driver.Guarantee { return driver.Buffered }
 
 // Validate refuses what the driver cannot see.
 func (c *Config) Validate() error {
-	var errs []error
+	var faults driver.Faults
 	if c.Transport == "inproc" {
-		errs = append(errs, &driver.OptionError{Name: "transport", Err: errors.New("inproc: libzmq does not tell what is connected so (ipc, tcp)")})
+		faults.Add("transport", "inproc: libzmq does not tell what is connected so (ipc, tcp)")
 	}
 	if c.Pattern == "pipeline" && c.Bind == "producers" {
-		errs = append(errs, &driver.OptionError{Name: "bind", Err: errors.New("producers: libzmq does not always tell that a consumer has left a PUSH socket that is bound (consumers, or pattern: pubsub)")})
+		faults.Add("bind", "producers: libzmq does not always tell that a consumer has left a PUSH socket that is bound (consumers, or pattern: pubsub)")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // turn is how long a call of the library may hold a socket.

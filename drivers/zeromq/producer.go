@@ -41,14 +41,14 @@ func guarantee(pattern string) driver.Guarantee {
 
 // Validate refuses what the library does not do.
 func (c *Config) Validate() error {
-	var errs []error
+	var faults driver.Faults
 	if c.Transport == "inproc" {
-		errs = append(errs, &driver.OptionError{Name: "transport", Err: errors.New("inproc: the client library carries no more than 255 bytes so (ipc, tcp)")})
+		faults.Add("transport", "inproc: the client library carries no more than 255 bytes so (ipc, tcp)")
 	}
 	if c.Pattern == "pipeline" && c.Bind == "producers" {
-		errs = append(errs, &driver.OptionError{Name: "bind", Err: errors.New("producers: a PUSH socket of the client library that is bound does not see a consumer leave (consumers, or pattern: pubsub)")})
+		faults.Add("bind", "producers: a PUSH socket of the client library that is bound does not see a consumer leave (consumers, or pattern: pubsub)")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // Narrow implements driver.Narrowed.

@@ -19,7 +19,7 @@ var budgets = map[string]int{
 	"cmd":                    20,
 	"docs":                   20, // what the program embeds
 	"docs/examples":          280,
-	"driver":                 2240,
+	"driver":                 2260,
 	"driver/drivertest":      3370,
 	"drivers/*":              1000, // each
 	"drivers/exec":           1450,

@@ -2,7 +2,6 @@ package amqp1conn
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"time"
 
@@ -47,11 +46,11 @@ var servers = endpoint.Kind{
 // Validate reports every fault in the settings, joined. It reads no files.
 func (o *Options) Validate() error {
 	_, err := servers.All("address", o.Address)
-	errs := []error{err, o.TLS.Validate()}
+	faults := driver.Faults{err, o.TLS.Validate()}
 	if o.User == "" && o.Password.Reveal() != "" {
-		errs = append(errs, &driver.OptionError{Name: "password", Err: errors.New("is given without a user (option user)")})
+		faults.Add("password", "is given without a user (option user)")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // A server is an address, with the settings for TLS; nil: none.

@@ -5,7 +5,6 @@ package kafkaconn
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"time"
@@ -79,20 +78,20 @@ var brokers = endpoint.Kind{Schemes: []string{"kafka"}, Secure: []string{"tls"},
 
 func (o *Options) validate() error {
 	list, err := brokers.All("address", o.Address)
-	errs := []error{err, o.TLS.Validate()}
+	faults := driver.Faults{err, o.TLS.Validate()}
 	if len(o.Address) == 0 {
-		errs = append(errs, fault("address", "is empty (one broker or more)"))
+		faults.Add("address", "is empty (one broker or more)")
 	}
 	if list.Secure() && slices.ContainsFunc(list, func(e endpoint.Endpoint) bool { return !e.Secure }) {
-		errs = append(errs, fault("address", "mixes addresses with and without TLS (all of scheme tls, or none)"))
+		faults.Add("address", "mixes addresses with and without TLS (all of scheme tls, or none)")
 	}
 	switch {
 	case o.User == "" && !o.Password.IsZero():
-		errs = append(errs, fault("password", "is given without user"))
+		faults.Add("password", "is given without user")
 	case o.User != "" && o.Password.IsZero():
-		errs = append(errs, fault("user", "is given without password"))
+		faults.Add("user", "is given without password")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // client returns the client's options, and the brokers to begin with. It reads files.
@@ -136,13 +135,9 @@ type Server struct {
 var heap = regexp.MustCompile(`^[1-9][0-9]{0,5}[mg]$`)
 
 func (s *Server) validate() error {
+	var faults driver.Faults
 	if !heap.MatchString(s.Heap) {
-		return fault("server.heap", "%q is not a size of a heap (such as 256m, 1g)", s.Heap)
+		faults.Add("server.heap", "%q is not a size of a heap (such as 256m, 1g)", s.Heap)
 	}
-	return nil
-}
-
-// fault is what is wrong with an option.
-func fault(name, format string, v ...any) error {
-	return &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)}
+	return faults.Join()
 }

@@ -1,11 +1,12 @@
 package kafkaconn
 
 import (
-	"errors"
 	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weirmq/weir/driver"
 )
 
 // Sizes, in bytes.
@@ -34,14 +35,14 @@ type Sending struct {
 }
 
 func (s *Sending) validate() error {
-	var errs []error
+	var faults driver.Faults
 	if s.Idempotence == "on" && s.Acks != "all" {
-		errs = append(errs, fault("idempotence", "needs acks: all (auto, off)"))
+		faults.Add("idempotence", "needs acks: all (auto, off)")
 	}
 	if s.RequestsInFlight > 0 && s.Idempotent() {
-		errs = append(errs, fault("requests-in-flight", "is 5 with idempotence (0, or idempotence: off)"))
+		faults.Add("requests-in-flight", "is 5 with idempotence (0, or idempotence: off)")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // Idempotent reports whether the producers are.

@@ -12,7 +12,6 @@
 package natsconn
 
 import (
-	"errors"
 	"strings"
 	"time"
 
@@ -65,10 +64,7 @@ var (
 // Validate reports every fault, joined. It reads no files.
 func (o *Options) Validate() error {
 	_, address := servers.All("address", o.Address)
-	errs := []error{address, o.TLS.Validate()}
-	bad := func(name, why string) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: errors.New(why)})
-	}
+	faults := driver.Faults{address, o.TLS.Validate()}
 	ways := 0
 	for _, given := range []bool{o.User != "", !o.Token.IsZero(), o.Creds != ""} {
 		if given {
@@ -76,12 +72,12 @@ func (o *Options) Validate() error {
 		}
 	}
 	if ways > 1 {
-		bad("user", "only one of user, token and creds may be given")
+		faults.Add("user", "only one of user, token and creds may be given")
 	}
 	if o.User == "" && !o.Password.IsZero() {
-		bad("password", "is given without user")
+		faults.Add("password", "is given without user")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // Show returns the addresses without what stands before an @.

@@ -5,7 +5,6 @@ package redisconn
 
 import (
 	"crypto/tls"
-	"errors"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -44,22 +43,19 @@ func Defaults() Options {
 // no files.
 func (o *Options) Validate() error {
 	all, err := addresses.All("address", o.Address)
-	errs := []error{o.TLS.Validate(), err}
-	bad := func(name, text string) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: errors.New(text)})
-	}
+	faults := driver.Faults{o.TLS.Validate(), err}
 	if len(o.Address) == 0 {
-		bad("address", "is empty (one server or more)")
+		faults.Add("address", "is empty (one server or more)")
 	}
 	for _, e := range all {
 		if e.Path != "" && e.Path != "/0" {
-			bad("address", "names a database (database 0 is used)")
+			faults.Add("address", "names a database (database 0 is used)")
 		}
 	}
 	if o.User != "" && o.Password.IsZero() {
-		bad("user", "is given without password")
+		faults.Add("user", "is given without password")
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // A server is one to connect to, as whom and how.
