@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
 // The settings of a topic that decide what a confirmation of it means.
@@ -39,22 +40,16 @@ type described struct {
 
 // gathered is what brokers say of their topics.
 type gathered struct {
-	shown    map[string][]string // the different values of a setting
-	confirms driver.Confirms     // the weakest
+	shown    settings.Values
+	confirms driver.Confirms // the weakest
 	any      bool
-}
-
-func (g *gathered) show(name, value string) {
-	if !slices.Contains(g.shown[name], value) {
-		g.shown[name] = append(g.shown[name], value)
-	}
 }
 
 // take adds a topic as one broker has it.
 func (g *gathered) take(acks string, t described) {
 	for _, s := range settingsShown {
 		if v, ok := t.settings[s]; ok {
-			g.show(s, v)
+			g.shown.Add(s, v)
 		}
 	}
 	c := confirms(acks, t)
@@ -88,17 +83,17 @@ func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.
 		return driver.Facts{}, Unanswered(err)
 	}
 	f := driver.Facts{Name: "kafka", Nodes: len(versions), Settings: map[string]string{}}
-	g := &gathered{shown: map[string][]string{}}
+	g := &gathered{shown: settings.Values{}}
 	here := map[int32]bool{}
 	for _, v := range versions.Sorted() {
 		if v.Err != nil {
-			g.show("away", "broker "+strconv.Itoa(int(v.NodeID)))
+			g.shown.Add("away", "broker "+strconv.Itoa(int(v.NodeID)))
 			continue
 		}
 		here[v.NodeID] = true
-		g.show("version", v.VersionGuess())
+		g.shown.Add("version", v.VersionGuess())
 		for _, feature := range v.Raw().FinalizedFeatures {
-			g.show("feature "+feature.Name, strconv.Itoa(int(feature.MaxVersionLevel)))
+			g.shown.Add("feature "+feature.Name, strconv.Itoa(int(feature.MaxVersionLevel)))
 		}
 	}
 	if len(here) == 0 {
@@ -123,15 +118,13 @@ func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.
 	}
 	if !g.any {
 		b := slices.Min(slices.Collect(maps.Keys(here)))
-		settings, err := l.settings(ctx, b, kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(b)))
+		has, err := l.settings(ctx, b, kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(b)))
 		if err != nil {
 			return f, fmt.Errorf("settings of broker %d: %w", b, err)
 		}
-		g.take(acks, described{1, map[string]string{flushMessages: settings["log.flush.interval.messages"]}})
+		g.take(acks, described{1, map[string]string{flushMessages: has["log.flush.interval.messages"]}})
 	}
-	for name, values := range g.shown {
-		f.Settings[name] = strings.Join(values, ", ")
-	}
+	g.shown.Into(f.Settings)
 	f.Confirms, f.Version = g.confirms, f.Settings["version"]
 	delete(f.Settings, "version")
 	return f, nil
@@ -149,10 +142,10 @@ func (l *Link) topicFacts(ctx context.Context, g *gathered, acks string, t kadm.
 			holders[r] = true
 		}
 	}
-	g.show("replication.factor", strconv.Itoa(replicas))
+	g.shown.Add("replication.factor", strconv.Itoa(replicas))
 	for _, h := range slices.Sorted(maps.Keys(holders)) {
 		if !here[h] {
-			g.show("away", "broker "+strconv.Itoa(int(h)))
+			g.shown.Add("away", "broker "+strconv.Itoa(int(h)))
 			continue
 		}
 		settings, err := l.settings(ctx, h, kmsg.ConfigResourceTypeTopic, t.Topic)
