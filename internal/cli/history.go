@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/stats"
 )
 
 // historyCommand is `weir history`.
@@ -103,8 +104,8 @@ func (c *historyCommand) options() (o history.Options, fail string, err error) {
 	}
 	if c.Latest != nil {
 		v, err := strconv.Atoi(*c.Latest)
-		if err != nil || v < 1 || v > history.MostRuns {
-			errs = append(errs, fmt.Errorf("--latest: %q is not a number of runs (1 to %d)", *c.Latest, history.MostRuns))
+		if err != nil || v < stats.LeastSegment || v > history.MostRuns {
+			errs = append(errs, fmt.Errorf("--latest: %q is not a number of runs (%d to %d: a change shows once three runs follow it)", *c.Latest, stats.LeastSegment, history.MostRuns))
 		}
 		o.Latest = v
 	}
