@@ -2,6 +2,7 @@ package all
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/broker"
 )
 
 // TestEveryDriverDocumentsItself holds every definition to what its page needs.
@@ -51,6 +53,33 @@ func TestAnUndocumentedDriverIsFound(t *testing.T) {
 		if faults := undocumented(d); !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, name) }) {
 			t.Errorf("%s: not found, but %q", name, faults)
 		}
+	}
+}
+
+// TestAJVMUnpacksIntoItsOwnFolder: one that is killed leaves the libraries that it unpacked.
+// Java does not go by TMPDIR.
+func TestAJVMUnpacksIntoItsOwnFolder(t *testing.T) {
+	seen := 0
+	for _, d := range Definitions() {
+		recipes, err := broker.Recipes(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range recipes {
+			if !slices.ContainsFunc(r.Needs, func(n broker.Need) bool { return n.Program == "java" }) {
+				continue
+			}
+			for _, p := range r.Processes {
+				seen++
+				said := strings.Join(p.Start, " ") + strings.Join(slices.Collect(maps.Values(p.Env)), " ")
+				if !strings.Contains(said, "-Djava.io.tmpdir={{.Dir}}") {
+					t.Errorf("%s: %s has no -Djava.io.tmpdir={{.Dir}}", r.Name, p.Name)
+				}
+			}
+		}
+	}
+	if seen < 8 {
+		t.Errorf("%d processes of JVMs were looked at", seen)
 	}
 }
 
