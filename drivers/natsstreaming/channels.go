@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/stan.go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
@@ -52,27 +53,25 @@ func (c *conn) channel(ctx context.Context, destination string) (string, error) 
 // Declare makes a channel for each destination. A cluster keeps every message on
 // every node: replicas are 1 or all.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	for _, d := range ds {
-		if d.Replicas > 1 {
-			if err := c.checkReplicas(ctx, d); err != nil {
-				return fmt.Errorf("destination %s: %w", d.Name, err)
-			}
-		}
+	if err := each.InTurn(ds, func(d driver.Destination) error { return c.checkReplicas(ctx, d) }); err != nil {
+		return err
 	}
-	for _, d := range ds {
+	return each.InTurn(ds, func(d driver.Destination) error {
 		name := natsconn.Subject(c.run, d.Name)
-		err := c.ask(ctx, askLimit, func(s *session) error { return s.makeChannel(name) })
-		if err != nil {
-			return fmt.Errorf("destination %s: %w", d.Name, words.Cause(err))
+		if err := c.ask(ctx, askLimit, func(s *session) error { return s.makeChannel(name) }); err != nil {
+			return words.Cause(err)
 		}
 		c.channels.Store(name, true)
 		c.monitors.awaitSpread(ctx, name)
-	}
-	return nil
+		return nil
+	})
 }
 
 // checkReplicas refuses what is neither one replica nor one on each node.
 func (c *conn) checkReplicas(ctx context.Context, d driver.Destination) error {
+	if d.Replicas <= 1 {
+		return nil
+	}
 	if !c.monitors.any() {
 		return fmt.Errorf("%d replicas: how many nodes the cluster has is told at its monitoring addresses only (option monitor): %w", d.Replicas, driver.ErrUnsupported)
 	}

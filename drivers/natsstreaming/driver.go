@@ -161,14 +161,14 @@ var clusterIDs = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // Validate reports every fault in the settings, joined.
 func (c *Config) Validate() error {
 	_, monitor := natsconn.Monitors.All("monitor", c.Monitor)
-	errs := []error{c.Options.Validate(), monitor}
+	faults := driver.Faults{c.Options.Validate(), monitor}
 	if !clusterIDs.MatchString(c.ClusterID) {
-		errs = append(errs, &driver.OptionError{Name: "cluster-id", Err: fmt.Errorf("%q is not a name of a cluster (letters, digits, - and _)", c.ClusterID)})
+		faults.Add("cluster-id", "%q is not a name of a cluster (letters, digits, - and _)", c.ClusterID)
 	}
 	if _, err := natsconn.CheckSubject(c.DiscoverPrefix); err != nil {
-		errs = append(errs, &driver.OptionError{Name: "discover-prefix", Err: err})
+		faults.Add("discover-prefix", "%w", err)
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // Narrow implements driver.Narrowed: only the monitoring addresses tell who leads.

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/natsconn"
+	"github.com/weirmq/weir/drivers/internal/each"
+	"github.com/weirmq/weir/drivers/internal/gate"
+	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
 // untold is what no endpoint of the server tells.
@@ -36,7 +38,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return f, nil
 	}
 	f.Version, f.Nodes = nodes[0].Server.Version, len(nodes)
-	set := natsconn.Values{}
+	set := settings.Values{}
 	clustered, at := false, c.cfg.HostPorts()
 	for _, n := range nodes {
 		l := n.Store.Limits
@@ -108,15 +110,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	if err != nil {
 		return 0, err
 	}
-	var n uint64
-	for _, d := range destinations {
-		one, err := c.backlog(ctx, server, subscription, d)
-		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
-		}
-		n += one
-	}
-	return n, nil
+	return each.Sum(destinations, func(d string) (uint64, error) { return c.backlog(ctx, server, subscription, d) })
 }
 
 // heldHere is Backlog without a monitoring address: nothing else tells what a group
@@ -125,14 +119,10 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 // that is all that is known; what the server holds for a consumer that has left
 // messages without an acknowledgement is not.
 func (c *conn) heldHere(ctx context.Context, subscription string) (uint64, error) {
-	made := make(chan error, 1)
-	// Not within ctx: the end of that would close the control connection.
-	go func() { made <- c.with(context.WithoutCancel(ctx), nil) }()
 	var err error
-	select {
-	case err = <-made:
-	case <-ctx.Done():
-		err = ctx.Err()
+	// Not under ctx: the end of that would close the control connection.
+	if !gate.Within(ctx, func() { err = c.with(context.WithoutCancel(ctx), nil) }, nil) {
+		return 0, words.Unreachable(ctx.Err())
 	}
 	if err != nil {
 		return 0, words.Unreachable(err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/nats-io/stan.go"
 	"github.com/nats-io/stan.go/pb"
@@ -17,9 +16,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
-
-// closeWait bounds how long Close waits for acknowledgements of what is in flight.
-const closeWait = 2 * time.Second
 
 // A producer publishes in a session on a connection of its own.
 type producer struct {
@@ -220,9 +216,7 @@ func (p *producer) Flush(ctx context.Context) error { return p.open.Wait(ctx) }
 // request-timeout.
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()
-	wait, cancel := context.WithTimeout(ctx, closeWait)
-	_ = p.Flush(wait) // what is left ends with the session
-	cancel()
+	_ = p.open.WaitLast(ctx) // what is left ends with the session
 	p.closing.Store(true)
 	p.end()
 	p.joined.Wait()

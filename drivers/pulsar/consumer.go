@@ -78,9 +78,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 // they may be; nil: nothing. It publishes them to the topic of the dead letters, and acknowledges
 // them then.
 func (c *conn) deadLetters(ctx context.Context, destination string) (*client.DLQPolicy, error) {
-	c.mu.Lock()
-	refusals := c.limits[destination]
-	c.mu.Unlock()
+	refusals, _ := c.limits.Get(destination)
 	if refusals == 0 {
 		return nil, nil
 	}

@@ -35,7 +35,9 @@ import (
 	client "github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
+	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
@@ -160,32 +162,29 @@ var namespaceName = regexp.MustCompile(`^[\w=:.-]+/[\w=:.-]+$`)
 func (c *Config) Validate() error {
 	at, err := brokers.All("address", c.Address)
 	_, adminErr := admins.All("admin", c.Admin)
-	errs := []error{err, adminErr, c.TLS.Validate()}
-	bad := func(name, format string, v ...any) {
-		errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf(format, v...)})
-	}
+	faults := driver.Faults{err, adminErr, c.TLS.Validate()}
 	if len(c.Address) == 0 {
-		bad("address", "is empty (a broker, such as %s)", brokers.Like)
+		faults.Add("address", "is empty (a broker, such as %s)", brokers.Like)
 	}
 	if len(c.Admin) == 0 {
-		bad("admin", "is empty (a web service, such as %s)", admins.Like)
+		faults.Add("admin", "is empty (a web service, such as %s)", admins.Like)
 	}
 	if slices.ContainsFunc(at, func(e endpoint.Endpoint) bool { return e.Secure != at.Secure() }) {
-		bad("address", "has addresses with TLS and without (all are one or the other)")
+		faults.Add("address", "has addresses with TLS and without (all are one or the other)")
 	}
 	if !namespaceName.MatchString(c.Namespace) {
-		bad("namespace", "%q (tenant/namespace, such as public/default)", c.Namespace)
+		faults.Add("namespace", "%q (tenant/namespace, such as public/default)", c.Namespace)
 	}
 	if (c.User == "") != c.Password.IsZero() {
-		bad("password", "user and password go together")
+		faults.Add("password", "user and password go together")
 	}
 	if c.User != "" && !c.Token.IsZero() {
-		bad("token", "goes without user and password")
+		faults.Add("token", "goes without user and password")
 	}
 	if c.Server.Ack > c.Server.Write {
-		bad("server.ack-quorum", "%d is more than server.write-quorum, %d", c.Server.Ack, c.Server.Write)
+		faults.Add("server.ack-quorum", "%d is more than server.write-quorum, %d", c.Server.Ack, c.Server.Write)
 	}
-	return errors.Join(errs...)
+	return faults.Join()
 }
 
 // Narrow implements driver.Narrowed. Brokers count how often they delivered a message of a shared
@@ -210,10 +209,11 @@ type conn struct {
 	link  link
 	admin *admin
 
-	mu     sync.Mutex
-	topics map[string]topic          // that were declared or opened, by destination
-	limits map[string]int            // of refusals, by destination; absent: any number
-	left   map[topic]map[string]bool // subscriptions that Close deletes
+	topics known.Table[topic] // that were declared or opened, by destination
+	limits known.Table[int]   // of refusals, by destination; 0: any number
+
+	mu   sync.Mutex
+	left map[topic]map[string]bool // subscriptions that Close deletes
 }
 
 // Open connects to each broker once and asks a web service, within ctx and the option
@@ -221,7 +221,7 @@ type conn struct {
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	x := &conn{cfg: *c, run: run, topics: map[string]topic{}, limits: map[string]int{}, left: map[topic]map[string]bool{}}
+	x := &conn{cfg: *c, run: run, left: map[topic]map[string]bool{}}
 	var err error
 	if x.link, err = newLink(&x.cfg); err != nil {
 		return nil, err
@@ -244,23 +244,13 @@ const longest = 200
 
 // topic returns the topic of a destination. One that should exist must.
 func (c *conn) topic(ctx context.Context, destination string) (topic, error) {
-	c.mu.Lock()
-	t, ok := c.topics[destination]
-	c.mu.Unlock()
-	if ok {
-		return t, nil
-	}
-	t, err := c.named(destination)
-	if err != nil {
-		return t, err
-	}
-	if c.run.Existing {
-		if t, err = c.admin.find(ctx, t); err != nil {
-			return t, err
+	return c.topics.Of(destination, func() (topic, error) {
+		t, err := c.named(destination)
+		if err == nil && c.run.Existing {
+			return c.admin.find(ctx, t)
 		}
-	}
-	c.know(destination, t)
-	return t, nil
+		return t, err
+	})
 }
 
 // named is the topic of a destination, without a question.
@@ -271,16 +261,9 @@ func (c *conn) named(destination string) (topic, error) {
 	return parseTopic(c.cfg.Namespace, names.Join(longest, "weir", c.run.ID, destination))
 }
 
-// know notes the topic of a destination.
-func (c *conn) know(destination string, t topic) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.topics[destination] = t
-}
-
 // Declare makes the topics.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
-	return each(ds, func(d driver.Destination) error {
+	return each.Of(ds, func(d driver.Destination) error {
 		t, err := c.named(d.Name)
 		if err != nil {
 			return err
@@ -291,26 +274,15 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 		if err := c.admin.declare(ctx, t); err != nil {
 			return err
 		}
-		c.know(d.Name, t)
-		c.limit(d.Name, d.Refusals)
+		c.topics.Note(d.Name, t)
+		c.limits.Note(d.Name, d.Refusals)
 		return nil
 	})
 }
 
-// limit notes how often consumers may refuse a message of a destination; 0: any number.
-func (c *conn) limit(destination string, refusals int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if refusals > 0 {
-		c.limits[destination] = refusals
-	} else {
-		delete(c.limits, destination)
-	}
-}
-
 // Delete deletes the topics with their subscriptions.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
-	return each(ds, func(d driver.Destination) error {
+	return each.Of(ds, func(d driver.Destination) error {
 		t, err := c.named(d.Name)
 		if err != nil {
 			return err
@@ -318,22 +290,9 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 		if err := c.admin.remove(ctx, t); err != nil {
 			return err
 		}
-		c.mu.Lock()
-		delete(c.topics, d.Name)
-		c.mu.Unlock()
+		c.topics.Forget(d.Name)
 		return nil
 	})
-}
-
-// each does something with each destination, and names those of its errors.
-func each(ds []driver.Destination, do func(driver.Destination) error) error {
-	var errs []error
-	for _, d := range ds {
-		if err := do(d); err != nil {
-			errs = append(errs, fmt.Errorf("destination %s: %w", d.Name, err))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // subscription returns the name of a subscription.
@@ -351,26 +310,25 @@ func (c *conn) own(subscription string) string {
 
 // Backlog implements driver.Backlogger. The brokers count entries, and an entry may hold
 // many messages.
-func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (sum uint64, err error) {
-	for _, d := range destinations {
+func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
+	return each.Sum(destinations, func(d string) (uint64, error) {
 		t, err := c.topic(ctx, d)
 		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
+			return 0, err
 		}
 		backlogs, err := c.admin.backlogs(ctx, t)
 		if err != nil {
-			return 0, fmt.Errorf("destination %s: %w", d, err)
+			return 0, err
 		}
 		n, ok := backlogs[c.own(subscription)]
 		if !ok && c.run.Existing {
 			n, ok = backlogs[subscription]
 		}
 		if !ok {
-			return 0, fmt.Errorf("destination %s has no subscription %s: %w", d, subscription, driver.ErrUnsupported)
+			return 0, fmt.Errorf("there is no subscription %s: %w", subscription, driver.ErrUnsupported)
 		}
-		sum += n
-	}
-	return sum, nil
+		return n, nil
+	})
 }
 
 // Close deletes the subscriptions of topics that exist without the run.

@@ -3,7 +3,9 @@ package pulsar
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
@@ -42,12 +44,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 // quorums returns those of the topic that is stored with the least care. It is the zero
 // value where the credentials do not allow to ask.
 func (c *conn) quorums(ctx context.Context) (least quorums, err error) {
-	c.mu.Lock()
-	all := make([]topic, 0, len(c.topics))
-	for _, t := range c.topics {
-		all = append(all, t)
-	}
-	c.mu.Unlock()
+	all := slices.Collect(maps.Values(c.topics.All()))
 	if len(all) == 0 {
 		least, err = c.admin.preset(ctx, c.cfg.Namespace)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/clientpath"
+	"github.com/weirmq/weir/drivers/internal/gate"
 )
 
 // inFlight is the most messages of a producer that was not told a number.
@@ -128,15 +129,8 @@ func (p *producer) Close(ctx context.Context) error {
 func end(ctx context.Context, call func()) error {
 	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		call()
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
+	if !gate.Within(ctx, call, nil) {
 		return driver.ErrAbandoned
 	}
+	return nil
 }

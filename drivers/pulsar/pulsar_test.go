@@ -245,7 +245,7 @@ func TestAKilledServerKeepsWhatIsConfirmed(t *testing.T) {
 func TestATopicThatExists(t *testing.T) {
 	s := servers.Up(t, 1)
 	owner := open(t, 3, s.Options)
-	name := driver.Inside(owner).(*conn).topics["d"].name
+	name := driver.Inside(owner).(*conn).topics.All()["d"].name
 	for _, name := range []string{name, strings.TrimPrefix(name, "persistent://public/default/")} {
 		c, err := try(t, driver.Run{Existing: true}, s.Options)
 		if err != nil {
@@ -272,7 +272,7 @@ func TestATopicThatExists(t *testing.T) {
 		}
 	}
 	inside := driver.Inside(owner).(*conn)
-	if left, err := inside.admin.backlogs(t.Context(), inside.topics["d"]); err != nil || len(left) != 0 {
+	if left, err := inside.admin.backlogs(t.Context(), inside.topics.All()["d"]); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	c, err := try(t, driver.Run{Existing: true}, s.Options)
@@ -352,7 +352,7 @@ func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer api.Close()
-	x, err := api.CreateProducer(client.ProducerOptions{Topic: inside.topics["d"].name, DisableBatching: true, SendTimeout: 2 * time.Second})
+	x, err := api.CreateProducer(client.ProducerOptions{Topic: inside.topics.All()["d"].name, DisableBatching: true, SendTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

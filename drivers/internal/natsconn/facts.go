@@ -3,8 +3,6 @@ package natsconn
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -31,22 +29,4 @@ func (l *Link) Base(ctx context.Context) (driver.Facts, error) {
 		f.Nodes = max(1, len(l.DiscoveredServers()), len(l.Servers()))
 	}
 	return f, nil
-}
-
-// Values gathers the different values of settings that several servers, or streams,
-// have.
-type Values map[string][]string
-
-// Add notes a value.
-func (v Values) Add(name, value string) {
-	if !slices.Contains(v[name], value) {
-		v[name] = append(v[name], value)
-	}
-}
-
-// Into writes them into the settings of facts.
-func (v Values) Into(settings map[string]string) {
-	for name, values := range v {
-		settings[name] = strings.Join(values, ", ")
-	}
 }
