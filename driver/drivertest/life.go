@@ -109,6 +109,7 @@ func leftOver(e *env) {
 		s.receive(e.spec("s", "d"), nil).close()
 	}
 	x.send(messages("d", "left", 20, 64)...)
+	e.must("close the producer", x.p.Close) // a message that nothing confirms may be on its way until then
 	e.must("delete", func(ctx context.Context) error { return s.conn.Delete(ctx, plain("d")) })
 	if !e.caps.Consume {
 		return
