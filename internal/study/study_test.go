@@ -1,7 +1,6 @@
 package study
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -72,7 +71,7 @@ func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
 	if err := s.Begin(); err != nil {
 		t.Fatal(err)
 	}
-	for p := range s.All(context.Background(), stop) {
+	for p := range s.All(t.Context(), stop) {
 		if p.Says != nil || !p.Interrupted() {
 			t.Errorf("a run that was stopped says %+v; interrupted: %v", p.Says, p.Interrupted())
 		}
@@ -101,7 +100,7 @@ func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for p := range s.All(context.Background(), nil) {
+	for p := range s.All(t.Context(), nil) {
 		if n++; p.Says == nil {
 			t.Fatalf("run %d: %v", n, p.Wrong())
 		}
@@ -127,7 +126,7 @@ func TestAStudyEndsWhereItsFileCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for range s.All(context.Background(), nil) {
+	for range s.All(t.Context(), nil) {
 		n++
 	}
 	if err := s.Err(); n != 1 || !errors.Is(err, ErrWriting) || !strings.HasPrefix(err.Error(), "writing capacity.json: ") {
@@ -205,7 +204,7 @@ func TestASuiteGoesOnWhereItWasStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []bool
-	for row := range x.All(context.Background(), stop) {
+	for row := range x.All(t.Context(), stop) {
 		lines = append(lines, row.Line != nil)
 	}
 	if len(lines) != 2 || !lines[0] || lines[1] || x.Done() != 1 || x.Err() != nil {
@@ -224,7 +223,7 @@ func TestASuiteGoesOnWhereItWasStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for row := range x.All(context.Background(), nil) {
+	for row := range x.All(t.Context(), nil) {
 		names = append(names, filepath.Base(row.Dir))
 	}
 	if got := strings.Join(names, " "); got != "long-chan-2 last-chan" || x.Done() != 3 {
