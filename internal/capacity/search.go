@@ -86,7 +86,7 @@ const (
 	AtMost     Stop = "most"       // the highest rate allowed passed
 	NonePassed Stop = "none"       // no rate passed, down to a thousandth of the first
 	OutOfTries Stop = "probes"     // no further probe is allowed
-	Generator  Stop = "generator"  // a higher rate, or where none passed every rate, is more than the generator offers
+	Generator  Stop = "generator"  // a higher rate, or where none passed most probes, is more than the generator offers
 	TooShort   Stop = "too short"  // a higher rate, or where none passed every rate, needs longer probes to decide
 	Between    Stop = "undecided"  // as Found, but rates between the ends need longer probes to decide
 	Unstarted  Stop = "unstarted"  // nothing was probed yet
@@ -240,8 +240,18 @@ func (s *Search) below(ceiling float64, over Stop) (rate float64, why Purpose, s
 	if rate = round(ceiling / growth); rate >= least && rate < ceiling && rate > 0 {
 		return rate, Halving, ""
 	}
-	if over == Found {
+	switch spoilt := 0; over {
+	case Found:
 		over = NonePassed
+	case TooShort:
+		for _, p := range s.probes {
+			if p.Judgement == Limited {
+				spoilt++
+			}
+		}
+		if 2*spoilt > len(s.probes) { // longer probes would be spoilt, too
+			over = Generator
+		}
 	}
 	return 0, "", over
 }

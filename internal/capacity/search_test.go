@@ -56,6 +56,12 @@ func TestASearchEndsWithAnInterval(t *testing.T) {
 		}, func(a Answer) bool { return a.Pass <= 6000 && a.Fail > 6000 && a.Stop == Generator }},
 		"at no rate, where the generator offers none": {nil, func(float64) Judgement { return Limited }, func(a Answer) bool { return a.Pass == 0 && a.Stop == Generator }},
 		"soon, where each probe is too short":         {nil, func(float64) Judgement { return Undecided }, func(a Answer) bool { return a == Answer{Fail: 125, Stop: TooShort} }},
+		"at the generator, where it spoils most probes and the last is too short": {nil, func(rate float64) Judgement {
+			if rate > 125 {
+				return Limited
+			}
+			return Undecided
+		}, func(a Answer) bool { return a.Pass == 0 && a.Stop == Generator }},
 		"around the rates that no probe decides": {nil, func(rate float64) Judgement {
 			switch {
 			case rate <= 6000:

@@ -23,7 +23,7 @@ func Came(a *capacity.Answered) string {
 		return fmt.Sprintf("%s kept the promise, %s did not: wider than asked, because rates from %s on could not be decided", pass, fail, Rate(a.UndecidedPerS))
 	case capacity.Generator:
 		if a.PassPerS == 0 {
-			return "not known: the generator or its host was the limit at every rate, not the system"
+			return "not known: the generator or its host was the limit, not the system: use a quieter host"
 		}
 		return fmt.Sprintf("at least %s: at %s the generator or its host was the limit, not the system", pass, fail)
 	case capacity.TooShort:

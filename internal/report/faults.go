@@ -78,7 +78,7 @@ func (t *single) faults() {
 	}
 	if band != nil {
 		t.Note(
-			"at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any.",
+			"at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any (-: at most twice the longest before the faults).",
 			"slowest: the longest that a message took that came after the fault and before the next. Those that failed are not in it.",
 			fmt.Sprintf("p99 back: how long after the fault p99 was at most %s again and stayed, as it was before. Times are to within 0.1 s.", Time(*band)))
 	}

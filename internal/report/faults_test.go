@@ -40,7 +40,7 @@ func TestAReportSaysWhatFaultsDid(t *testing.T) {
 58.0 s  disconnect clients (1)                     -            -            -       0        -         -
 59.0 s  kill server-1, host of bk                  -            -            -       0        -         -
 By agents b, bk, c, at instants of their clocks: off by 120 µs at the most.
-at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any.
+at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any (-: at most twice the longest before the faults).
     slowest: the longest that a message took that came after the fault and before the next. Those that failed are not in it.
     p99 back: how long after the fault p99 was at most 12.0 ms again and stayed, as it was before. Times are to within 0.1 s.
 `

@@ -118,7 +118,7 @@ func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 		}
 	}
 	if l.Window > 0 && slices.Contains(saved.Files, result.FileIntervals) {
-		if e.Windows, err = windowed(dir, l.Window, e.Result.WindowFrom()); err != nil {
+		if e.Windows, err = windowed(dir, l.Window, firstSecond(e.Result)); err != nil {
 			return e, nil, explain(err)
 		}
 	}

@@ -200,7 +200,7 @@ func shownBy(h *history.History) string {
 	case worst.After > 0:
 		return fmt.Sprintf("; one could not show yet, however large: a change shows once %d runs follow it", worst.After)
 	case worst.Percent == nil:
-		return fmt.Sprintf("; they differ so much that even %s ten times as large would not have shown", shownName(worst))
+		return fmt.Sprintf("; they vary so much that a tenfold change of %s would not have shown", shownName(worst))
 	}
 	return fmt.Sprintf("; a change of %s by %.0f %% would have shown", shownName(worst), *worst.Percent)
 }

@@ -73,6 +73,15 @@ func windowed(dir string, every time.Duration, begins int64) (*Windows, error) {
 	}
 }
 
+// firstSecond is where the first measured second begins, in ns since the run's epoch: the
+// log is in seconds of the run.
+func firstSecond(r *result.Result) int64 {
+	for _, second := range measuredFirst(r.Intervals) {
+		return int64(second.TS * 1e9)
+	}
+	return r.WindowFrom()
+}
+
 // windows writes percentiles of each window: of what was confirmed, answered or delivered
 // in it.
 func (t *single) windows(w *Windows) {

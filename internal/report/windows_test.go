@@ -167,3 +167,18 @@ func TestACurveGoesFromTheLeastSampleToTheLargest(t *testing.T) {
 		t.Errorf("it goes to %+v; want no further than what is known", line.Points[len(line.Points)-1])
 	}
 }
+
+// TestWindowsAreCutAtTheSecondsOfTheLog, where the warm-up ends between two: a window would
+// hold the messages of one second and a part of the next.
+func TestWindowsAreCutAtTheSecondsOfTheLog(t *testing.T) {
+	t.Parallel()
+	r := &result.Result{Intervals: []result.Interval{{TS: 0, Phase: "warmup"}, {TS: 1, Phase: "measure"}, {TS: 2, Phase: "measure"}}}
+	r.Run.WarmUpS = new(1.3)
+	if got := firstSecond(r); got != 1e9 {
+		t.Errorf("the first window begins at %d ns; want 1 s", got)
+	}
+	r.Intervals = nil
+	if got := firstSecond(r); got != 1_300_000_000 {
+		t.Errorf("without seconds, the first window begins at %d ns; want 1.3 s", got)
+	}
+}

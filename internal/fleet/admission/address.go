@@ -223,7 +223,8 @@ func Reachable(listen string) (shown, reach string, err error) {
 	if err != nil {
 		return "", "", bad("is not an address")
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 {
 		return "", "", bad("has an invalid port")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
@@ -231,7 +232,7 @@ func Reachable(listen string) (shown, reach string, err error) {
 			return "", "", err
 		}
 	}
-	return listen, net.JoinHostPort(host, port), nil
+	return listen, net.JoinHostPort(host, strconv.Itoa(n)), nil
 }
 
 // outward returns the address that this host sends from to others. Nothing is sent.

@@ -136,7 +136,7 @@ func FuzzParse(f *testing.F) {
 
 func TestWhereAgentsReachThisHost(t *testing.T) {
 	for _, tt := range []struct{ listen, host string }{
-		{"h.example:5", "h.example"}, {"[::1]:5", "::1"}, {"127.0.0.1:5", "127.0.0.1"}, {":5", ""}, {"0.0.0.0:5", ""}, {"[::]:5", ""},
+		{"h.example:5", "h.example"}, {"[::1]:5", "::1"}, {"127.0.0.1:5", "127.0.0.1"}, {":5", ""}, {"0.0.0.0:5", ""}, {"[::]:5", ""}, {"h.example:+5", "h.example"},
 	} {
 		shown, reach, err := Reachable(tt.listen)
 		if tt.host == "" {
