@@ -22,14 +22,20 @@ const (
 
 // Parse reads a Report from what its file holds.
 func Parse(b []byte) (*Report, error) {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, err
+	}
+	if head.Schema != Schema { // the rest may have another shape
+		return nil, fmt.Errorf("schema %q is not known (%s)", head.Schema, Schema)
+	}
 	r := new(Report)
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, err
 	}
-	switch {
-	case r.Schema != Schema:
-		return nil, fmt.Errorf("schema %q is not known (%s)", r.Schema, Schema)
-	case len(r.Over) > 0 && r.Plan.Over == nil:
+	if len(r.Over) > 0 && r.Plan.Over == nil {
 		return nil, errors.New("is malformed: over without plan.over")
 	}
 	return r, nil

@@ -74,6 +74,9 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return e.refused(err)
 	}
+	if err := runs.Fits(f, s.Scenarios); err != nil {
+		return e.fail(err)
+	}
 	if c.On == nil {
 		if code := e.obtainable(ctx, s.Scenarios); code != OK {
 			return code
@@ -83,7 +86,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	if err := s.Begin(); err != nil {
-		return e.unstudied(c.Out, err)
+		return e.unstudied("search", c.Out, err)
 	}
 	if f != nil {
 		if code := e.gather(ctx, func(ctx context.Context) error { return f.Gather(ctx, s.Scenarios) }); code != OK {
@@ -128,7 +131,7 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 		}
 	}
 	if err := s.Err(); err != nil {
-		code = worst(code, e.unstudied(nil, err))
+		code = worst(code, e.unstudied("search", nil, err))
 	}
 	return code
 }
@@ -136,11 +139,10 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 // prepare plans the search, or takes up the one in a folder, and the fleet that does it; nil:
 // none. It touches nothing.
 func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s *study.Search, f *runs.Fleet, err error) {
-	if f, err = r.fleetOf(e); err != nil {
-		return nil, nil, err
-	}
 	o := r.doing(e, h)
-	o.Fleet = f
+	if c.Fleet != nil {
+		o.Fleet = new(runs.Fleet) // what it is comes below: a meeting place is kept only for a search that can be
+	}
 	switch {
 	case c.Resume != nil:
 		s, err = c.resume(e, r, o)
@@ -167,7 +169,11 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s 
 	if err := r.checkFleet(e, s.Scenarios); err != nil {
 		return nil, nil, err
 	}
-	return s, f, runs.Fits(f, s.Scenarios)
+	if f, err = r.fleetOf(e); err != nil || f == nil {
+		return s, nil, err
+	}
+	*o.Fleet = *f
+	return s, o.Fleet, nil
 }
 
 // resume goes on with the search in a folder.
@@ -186,7 +192,8 @@ func (c *capacityCommand) resume(e *env, r *runCommand, o runs.Options) (*study.
 		return nil, err
 	}
 	o.Out, in.Overrides = *c.Resume, c.asked()
-	return study.ResumeSearch(o, in, was)
+	s, err := study.ResumeSearch(o, in, was)
+	return s, resumed(err)
 }
 
 // asked are the flags of the search, as the section search of a scenario.

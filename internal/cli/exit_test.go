@@ -2,15 +2,25 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
 
@@ -104,5 +114,57 @@ func TestAnObjectiveThatFailedOnADisturbedHostSaysSo(t *testing.T) {
 		if tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: %q; want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestAnErrorOfOneLineIsOne: what an error wraps beside its kind does not make it a list.
+func TestAnErrorOfOneLineIsOne(t *testing.T) {
+	t.Parallel()
+	why := errors.New("is not absolute")
+	one := fmt.Errorf("%w: %w", driver.ErrUnsupported, why)
+	if got := parts(errors.Join(one, why)); len(got) != 2 || !errors.Is(got[0], one) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestASplitRunThatDidNotMeetHasTheCodeOfItsReason, in a search or a suite as in a run.
+func TestASplitRunThatDidNotMeetHasTheCodeOfItsReason(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]Code{hub.ErrPortTaken: Usage, fleet.ErrTooFew: Unreachable, engine.ErrContract: Failed} {
+		e := &env{World: World{Stderr: io.Discard, Env: func(string) (string, bool) { return "", false }}}
+		o := &runs.Outcome{Run: runs.Run{Scenario: new(scenario.Scenario)}, Err: fmt.Errorf("gathering the fleet: %w", err)}
+		if got := new(runCommand).heard(e, o, "a"); got != want {
+			t.Errorf("%v: %d; want %d", err, got, want)
+		}
+	}
+}
+
+// TestARunThatCannotGoOnNamesItsStateBeforeItsFaults: the scenario's faults alone do not say
+// that a run was to be taken up.
+func TestARunThatCannotGoOnNamesItsStateBeforeItsFaults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "runs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(fleet.Paused{
+		Schema: "weir.fleet-run/v1", Run: "abc", Scenario: []byte("weir: 1\nnonsense: 1\n"), Boot: pace.BootID(), EpochNS: 1,
+		Agents: make([]protocol.About, 1), Shares: make([]engine.Share, 1), Epochs: make([]fleet.Epoch, 1),
+	})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "runs", "abc.json"), b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	w := World{
+		Args: []string{"run", "--resume", "abc"}, Stdout: io.Discard, Stderr: &stderr, Dir: t.TempDir(), Drivers: all.Definitions(),
+		Env: func(name string) (string, bool) { return dir, name == "WEIR_FLEET_DIR" },
+	}
+	code := Main(t.Context(), w)
+	says := stderr.String()
+	if code != int(Usage) || !strings.HasPrefix(says, "weir: --resume: the stored state of run abc holds 0 runs") || !strings.Contains(says, "nonsense") {
+		t.Errorf("%d: %s", code, says)
 	}
 }

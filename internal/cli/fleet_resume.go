@@ -17,7 +17,8 @@ import (
 func (c *runCommand) resume(ctx context.Context, e *env) Code {
 	p, s, err := c.paused(e)
 	if err != nil {
-		return e.refused(err)
+		e.complain(err) // with which run it is of, before the faults of its scenario
+		return Usage
 	}
 	f, err := c.takeUp(e, p)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/study"
+	"github.com/weirmq/weir/result"
 )
 
 // doing is how runs are done: shown as the flags say, and ended by signals.
@@ -35,7 +36,11 @@ func (c *runCommand) heard(e *env, o *runs.Outcome, name string) Code {
 		if unmade := (*runs.FolderError)(nil); errors.As(o.Err, &unmade) { // another could be made a moment ago
 			return Failed
 		}
-		return codeOf(o.Err)
+		code := codeOf(o.Err)
+		if code == Unreachable { // it may be that the two processes of a split run did not meet
+			code = codeOfFleet(o.Err)
+		}
+		return code
 	}
 	for _, err := range o.Wrong() {
 		if name != "" {
@@ -46,9 +51,24 @@ func (c *runCommand) heard(e *env, o *runs.Outcome, name string) Code {
 	return worst(c.codes(o)...)
 }
 
-// unstudied tells why a search or a suite does not begin, or does not go on.
-func (e *env) unstudied(out *string, err error) Code {
-	code := e.refused(unmade(out, err))
+// resumed is an error of going on with a study: where its folder is to blame, the flag is named.
+func resumed(err error) error {
+	if wrong := (*study.KeptError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("--resume: %w", err)
+	}
+	return err
+}
+
+// unstudied tells why a study of that kind does not begin, or does not go on.
+func (e *env) unstudied(kind string, out *string, err error) Code {
+	folder := (*runs.FolderError)(nil)
+	switch {
+	case out != nil && errors.Is(err, result.ErrExists):
+		err = unmade(out, err)
+	case errors.As(err, &folder):
+		err = fmt.Errorf("making the folder of the %s: %w (--out DIR names another)", kind, err)
+	}
+	code := e.refused(err)
 	if errors.Is(err, study.ErrWriting) {
 		code = Failed
 	}

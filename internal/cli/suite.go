@@ -146,7 +146,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	if err := x.Begin(); err != nil {
-		return e.unstudied(c.Out, err)
+		return e.unstudied("suite", c.Out, err)
 	}
 	code := c.measure(ctx, e, r, x, h)
 	page := e.text(c.NoColor).Page(x.Report.Page())
@@ -177,7 +177,7 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.
 		}
 	}
 	if err := x.Err(); err != nil {
-		codes = append(codes, e.unstudied(nil, err))
+		codes = append(codes, e.unstudied("suite", nil, err))
 	}
 	return worst(codes...)
 }
@@ -211,7 +211,8 @@ func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.
 			return nil, fmt.Errorf("--resume: %w", err)
 		}
 		o.Out = *c.Resume
-		return study.ResumeSuite(o, in, was)
+		x, err := study.ResumeSuite(o, in, was)
+		return x, resumed(err)
 	case c.Name == "":
 		return nil, fmt.Errorf("weir suite run: which suite? (%s, or the path of a file)", strings.Join(suite.Names(), ", "))
 	case c.Out != nil && *c.Out == "":

@@ -216,12 +216,13 @@ func (e *env) complainEach(err error) {
 	}
 }
 
-// parts returns what was joined, nothing of nil.
+// parts returns what was joined, nothing of nil. An error that wraps several in one line
+// ("%w: %w") is one.
 func parts(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
 		var out []error
 		for _, e := range joined.Unwrap() {
 			out = append(out, parts(e)...)

@@ -26,6 +26,15 @@ import (
 // ErrWriting is wrapped by the error of a file of the study that could not be written.
 var ErrWriting = errors.New("writing")
 
+// A KeptError says what is wrong with the folder of a study that is to go on.
+type KeptError struct{ Err error }
+
+// Error returns the text of the error that it wraps.
+func (e *KeptError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what it wraps.
+func (e *KeptError) Unwrap() error { return e.Err }
+
 // A folder is what all studies have in common. One goroutine uses it.
 type folder struct {
 	o       runs.Options // Out is the folder

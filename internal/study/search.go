@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"path/filepath"
 	"slices"
@@ -76,18 +77,22 @@ func NewSearch(o runs.Options, in scenario.Inputs) (*Search, error) {
 }
 
 // ResumeSearch goes on with the search in the folder Out, which ReadSearch gave, by its own
-// plan. Of in, file and variables are not read. An override may be search.probes, which
+// plan: a KeptError where the folder does not let it. Of in, file and variables are not read. An override may be search.probes, which
 // allows more of them.
 func ResumeSearch(o runs.Options, in scenario.Inputs, was *capacity.Report) (_ *Search, err error) {
 	s := &Search{folder: folder{o: o, resumed: true}, in: in, Report: was}
 	p := &s.Report.Plan
 	if !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= capacity.MostProbes &&
 		p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) || p.Over != nil && len(p.Over.Numbers) == 0 {
-		return nil, fmt.Errorf("reading %s: its plan is out of bounds", filepath.Join(o.Out, capacity.File))
+		return nil, &KeptError{fmt.Errorf("reading %s: its plan is out of bounds", filepath.Join(o.Out, capacity.File))}
 	}
 	s.in.File, s.in.Environ = filepath.Join(o.Out, result.FileScenario), nil
-	if s.in.Text, err = userfile.Read(o.Path(s.in.File), scenario.MaxFile); err != nil {
-		return nil, err
+	s.in.Text, err = userfile.Read(o.Path(s.in.File), scenario.MaxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &KeptError{fmt.Errorf("%s: there is no such file (the scenario of the search)", s.in.File)}
+	case err != nil:
+		return nil, &KeptError{fmt.Errorf("reading the scenario of the search: %w", err)}
 	}
 	if err := s.vary(); err != nil {
 		return nil, err

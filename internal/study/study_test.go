@@ -174,7 +174,7 @@ func TestASearchWithAPlanOutOfBoundsDoesNotGoOn(t *testing.T) {
 		plan := capacity.Planned{FromPerS: 1, Precision: 1, Probes: 1}
 		change(&plan)
 		_, err := ResumeSearch(runs.Options{Dir: t.TempDir(), Out: "o"}, scenario.Inputs{}, &capacity.Report{Plan: plan})
-		if err == nil || !strings.Contains(err.Error(), "its plan is out of bounds") {
+		if wrong := (*KeptError)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "its plan is out of bounds") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -239,8 +239,16 @@ func TestTheFolderOfAnotherStudyIsRefused(t *testing.T) {
 	if err == nil || err.Error() != ". has no capacity.json (the folder of a search)" {
 		t.Error(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "suite.json"), []byte(`{"schema": "weir.suite/v9"}`), 0o600); err != nil {
-		t.Fatal(err)
+	for name, content := range map[string]string{
+		"suite.json":    `{"schema": "weir.suite/v9", "rows": {}}`, // of another shape, too
+		"capacity.json": `{"schema": "weir.capacity/v2", "plan": []}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err = ReadSearch(dir, "."); err == nil || err.Error() != `reading capacity.json: schema "weir.capacity/v2" is not known (weir.capacity/v1)` {
+		t.Error(err)
 	}
 	if _, _, err = ReadSuite(dir, "."); err == nil || err.Error() != `reading suite.json: schema "weir.suite/v9" is not known (weir.suite/v1)` {
 		t.Error(err)

@@ -45,16 +45,17 @@ func NewSuite(o runs.Options, in scenario.Inputs, of *suite.Suite, c suite.Choic
 	return x, nil
 }
 
-// ResumeSuite goes on with the suite in the folder Out, which ReadSuite gave, by its own plan.
+// ResumeSuite goes on with the suite in the folder Out, which ReadSuite gave, by its own plan:
+// a KeptError where the folder does not let it.
 func ResumeSuite(o runs.Options, in scenario.Inputs, was *suite.Report) (*Suite, error) {
 	x := &Suite{folder: folder{o: o, resumed: true}, Report: was}
 	if scale := x.Report.Scale; !(scale > 0 && scale <= 1) {
-		return nil, fmt.Errorf("%s: its scale is out of bounds", filepath.Join(o.Out, suite.FileReport))
+		return nil, &KeptError{fmt.Errorf("%s: its scale is out of bounds", filepath.Join(o.Out, suite.FileReport))}
 	}
 	name := filepath.Join(o.Out, suite.File)
 	var err error
 	if x.suite, err = suite.Open(name, o.Path(name)); err != nil {
-		return nil, err
+		return nil, &KeptError{err}
 	}
 	return x, x.plan(in, suite.Choice{Drivers: x.Report.Drivers, Rows: x.Report.Chosen, Scale: x.Report.Scale})
 }

@@ -24,12 +24,18 @@ const (
 
 // ParseReport reads a Report from what its file holds.
 func ParseReport(b []byte) (*Report, error) {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, err
+	}
+	if head.Schema != Schema { // the rest may have another shape
+		return nil, fmt.Errorf("schema %q is not known (%s)", head.Schema, Schema)
+	}
 	r := new(Report)
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, err
-	}
-	if r.Schema != Schema {
-		return nil, fmt.Errorf("schema %q is not known (%s)", r.Schema, Schema)
 	}
 	return r, nil
 }
