@@ -1,6 +1,6 @@
 // Package commandline reads what people type: verbs, flags of one or two hyphens, keys of
 // scenarios as flags, and what other tools call these. One reading tells all that is wrong.
-// What verbs do is not its business.
+// It does not do what verbs do, and knows their names only to explain flags.
 package commandline
 
 import (
