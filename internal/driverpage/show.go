@@ -81,7 +81,11 @@ func (d *Driver) overview() [][]string {
 	if len(d.Replays) > 0 {
 		rows = append(rows, []string{"replays", "from " + strings.Join(d.Replays, ", ")})
 	}
-	return append(rows, []string{"can", strings.Join(d.can(true), ", ")}, []string{"cannot", strings.Join(d.can(false), ", ")})
+	cannot := strings.Join(d.can(false), ", ")
+	if d.Capabilities["consumers"] && !d.Capabilities["requests"] {
+		cannot += " (--mode request works: weir echoes what it receives)"
+	}
+	return append(rows, []string{"can", strings.Join(d.can(true), ", ")}, []string{"cannot", cannot})
 }
 
 // ShowOptions puts options on a page, under a title, or that there are none.
