@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
 
@@ -22,17 +22,8 @@ const (
 
 // Parse reads a Report from what its file holds.
 func Parse(b []byte) (*Report, error) {
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, err
-	}
-	if head.Schema != Schema { // the rest may have another shape
-		return nil, fmt.Errorf("schema %q is not known (%s)", head.Schema, Schema)
-	}
 	r := new(Report)
-	if err := json.Unmarshal(b, r); err != nil {
+	if err := userfile.JSON(b, Schema, r); err != nil {
 		return nil, err
 	}
 	if len(r.Over) > 0 && r.Plan.Over == nil {

@@ -98,8 +98,8 @@ func hubOf(e *env, listen *string) (at string, keep *admission.Keep, err error) 
 	return at, keep, err
 }
 
-// A verb says by it that no agent was found.
-func (l *lookout) nobody(e *env, s *survey.Sight) Code {
+// noAgent says that a verb found no agent, and returns the code of that.
+func (l *lookout) noAgent(e *env, s *survey.Sight) Code {
 	why := "no agent answered there"
 	if s.StoodIn {
 		why = "no agent came, and no coordinator runs there"
@@ -133,7 +133,7 @@ func (c *fleetStatus) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	if len(sight.Agents) == 0 {
-		return c.nobody(e, sight)
+		return c.noAgent(e, sight)
 	}
 	return OK
 }
@@ -168,7 +168,7 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 	}
 	switch {
 	case len(sight.Agents) == 0:
-		return c.nobody(e, sight)
+		return c.noAgent(e, sight)
 	case c.Strict && d.Health == host.Bad:
 		return Invalid
 	}

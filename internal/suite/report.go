@@ -2,7 +2,6 @@ package suite
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
 
@@ -24,17 +24,8 @@ const (
 
 // ParseReport reads a Report from what its file holds.
 func ParseReport(b []byte) (*Report, error) {
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, err
-	}
-	if head.Schema != Schema { // the rest may have another shape
-		return nil, fmt.Errorf("schema %q is not known (%s)", head.Schema, Schema)
-	}
 	r := new(Report)
-	if err := json.Unmarshal(b, r); err != nil {
+	if err := userfile.JSON(b, Schema, r); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -3,7 +3,7 @@
 // Such a path may name anything: a pipe without a writer, a device that never
 // ends, a file of many gigabytes. Every such file goes through this package. It
 // takes regular files only, it reads no more than the caller allows, and it never
-// waits for another process.
+// waits for another process. A document of a schema that weir wrote is read by JSON.
 package userfile
 
 import (

@@ -58,3 +58,14 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 		}
 	}
 }
+
+// TestADocumentOfAnotherSchemaSaysSo, also where the rest of it has another shape.
+func TestADocumentOfAnotherSchemaSaysSo(t *testing.T) {
+	var v struct{ N int }
+	if err := JSON([]byte(`{"schema":"a/v1","n":3}`), "a/v1", &v); err != nil || v.N != 3 {
+		t.Errorf("its own schema: %v, %v", v, err)
+	}
+	if err := JSON([]byte(`{"schema":"a/v2","n":[]}`), "a/v1", &v); err == nil || err.Error() != `schema "a/v2" is not known (a/v1)` {
+		t.Errorf("a newer schema: %v", err)
+	}
+}

@@ -1,0 +1,21 @@
+package userfile
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// JSON reads a document of a schema into v. It looks at the field schema first: the rest of
+// another schema's document may have another shape.
+func JSON(b []byte, schema string, v any) error {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return err
+	}
+	if head.Schema != schema {
+		return fmt.Errorf("schema %q is not known (%s)", head.Schema, schema)
+	}
+	return json.Unmarshal(b, v)
+}
