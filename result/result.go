@@ -418,6 +418,14 @@ func (d *Dist) Percentile(p float64) *Percentile {
 	return nil
 }
 
+// SupportedNS returns percentile p in ns where it is supported, or nil; d may be nil.
+func (d *Dist) SupportedNS(p float64) *int64 {
+	if x := d.Percentile(p); x != nil && x.Supported {
+		return &x.NS
+	}
+	return nil
+}
+
 // An Interval is one second or so of the run, by the instant of the events.
 type Interval struct {
 	TS        float64 `json:"t_s"`   // its start, since the epoch

@@ -139,20 +139,12 @@ func (p *Probed) Measured(r *result.Result, broken bool) {
 		x := &all[i]
 		promised := slices.ContainsFunc(r.Verdict.SLO, func(s result.SLO) bool { return strings.HasPrefix(s.Expr, x.of+".") })
 		if x.d != nil && (p.Of == "" || promised) {
-			p.Of, p.P50NS, p.P99NS = x.of, supported(x.d, 50), supported(x.d, 99)
+			p.Of, p.P50NS, p.P99NS = x.of, x.d.SupportedNS(50), x.d.SupportedNS(99)
 		}
 		if x.d != nil && promised {
 			return
 		}
 	}
-}
-
-// supported is a percentile that has samples enough; nil otherwise.
-func supported(d *result.Dist, p float64) *int64 {
-	if x := d.Percentile(p); x != nil && x.Supported {
-		return &x.NS
-	}
-	return nil
 }
 
 // Numbers are those of what is varied, or 0 alone.

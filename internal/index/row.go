@@ -133,16 +133,9 @@ func (r *Row) ended(root *os.Root) error {
 		{"send service", x.Latency.Send.Service},
 	} {
 		if d.dist != nil {
-			r.Family, r.P50, r.P99, r.P999 = d.name, supported(d.dist, 50), supported(d.dist, 99), supported(d.dist, 99.9)
+			r.Family, r.P50, r.P99, r.P999 = d.name, d.dist.SupportedNS(50), d.dist.SupportedNS(99), d.dist.SupportedNS(99.9)
 			break
 		}
-	}
-	return nil
-}
-
-func supported(d *result.Dist, p float64) *int64 {
-	if x := d.Percentile(p); x != nil && x.Supported {
-		return &x.NS
 	}
 	return nil
 }
