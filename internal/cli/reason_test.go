@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,8 +95,10 @@ func TestARunThatFailsSaysWhyLastAndFailsATest(t *testing.T) {
 			if reported != int(OK) {
 				t.Fatalf("exit code %d: %s", reported, stderr)
 			}
-			if failures := failuresOf(t, []byte(stdout.String())); failures["exit code 0"] == "" || !strings.HasPrefix(failures["exit code 0"], fmt.Sprintf("exit code %d: ", code)) {
-				t.Errorf("failed tests: %q", failures)
+			// Of several runs the command has the worst code.
+			failures := failuresOf(t, []byte(stdout.String()))
+			if !slices.ContainsFunc(failures["exit code 0"], func(s string) bool { return strings.HasPrefix(s, fmt.Sprintf("exit code %d: ", code)) }) {
+				t.Errorf("exit code %d; failed tests: %q", code, failures)
 			}
 		})
 	}
@@ -103,7 +106,7 @@ func TestARunThatFailsSaysWhyLastAndFailsATest(t *testing.T) {
 
 // failuresOf reads JUnit's XML as a build server does: the failed tests with their
 // messages.
-func failuresOf(t *testing.T, b []byte) map[string]string {
+func failuresOf(t *testing.T, b []byte) map[string][]string {
 	t.Helper()
 	var all struct {
 		Suites []struct {
@@ -118,11 +121,11 @@ func failuresOf(t *testing.T, b []byte) map[string]string {
 	if err := xml.NewDecoder(bytes.NewReader(b)).Decode(&all); err != nil {
 		t.Fatal(err)
 	}
-	failures := map[string]string{}
+	failures := map[string][]string{}
 	for _, s := range all.Suites {
 		for _, c := range s.Cases {
 			if c.Failure != nil {
-				failures[c.Name] = c.Failure.Message
+				failures[c.Name] = append(failures[c.Name], c.Failure.Message)
 			}
 		}
 	}

@@ -40,8 +40,13 @@ func TestARunSaysWhatItsServersUsed(t *testing.T) {
 	if p.Name != started.Name || p.Node != 1 || len(p.Pids) == 0 || p.Pids[0] != started.Pids[0] {
 		t.Errorf("%+v; started was %+v", p, started)
 	}
-	if p.CPUSeconds == nil || p.RSSMaxBytes == nil || *p.RSSMaxBytes < 1<<20 || p.DiskBytes == nil || *p.DiskBytes < 500*1024 {
-		t.Errorf("it used %+v", p)
+	if p.CPUSeconds == nil || p.RSSMaxBytes == nil || p.DiskBytes == nil {
+		t.Fatalf("it used %+v", p)
+	}
+	// A host without time for the plan has fewer messages sent.
+	stored := saved.Result.MessagesAll.Confirmed * 1024
+	if *p.RSSMaxBytes < 1<<20 || stored == 0 || *p.DiskBytes < stored*9/10 {
+		t.Errorf("it had %d bytes of memory and %d on its disk, which stored messages of %d", *p.RSSMaxBytes, *p.DiskBytes, stored)
 	}
 	if !strings.Contains(f.stdout.String(), "\nservers     used ") {
 		t.Errorf("the report does not say so:\n%s", &f.stdout)
