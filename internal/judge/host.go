@@ -182,7 +182,7 @@ func swap(s *subject) (result.Check, float64) {
 	return c, moved
 }
 
-// tail is the finest percentile of a response that is a figure, and not the
+// tail is the highest percentile of a response that is a figure, and not the
 // maximum; nil where none is.
 func (r *Response) tail() *result.Percentile {
 	var best *result.Percentile
@@ -195,7 +195,7 @@ func (r *Response) tail() *result.Percentile {
 }
 
 func gc(s *subject) (result.Check, float64) {
-	limit := fmt.Sprintf("%s of the time, and %s of the finest percentile for one stop", percent(gcMost), percent(pauseMost))
+	limit := fmt.Sprintf("%s of the time, and for one stop %s of the highest supported percentile", percent(gcMost), percent(pauseMost))
 	if s.host.Usage == nil || s.host.Usage.SpanS <= 0 {
 		return notRun(CheckGC, limit, "Not counted."), 0
 	}

@@ -82,7 +82,7 @@ const (
 
 	// The collector: a hundredth of the time, as Go's own target for assists and
 	// pauses together is a quarter while it works; and a pause as long as half of
-	// the finest percentile is as much of it as the system.
+	// the highest supported percentile is as much of it as the system.
 	gcMost    = 0.01
 	pauseMost = 0.50
 

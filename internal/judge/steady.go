@@ -27,7 +27,7 @@ type series struct {
 // without a percentile are left out, and counted. Of a run with too few seconds for a test it
 // says only what fell behind throughout.
 func steady(s *subject) result.Check {
-	limit := fmt.Sprintf("a change of %s, a backlog that grows by %s of the rate, unless it may be chance: p < %v", percent(driftMost), percent(growthMost), driftAlpha)
+	limit := fmt.Sprintf("a change of %s, or a backlog that grows by %s of the rate; only changes with p < %v count", percent(driftMost), percent(growthMost), driftAlpha)
 	var rows []result.Interval
 	for _, x := range s.Intervals {
 		if x.Phase == "measure" {

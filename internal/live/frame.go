@@ -146,7 +146,7 @@ func (v *View) rows() []row {
 		rows = append(rows, row{name: name, fields: last})
 	}
 	if held := v.held(); len(held) > 0 {
-		rows = append(rows, row{name: "held up", fields: held, alarm: true})
+		rows = append(rows, row{name: "waiting", fields: held, alarm: true})
 	}
 	if bad := trouble(&f.all); len(bad) > 0 {
 		rows = append(rows, row{name: "trouble", fields: bad, alarm: true})
@@ -177,10 +177,10 @@ func (v *View) held() []field {
 	second := max(float64(f.last.Scheduled)/f.seconds, 1)
 	var fields []field
 	if n := f.unconfirmed(); float64(n) >= second {
-		fields = append(fields, field{report.Count(n), "unconfirmed"})
+		fields = append(fields, field{report.Count(n), "to be confirmed"})
 	}
 	if n := f.waiting(); float64(n) >= second {
-		fields = append(fields, field{report.Count(n), "waiting to be sent"})
+		fields = append(fields, field{report.Count(n), "to be sent"})
 	}
 	return fields
 }

@@ -258,9 +258,9 @@ func TestWhatAStallHoldsUpIsSaidFromASecondsWorthOn(t *testing.T) {
 		last  measure.Counters
 		want  string // "": nothing
 	}{
-		"a second's worth":            {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000}, "held up 1,000 unconfirmed"},
-		"a second's worth that waits": {sends, "measure", measure.Counters{Scheduled: 1000}, "held up 1,000 waiting to be sent"},
-		"all of it":                   {sends, "measure", measure.Counters{Scheduled: 4000, Sent: 4000}, "held up 4,000 unconfirmed"},
+		"a second's worth":            {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000}, "waiting 1,000 to be confirmed"},
+		"a second's worth that waits": {sends, "measure", measure.Counters{Scheduled: 1000}, "waiting 1,000 to be sent"},
+		"all of it":                   {sends, "measure", measure.Counters{Scheduled: 4000, Sent: 4000}, "waiting 4,000 to be confirmed"},
 		"less than it":                {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000, Confirmed: 1}, ""},
 		"failed is not unconfirmed":   {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000, Failed: 500}, ""},
 		"a slow rate":                 {sends, "measure", measure.Counters{}, ""},
@@ -272,7 +272,7 @@ func TestWhatAStallHoldsUpIsSaidFromASecondsWorthOn(t *testing.T) {
 		iv := &measure.Interval{To: second}
 		iv.Counters[measure.Measure] = tt.last
 		v.Interval(iv)
-		if got := v.plain(); !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "held up") {
+		if got := v.plain(); !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "waiting") {
 			t.Errorf("%s: %q; want %q in it", name, got, tt.want)
 		}
 	}

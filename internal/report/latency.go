@@ -260,7 +260,11 @@ func (t *single) unbounded(all []distribution) {
 	if t.r.Run.HorizonS <= 0 {
 		return
 	}
-	lines := []string{"95 %: the true percentile lies in this range with 95 % probability", "horizon " + Time(int64(t.r.Run.HorizonS*1e9)) + ": 1 run in 40 of this length misses a stall that comes this often; a rarer one is missed more often"}
+	horizon := Time(int64(t.r.Run.HorizonS * 1e9))
+	lines := []string{
+		"95 %: the true percentile lies in this range with 95 % probability",
+		"horizon " + horizon + ": a stall that comes every " + horizon + " on average is absent from 1 run in 40 of this length; a rarer one more often",
+	}
 	said, reasons := map[string]bool{}, []string(nil)
 	for _, c := range all {
 		if !c.interval {

@@ -470,9 +470,23 @@ func (t *single) throughput() {
 		text += "; " + strings.Join(bytes, ", ")
 	}
 	t.Labelled("throughput", plain(text))
+	if sent(t.r) && watched(t.r) && differs(t.r) {
+		t.Labelled("", plain("throughput counts what was delivered in these "+Time(int64(p.ReceiveS*1e9))+", even if sent in the warm-up; messages counts what was sent in them, even if delivered later"))
+	}
 	if s := p.ReceiveS; t.r.Run.Mode == result.ModeBacklog && s > 0 && s < shortDrainS {
 		t.Labelled("", layout.Doubtful.Of("the drain took less than "+Span(shortDrainS*time.Second)+": a single stall changes its rate; fill with more messages (--measure, --rate) before you quote it"))
 	}
+}
+
+// differs reports whether more or fewer messages were delivered in the window, by over a
+// hundredth, than came of those that were due in it.
+func differs(r *result.Result) bool {
+	perS, known := r.Throughput.Received()
+	if !known || r.Run.Mode == result.ModeBacklog || r.Throughput.ReceiveS <= 0 {
+		return false
+	}
+	came, of := perS*r.Throughput.ReceiveS, float64(r.Messages.Delivered)
+	return math.Abs(came-of) > max(came, of)/100
 }
 
 // Arrived is the word for the rate at which messages came to consumers: delivered of what the

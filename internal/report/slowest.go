@@ -106,7 +106,7 @@ func besideSays(what string) string {
 	case slow.Waiting:
 		return "a second in which the host waited for disks"
 	case slow.Flushes, slow.Written, slow.Read, slow.Faults, slow.Busy:
-		return "a second with " + what
+		return "a second with unusually " + what
 	}
 	return fmt.Sprintf("an event %q", layout.Shortened(what, 40))
 }

@@ -34,6 +34,9 @@ func (t *single) spectra() {
 	t.Gap()
 	t.Chapter("percentile by percentile")
 	says := howToRead
+	if len(t.totals) > 0 {
+		says = "A thin line has all samples, a thick one joins the percentiles of the table. " + says
+	}
 	if h := t.r.Host.Hiccups; h != nil && h.Count > 0 {
 		says += " Beside the curves stand the host's own hiccups: how late a thread woke that only slept, each millisecond. Where they come near a curve, the host has a part in it."
 	}
