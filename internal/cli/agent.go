@@ -64,8 +64,7 @@ func (c *agentCommand) run(ctx context.Context, e *env) Code {
 	case signalled:
 		return Interrupted
 	case err != nil && !errors.Is(err, context.Canceled):
-		e.complain(err)
-		return codeOf(err)
+		return e.told(codeOf(err), err)
 	}
 	return OK
 }

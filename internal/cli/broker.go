@@ -186,8 +186,7 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	k, err := broker.Keep(ctx, s)
 	if err != nil {
 		if ctx.Err() != nil {
-			e.complain(fmt.Errorf("interrupted: %s was not started", x.Recipe.Name))
-			return Interrupted
+			return e.told(Interrupted, fmt.Errorf("interrupted: %s was not started", x.Recipe.Name))
 		}
 		return e.fail(err)
 	}
@@ -195,10 +194,8 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	for _, d := range x.Drivers {
 		e.say("  %s", brokerpage.Measuring(d, k.Address, k.Options, d == k.Driver))
 	}
-	if _, err := fmt.Fprintln(e.Stdout, strings.Join(k.Address, "\n")); err != nil {
-		return Failed // there is no reader to tell
-	}
-	return OK
+	_, err = fmt.Fprintln(e.Stdout, strings.Join(k.Address, "\n"))
+	return unheard(err)
 }
 
 // compose writes the compose file.
@@ -208,10 +205,8 @@ func (c *brokerUp) compose(e *env, x broker.Entry, settings map[string]string) C
 		return e.fail(err)
 	}
 	if c.Out == "-" {
-		if _, err := e.Stdout.Write(f.File); err != nil {
-			return Failed // there is no reader to tell
-		}
-		return OK
+		_, err = e.Stdout.Write(f.File)
+		return unheard(err)
 	}
 	name := c.Out
 	if name == "" {
@@ -247,10 +242,7 @@ func (c *brokerLogs) run(_ context.Context, e *env) Code {
 	}
 	p := new(layout.Page)
 	brokerpage.ShowLogs(p, k, c.Lines)
-	if err := e.show(p, true); err != nil {
-		return Failed // there is no reader to tell
-	}
-	return OK
+	return unheard(e.show(p, true))
 }
 
 // downLimit bounds the ending of one system.

@@ -174,9 +174,8 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 		e.say("weir: regression: %s worse", report.Counted(worse, "figure is", "figures are"))
 		return Missed
 	case undecided > 0:
-		e.complain(fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
+		return e.told(Usage, fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
 			report.Counted(undecided, "figure", "figures"), report.Counted(more, "more run", "more runs")))
-		return Usage
 	case c.Strict && open > 0:
 		e.say("weir: undecided: %s neither worse nor shown to be no worse; more runs decide (weir run --append DIR --repeat N)", report.Counted(open, "figure is", "figures are"))
 		return Missed

@@ -33,8 +33,6 @@ func (c *completionCommand) run(_ context.Context, e *env) Code {
 // complete answers the scripts of shells; see completion.Answer.
 func (e *env) complete(app *kong.Application, words []string) Code {
 	in := completion.Surroundings{Drivers: e.registry, Env: e.Env, Path: e.path}
-	if _, err := io.WriteString(e.Stdout, completion.Answer(app, in, words)); err != nil {
-		return Failed // the shell is gone
-	}
-	return OK
+	_, err := io.WriteString(e.Stdout, completion.Answer(app, in, words))
+	return unheard(err)
 }

@@ -42,8 +42,7 @@ func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(conte
 	facts := host.Environment(ctx)
 	d := diagnosis.Of(buildinfo.Version(), facts, examine(ctx, host.Patient{Work: work, Temp: os.TempDir()}))
 	if ctx.Err() != nil {
-		e.complain(errors.New("interrupted"))
-		return Interrupted
+		return e.told(Interrupted, errors.New("interrupted"))
 	}
 	if code := e.printed("the findings", e.answer(c.JSON, d, c.NoColor, d.Show)); code != OK {
 		return code

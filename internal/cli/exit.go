@@ -150,8 +150,7 @@ func (e *env) stoppable(ctx context.Context) (context.Context, context.CancelFun
 func (e *env) interruptible(ctx context.Context, f func() Code) Code {
 	code, ok := signals.Await(ctx, e.Signals, f)
 	if !ok {
-		e.complain(errors.New("interrupted"))
-		return Interrupted
+		return e.told(Interrupted, errors.New("interrupted"))
 	}
 	return code
 }
@@ -167,8 +166,7 @@ func (e *env) fail(err error) Code {
 	if rest, ok := strings.CutSuffix(text, ": "+context.Canceled.Error()); ok && code == Interrupted {
 		text = "interrupted: " + rest
 	}
-	e.complain(errors.New(strings.ReplaceAll(text, "\n", "; ")))
-	return code
+	return e.told(code, errors.New(strings.ReplaceAll(text, "\n", "; ")))
 }
 
 // usage tells of an error of what the user gave.
@@ -189,16 +187,27 @@ func (e *env) refused(why error) Code {
 	return Usage
 }
 
-// failed is the code of what weir could not do; why is told.
-func (e *env) failed(why error) Code {
+// told is the code, and why is told.
+func (e *env) told(code Code, why error) Code {
 	e.complain(why)
-	return Failed
+	return code
 }
+
+// failed is the code of what weir could not do; why is told.
+func (e *env) failed(why error) Code { return e.told(Failed, why) }
 
 // printed is the code of a verb that prints, of the error of printing what.
 func (e *env) printed(what string, err error) Code {
 	if err != nil {
 		return e.failed(fmt.Errorf("writing %s: %w", what, err))
+	}
+	return OK
+}
+
+// unheard is the code of a verb that prints, where an error means that there is no reader to tell.
+func unheard(err error) Code {
+	if err != nil {
+		return Failed
 	}
 	return OK
 }

@@ -49,11 +49,9 @@ func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*survey.Sight,
 	sight, err := s.Look(ctx)
 	switch {
 	case ctx.Err() != nil:
-		e.complain(errors.New("interrupted"))
-		return nil, Interrupted
+		return nil, e.told(Interrupted, errors.New("interrupted"))
 	case err != nil:
-		e.complain(err)
-		return nil, codeOfFleet(err)
+		return nil, e.told(codeOfFleet(err), err)
 	}
 	return sight, OK
 }

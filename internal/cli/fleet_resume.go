@@ -17,8 +17,7 @@ import (
 func (c *runCommand) resume(ctx context.Context, e *env) Code {
 	p, s, err := c.paused(e)
 	if err != nil {
-		e.complain(err) // with which run it is of, before the faults of its scenario
-		return Usage
+		return e.told(Usage, err) // with which run it is of, before the faults of its scenario
 	}
 	f, err := c.takeUp(e, p)
 	if err != nil {

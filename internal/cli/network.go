@@ -32,8 +32,7 @@ func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte,
 	err = runs.Install(signalled, e.host(), all, func(line string) { e.say("weir: %s", line) })
 	stop()
 	if err != nil {
-		e.complain(err)
-		return codeOf(err)
+		return e.told(codeOf(err), err)
 	}
 	if err := e.Enter(stdin); err != nil {
 		e.complain(err)

@@ -60,9 +60,8 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 		e.say("weir: %s from the stored verdict", report.Counted(changed, "run differs", "runs differ"))
 		return Missed
 	case partly > 0: // a gate that cannot close is useless
-		e.complain(fmt.Errorf("--fail-on: no change was found, but %s could be judged in part only (results that hold all that the checks need)",
+		return e.told(Usage, fmt.Errorf("--fail-on: no change was found, but %s could be judged in part only (results that hold all that the checks need)",
 			report.Counted(partly, "run", "runs")))
-		return Usage
 	}
 	return OK
 }

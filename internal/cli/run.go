@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -282,22 +283,12 @@ func (c *runCommand) unread(e *env, err error) error {
 
 // explain prints what would be run.
 func explain(e *env, runs []*scenario.Scenario) Code {
-	for i, s := range runs {
-		if i > 0 {
-			if _, err := io.WriteString(e.Stdout, "---\n"); err != nil {
-				return unwritten(e, err)
-			}
-		}
-		if _, err := e.Stdout.Write(s.Explain()); err != nil {
-			return unwritten(e, err)
-		}
+	var texts [][]byte
+	for _, s := range runs {
+		texts = append(texts, s.Explain())
 	}
-	return OK
-}
-
-func unwritten(e *env, err error) Code {
-	e.complain(fmt.Errorf("writing the scenario: %w", err))
-	return Failed
+	_, err := e.Stdout.Write(bytes.Join(texts, []byte("---\n")))
+	return e.printed("the scenario", err)
 }
 
 var errEmptyOut = errors.New("--out: is empty (a folder that does not exist yet, or leave it out)")

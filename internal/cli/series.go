@@ -65,8 +65,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	}
 	s, err := runs.New(o, scenarios...)
 	if err != nil {
-		e.complain(unmade(c.Out, err))
-		return Usage
+		return e.refused(unmade(c.Out, err))
 	}
 	defer func() {
 		if err := s.Close(); err != nil {
@@ -135,8 +134,7 @@ func ungathered(e *env, err error) Code {
 	if err == nil {
 		return OK
 	}
-	e.complain(fmt.Errorf("gathering the fleet: %w", err))
-	return codeOfFleet(err)
+	return e.told(codeOfFleet(err), fmt.Errorf("gathering the fleet: %w", err))
 }
 
 // unmade says how a folder that cannot be made is had; out is the value of --out.
@@ -169,8 +167,7 @@ func (e *env) complainOf(r *runs.Run, err error) {
 // conclude tells what a run came to, and returns the exit code that it deserves.
 func (c *runCommand) conclude(e *env, o *runs.Outcome) Code {
 	if folder := (*runs.FolderError)(nil); !o.Several && o.Result == nil && errors.As(o.Err, &folder) {
-		e.complain(unmade(c.Out, o.Err))
-		return Usage
+		return e.refused(unmade(c.Out, o.Err))
 	}
 	code := c.heard(e, o, which(&o.Run))
 	if o.Result == nil {

@@ -50,9 +50,7 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	token, tokenErr := c.token(e)
 	config, tlsErr := c.tls(e)
 	if err := errors.Join(err, c.checkDir(e), c.checkPublish(e), tokenErr, tlsErr); err != nil {
-		for _, err := range parts(err) {
-			e.complain(err)
-		}
+		e.complainEach(err)
 		return Usage
 	}
 	ctx, stop := e.stoppable(ctx)
@@ -66,12 +64,10 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
 	if err != nil {
-		e.complain(errors.Join(fmt.Errorf("--listen: %w (another port, or 0 for a free one)", err), x.Close()))
-		return Usage
+		return e.refused(errors.Join(fmt.Errorf("--listen: %w (another port, or 0 for a free one)", err), x.Close()))
 	}
 	if c.Start && !onLoopback(l.Addr().String()) && config == nil {
-		e.complain(errors.Join(fmt.Errorf("--start: others could read the token on its way to %s (--listen 127.0.0.1:PORT, or --tls-cert and --tls-key)", l.Addr()), l.Close(), x.Close()))
-		return Usage
+		return e.refused(errors.Join(fmt.Errorf("--start: others could read the token on its way to %s (--listen 127.0.0.1:PORT, or --tls-cert and --tls-key)", l.Addr()), l.Close(), x.Close()))
 	}
 	o := serve.Options{Index: x, Weir: buildinfo.Version(), Names: c.Name, Token: token, TLS: config != nil, Log: e.log}
 	if c.Start {
@@ -93,8 +89,7 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 		e.say("weir: everyone who reaches this address can read the results (--token-file FILE asks for a token)")
 	}
 	if err := errors.Join(s.Answer(ctx, l), x.Close()); err != nil {
-		e.complain(fmt.Errorf("serving: %w", err))
-		return Failed
+		return e.failed(fmt.Errorf("serving: %w", err))
 	}
 	return OK
 }
@@ -121,11 +116,9 @@ func (c *serveCommand) publish(ctx context.Context, e *env, x *index.Index) Code
 	err = errors.Join(err, x.Close())
 	switch {
 	case ctx.Err() != nil:
-		e.complain(errors.New("interrupted: nothing is published"))
-		return Interrupted
+		return e.told(Interrupted, errors.New("interrupted: nothing is published"))
 	case err != nil:
-		e.complain(err)
-		return Failed
+		return e.failed(err)
 	}
 	for _, line := range said.Skipped {
 		e.say("weir: not published: %s", line)

@@ -84,10 +84,7 @@ func (c *suiteList) run(_ context.Context, e *env) Code {
 	if err != nil {
 		return e.failed(err)
 	}
-	if err := e.show(p, c.NoColor); err != nil {
-		return Failed // there is no reader to tell
-	}
-	return OK
+	return unheard(e.show(p, c.NoColor))
 }
 
 // run shows a suite, or the table of a folder.
@@ -99,16 +96,13 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 			return e.refused(err)
 		}
 		if c.JSON {
-			if _, err := e.Stdout.Write(b); err != nil {
-				return Failed // there is no reader to tell
-			}
-			return OK
+			_, err = e.Stdout.Write(b)
+			return unheard(err)
 		}
 		p = r.Page()
 	} else {
 		if c.JSON {
-			e.complain(errors.New("--json: is for the folder of a suite that was run (leave it out)"))
-			return Usage
+			return e.refused(errors.New("--json: is for the folder of a suite that was run (leave it out)"))
 		}
 		s, err := e.suite(c.Name)
 		if err != nil {
@@ -116,10 +110,7 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 		}
 		p = s.Page()
 	}
-	if err := e.show(p, c.NoColor); err != nil {
-		return Failed // there is no reader to tell
-	}
-	return OK
+	return unheard(e.show(p, c.NoColor))
 }
 
 // run runs a suite.

@@ -173,8 +173,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 	switch rest := e.Args[2:]; e.Args[1] {
 	case "agent": // of a run that is split over two processes
 		if len(rest) < 2 {
-			e.complain(errors.New("internal agent: wants a URL and a name, and perhaps --fifo"))
-			return Usage, true
+			return e.refused(errors.New("internal agent: wants a URL and a name, and perhaps --fifo")), true
 		}
 		return (&agentCommand{Join: &rest[0], Name: &rest[1], FIFO: slices.Contains(rest[2:], wordFIFO), Own: true}).run(ctx, e), true
 	case "serve":
@@ -200,8 +199,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		return OK, false
 	}
 	if err != nil {
-		e.complain(err)
-		return Unreachable, true
+		return e.told(Unreachable, err), true
 	}
 	return OK, true
 }
@@ -277,11 +275,7 @@ func (e *env) colourless() bool {
 
 // text is how pages are written on stdout.
 func (e *env) text(noColor bool) layout.Text {
-	cols := 0
-	if e.StdoutTerminal && e.Size != nil {
-		cols, _ = e.Size()
-	}
-	return layout.Terminal(cols, e.color(noColor, false))
+	return layout.Terminal(e.width(false), e.color(noColor, false))
 }
 
 // place is the user's working folder.
