@@ -88,6 +88,22 @@ func CheckBind(text string) error {
 	return nil
 }
 
+// ParseSettings reads settings as users write them, NAME=VALUE, each once.
+func ParseSettings(texts []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, s := range texts {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q has no = (NAME=VALUE)", s)
+		}
+		if _, twice := all[name]; twice {
+			return nil, fmt.Errorf("%s is given twice (once)", name)
+		}
+		all[name] = value
+	}
+	return all, nil
+}
+
 // CheckSetting refuses, with driver.ErrUnsupported, a setting that the recipe has
 // not, or a value that it does not take.
 func (r *Recipe) CheckSetting(name, value string) error {

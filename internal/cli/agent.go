@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/weirmq/weir/internal/broker"
@@ -86,31 +84,22 @@ func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 		return nil, fmt.Errorf("--join: %w", err)
 	}
 	a := &agent.Agent{
-		Address: address, Version: buildinfo.Version(), Drivers: e.registry, Env: e.Env, Log: e.log, Clock: pace.NewClock, Labels: map[string]string{},
+		Address: address, Version: buildinfo.Version(), Drivers: e.registry, Env: e.Env, Log: e.log, Clock: pace.NewClock,
 		Note: func(format string, args ...any) { e.say(format, args...) },
 	}
 	if a.Name, err = c.name(); err != nil {
 		return nil, err
 	}
-	for _, text := range c.Label {
-		l, err := deal.ParseLabel(text)
-		if err != nil {
-			return nil, fmt.Errorf("--label: %w", err)
-		}
-		if _, twice := a.Labels[l.Key]; twice {
-			return nil, fmt.Errorf("--label: %s is given twice", l.Key)
-		}
-		a.Labels[l.Key] = l.Value
-	}
-	if len(a.Labels) > admission.Labels {
-		return nil, fmt.Errorf("--label: %d labels (at most %d)", len(a.Labels), admission.Labels)
+	if a.Labels, err = deal.ParseLabels(c.Label, admission.Labels); err != nil {
+		return nil, fmt.Errorf("--label: %w", err)
 	}
 	if err := c.permit(e, a); err != nil {
 		return nil, err
 	}
-	if a.Reach, err = c.reach(e); err != nil {
+	if a.Reach, err = agent.NewReach(c.Env, c.Files, c.Run, e.path); err != nil {
 		return nil, err
 	}
+	a.Reach.All = c.Own
 	if err := precedence(c.FIFO); err != nil {
 		return nil, err
 	}
@@ -127,48 +116,13 @@ func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 		}
 	}
 	if c.Wrong != "" {
-		w, err := pace.ParseWrong(c.Wrong)
-		if err == nil {
-			_, err = pace.NewWrongClock(w)
-		}
+		clock, err := pace.ParseWrongClock(c.Wrong)
 		if err != nil {
 			return nil, fmt.Errorf("--wrong-clock: %w", err)
 		}
-		clock, _ := pace.NewWrongClock(w) // it did a moment ago
 		a.Clock, a.OwnTime = func() *pace.Clock { return clock }, true
 	}
 	return a, nil
-}
-
-// variable is the name of one in an environment.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// reach says what of this host scenarios may refer to.
-func (c *agentCommand) reach(e *env) (agent.Reach, error) {
-	r := agent.Reach{All: c.Own}
-	for _, name := range c.Env {
-		if !variable.MatchString(name) {
-			return r, fmt.Errorf("--allow-env: %q is not a name of a variable (letters, digits and _)", name)
-		}
-		r.Env = append(r.Env, name)
-	}
-	for _, path := range c.Files {
-		if path == "" {
-			return r, errors.New("--allow-file: holds an empty path (paths, with a comma between them)")
-		}
-		whole, err := filepath.Abs(e.path(path))
-		if err != nil {
-			return r, fmt.Errorf("--allow-file: %w", err)
-		}
-		r.Files = append(r.Files, whole)
-	}
-	for _, command := range c.Run {
-		if command == "" {
-			return r, errors.New("--allow-command: is empty (the words of a command, with a comma between them)")
-		}
-		r.Run = append(r.Run, command)
-	}
-	return r, nil
 }
 
 // permit says what the agent may do beside running drivers.

@@ -133,31 +133,15 @@ func (c *brokerInstall) run(ctx context.Context, e *env) Code {
 	return OK
 }
 
-// settings reads --set.
-func (c *brokerUp) settings() (map[string]string, error) {
-	out := map[string]string{}
-	for _, s := range c.Set {
-		name, value, ok := strings.Cut(s, "=")
-		if !ok {
-			return nil, fmt.Errorf("--set: %q has no = (NAME=VALUE)", s)
-		}
-		if _, twice := out[name]; twice {
-			return nil, fmt.Errorf("--set: %s is given twice (once)", name)
-		}
-		out[name] = value
-	}
-	return out, nil
-}
-
 // run starts a system, or writes a compose file.
 func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	b, x, code := e.brokers(c.Name, false)
 	if code != OK {
 		return code
 	}
-	settings, err := c.settings()
+	settings, err := broker.ParseSettings(c.Set)
 	if err != nil {
-		return usage(e, err)
+		return usage(e, fmt.Errorf("--set: %w", err))
 	}
 	if c.Nodes < 1 {
 		return usage(e, fmt.Errorf("--nodes: %d is too few (1 and more)", c.Nodes))

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
@@ -126,9 +124,6 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, alpha float64, err
 
 // appends reports whether weir run --append takes a folder.
 func (e *env) appends(dir string) bool {
-	if _, err := os.Lstat(e.path(dir)); err != nil {
-		return false
-	}
 	_, err := runs.OpenEarlier(e.path(dir), dir)
 	return err == nil
 }
@@ -158,24 +153,15 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 	if c.FailOn == nil {
 		return OK
 	}
-	worse, undecided, open, more := 0, 0, 0, 0
-	for _, s := range found.Sides[1:] {
-		worse += s.Tally.Worse
-		undecided += s.Tally.NeedsRuns
-		open += s.Tally.NothingShown
-	}
-	for _, f := range found.Figures {
-		for _, v := range f.Sides[1:] {
-			more = max(more, v.Change.MoreRuns)
-		}
-	}
+	all := found.Tally()
+	worse, undecided, open := all.Worse, all.NeedsRuns, all.NothingShown
 	switch {
 	case worse > 0:
 		e.say("weir: regression: %s worse", report.Counted(worse, "figure is", "figures are"))
 		return Missed
 	case undecided > 0:
 		return e.told(Usage, fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
-			report.Counted(undecided, "figure", "figures"), report.Counted(more, "more run", "more runs")))
+			report.Counted(undecided, "figure", "figures"), report.Counted(found.MoreRuns(), "more run", "more runs")))
 	case c.Strict && open > 0:
 		e.say("weir: undecided: %s neither worse nor shown to be no worse; more runs decide (weir run --append DIR --repeat N)", report.Counted(open, "figure is", "figures are"))
 		return Missed
@@ -197,7 +183,7 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 		return nil, false
 	}
 	if len(sides) < 2 && c.By == nil {
-		e.complain(fmt.Errorf("compare: only one side (two or more: the base, and what is compared with it; or --by KEY, which parts the runs of a matrix)%s", keysFor(c.Sides, sides)))
+		e.complain(fmt.Errorf("compare: only one side (two or more: the base, and what is compared with it; or --by KEY, which parts the runs of a matrix)%s", report.Asked{Given: c.Sides}.PartedBy(sides)))
 		return nil, false
 	}
 	if c.By == nil {
@@ -213,19 +199,4 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 		return nil, false
 	}
 	return sides, true
-}
-
-// keysFor says by which keys the runs of the only side can be parted; "" without any.
-func keysFor(given []string, sides []compare.Side) string {
-	if len(sides) != 1 {
-		return ""
-	}
-	command := "weir compare " + report.Quoted(given[0]) + " --by "
-	if key := compare.Apart(sides[0].Runs); key != "" {
-		return ": " + command + key
-	}
-	if keys := compare.Varied(sides[0].Runs); len(keys) > 0 {
-		return ": " + command + keys[0] + "; these vary: " + strings.Join(keys, ", ")
-	}
-	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/diagnosis"
@@ -32,12 +33,9 @@ func (c *doctorCommand) run(ctx context.Context, e *env) Code {
 func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(context.Context, host.Patient) []host.Finding) Code {
 	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
-	work := e.Dir
-	if work == "" {
+	work, err := filepath.Abs(e.Dir)
+	if err != nil {
 		work = "."
-		if wd, err := os.Getwd(); err == nil {
-			work = wd
-		}
 	}
 	facts := host.Environment(ctx)
 	d := diagnosis.Of(buildinfo.Version(), facts, examine(ctx, host.Patient{Work: work, Temp: os.TempDir()}))

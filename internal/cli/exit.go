@@ -82,25 +82,13 @@ func codesOf(v *result.Verdict, strict bool, require result.Status) (codes []Cod
 	return codes
 }
 
-// disturbed says of a verdict that deserves the exit code of a missed objective, or of figures
-// that must not be used, which objectives failed while the host was disturbed; "" without
-// any. Those about counts are left out: no host loses a message.
+// disturbed is judge.Excuse of a verdict that deserves the exit code of a missed objective, or
+// of figures that must not be used; "" of any other.
 func disturbed(code Code, v *result.Verdict) string {
-	checks := judge.Disturbed(v)
-	if code != Missed && code != Invalid || len(checks) == 0 {
+	if code != Missed && code != Invalid {
 		return ""
 	}
-	var failed []string
-	for _, s := range v.SLO {
-		if s.Outcome() == result.Fail && (s.Unit == "ns" || s.Unit == "per_s") {
-			failed = append(failed, s.Expr)
-		}
-	}
-	if len(failed) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s failed while the host was disturbed (%s): repeat the run on a quieter host before you blame the system",
-		strings.Join(failed, ", "), strings.Join(checks, ", "))
+	return judge.Excuse(v)
 }
 
 // requirement reads the least verdict that will do, of --require and of the environment.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
@@ -62,19 +61,13 @@ func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*runs.Fleet, error) {
 	if o.Dir, err = admission.Dir(e.Env); err != nil {
 		return nil, err
 	}
-	var keep *admission.Keep
-	if p.Keep {
-		if keep, err = admission.Open(o.Dir, time.Now()); err != nil {
-			return nil, err
-		}
-	}
 	var server admission.Address
 	if c.NATS != nil {
 		if server, err = admission.Parse(*c.NATS); err != nil {
 			return nil, fmt.Errorf("--nats: %w", err)
 		}
 	}
-	if o, err = p.ResumeOptions(o, keep, server); err != nil {
+	if o, err = p.ResumeOptions(o, server); err != nil {
 		return nil, err
 	}
 	return &runs.Fleet{Options: o, Paused: p}, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -58,12 +57,6 @@ func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err er
 	}
 	o.Listen, o.Keep, err = hubOf(e, p.Listen)
 	return o, wait, err
-}
-
-// onLoopback reports whether an address is one that only this host reaches.
-func onLoopback(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	return err == nil && admission.IsLoopback(host)
 }
 
 // fleetOf is the fleet that does the runs, by the flags; nil: none.

@@ -83,7 +83,7 @@ func (c *fleetToken) run(_ context.Context, e *env) Code {
 	case c.List:
 	case c.Revoke != "":
 		e.say("token %s is revoked: no agent can join with it any more; agents that joined stay", c.Revoke)
-	case onLoopback(listen):
+	case admission.OnLoopback(listen):
 		e.say("only this host reaches %s: agents of this user join with weir://%[1]s and need no token; others join with the line above, which is a secret", listen)
 	default:
 		e.say("on each host: weir agent --join URL (the URL is the line above, and a secret)")

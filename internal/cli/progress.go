@@ -29,7 +29,7 @@ func (c *runCommand) observe(e *env, h *signals.Halting, r runs.Run) runs.Observ
 		c.outlets.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name)
 	}
 	rewrite := e.StderrTerminal && !c.noColor && !e.colourless()
-	x.View, x.hide = e.console.View(live.Terminal{Rewrite: rewrite, Colour: rewrite, Size: e.Size}, live.PlanOf(r.Scenario, which(&r)), c.quiet)
+	x.View, x.hide = e.console.View(live.Terminal{Rewrite: rewrite, Colour: rewrite, Size: e.Size}, live.PlanOf(r.Scenario, r.Among()), c.quiet)
 	x.deaf = h.Listen(x.Note)
 	return x
 }

@@ -56,7 +56,7 @@ func (c *runCommand) reason(code Code, o *runs.Outcome) string {
 	case Unreachable:
 		return o.Gone.Error()
 	case Lost:
-		return broke(&o.Result.MessagesAll)
+		return report.Broken(&o.Result.MessagesAll)
 	}
 	if code == Invalid && o.Failed != "" {
 		return "the run ended at once: " + o.Failed
@@ -99,21 +99,4 @@ func deserved(code Code, v *result.Verdict, strict bool) string {
 		return strings.Join(failed, ", ") + " failed"
 	}
 	return strings.Join(undecided, ", ") + " could not be decided, and --strict counts that as failed"
-}
-
-// broke names what became of messages that must not happen to any.
-func broke(m *result.Messages) string {
-	var all []string
-	for _, x := range []struct {
-		name string
-		n    uint64
-	}{{"lost", m.Lost}, {"corrupted", m.Corrupted}, {"misrouted", m.Misrouted}, {"duplicated", m.Duplicated}, {"reordered", m.Reordered}} {
-		if x.n > 0 {
-			all = append(all, x.name+" "+report.Count(x.n))
-		}
-	}
-	if len(all) == 0 {
-		return "messages were damaged"
-	}
-	return fmt.Sprintf("%s, of %s sent", strings.Join(all, ", "), report.Count(m.Sent))
 }

@@ -5,13 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
@@ -85,7 +81,7 @@ func (c *reportCommand) report(e *env) Code {
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}
-	if o.Searches, err = c.searches(e, entries); err != nil {
+	if o.Searches, err = study.Searches(e.Dir, c.Dirs, entries); err != nil {
 		return e.refused(err)
 	}
 	var b bytes.Buffer
@@ -153,27 +149,4 @@ func (c *reportCommand) read(e *env, format report.Format) (entries []report.Ent
 		e.say("weir: cannot read %d of %d folders, and shows none; name only the others to see them", len(bad), len(bad)+len(entries))
 	}
 	return entries, len(bad) == 0
-}
-
-// searches are those for the capacity that the folders are of.
-func (c *reportCommand) searches(e *env, entries []report.Entry) ([]*report.Search, error) {
-	var all []*report.Search
-	for _, given := range c.Dirs {
-		dir := filepath.Clean(given)
-		if _, err := os.Stat(e.path(filepath.Join(dir, capacity.File))); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		r, err := study.ReadSearch(e.Dir, dir)
-		if err != nil {
-			return nil, err
-		}
-		measure := time.Duration(0)
-		for _, x := range entries {
-			if len(r.Probes) > 0 && x.Dir == filepath.Join(dir, r.Probes[0].Dir) {
-				measure = time.Duration(x.Result.Run.MeasureS * float64(time.Second))
-			}
-		}
-		all = append(all, report.NewSearch(dir, r, measure))
-	}
-	return all, nil
 }

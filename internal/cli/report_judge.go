@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/report"
 )
 
@@ -49,7 +48,7 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 		if len(x.Review.Changes) > 0 {
 			changed++
 		}
-		if !whole(x.Review) {
+		if !x.Review.Whole() {
 			partly++
 		}
 	}
@@ -65,6 +64,3 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 	}
 	return OK
 }
-
-// whole reports whether every check and objective was judged again.
-func whole(v *judge.Review) bool { return len(v.Kept) == 0 && len(v.Lacking) == 0 }

@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/userfile"
@@ -314,7 +315,7 @@ func (c *runCommand) environment(e *env) error {
 		case f.flag != nil:
 			*f.into = *f.flag
 		case ok && v != "":
-			on, err := onOff(v)
+			on, err := quantity.Switch(v)
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.name, err)
 			}
@@ -322,15 +323,4 @@ func (c *runCommand) environment(e *env) error {
 		}
 	}
 	return nil
-}
-
-// onOff reads what the environment says of a switch.
-func onOff(v string) (bool, error) {
-	switch strings.ToLower(v) {
-	case "1", "true", "yes", "on":
-		return true, nil
-	case "0", "false", "no", "off":
-		return false, nil
-	}
-	return false, fmt.Errorf("%q is neither on nor off (1, 0, true, false)", v)
 }

@@ -148,20 +148,9 @@ func unmade(out *string, err error) error {
 	return err
 }
 
-// which names a run among several; "" where it is the only one.
-func which(r *runs.Run) string {
-	if !r.Several {
-		return ""
-	}
-	return fmt.Sprintf("run %d of %d, %s", r.Number, r.Of, r.Scenario.Name)
-}
-
 // complainOf tells of an error of a run.
 func (e *env) complainOf(r *runs.Run, err error) {
-	if w := which(r); w != "" {
-		err = fmt.Errorf("%s: %w", w, err)
-	}
-	e.complain(err)
+	e.complain(named(r.Among(), err))
 }
 
 // conclude tells what a run came to, and returns the exit code that it deserves.
@@ -169,7 +158,7 @@ func (c *runCommand) conclude(e *env, o *runs.Outcome) Code {
 	if folder := (*runs.FolderError)(nil); !o.Several && o.Result == nil && errors.As(o.Err, &folder) {
 		return e.refused(unmade(c.Out, o.Err))
 	}
-	code := c.heard(e, o, which(&o.Run))
+	code := c.heard(e, o, o.Among())
 	if o.Result == nil {
 		return code
 	}
@@ -300,7 +289,7 @@ func (c *runCommand) show(e *env, o *runs.Outcome) error {
 	switch {
 	case o.Several:
 		if !c.quiet {
-			e.say("%s: %s, written to %s", which(&o.Run), strings.ToUpper(string(o.Result.Verdict.Status)), o.Dir)
+			e.say("%s: %s, written to %s", o.Among(), strings.ToUpper(string(o.Result.Verdict.Status)), o.Dir)
 		}
 		return nil
 	case c.json && c.quiet:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/report"
@@ -66,7 +67,7 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return e.refused(errors.Join(fmt.Errorf("--listen: %w (another port, or 0 for a free one)", err), x.Close()))
 	}
-	if c.Start && !onLoopback(l.Addr().String()) && config == nil {
+	if c.Start && !admission.OnLoopback(l.Addr().String()) && config == nil {
 		return e.refused(errors.Join(fmt.Errorf("--start: others could read the token on its way to %s (--listen 127.0.0.1:PORT, or --tls-cert and --tls-key)", l.Addr()), l.Close(), x.Close()))
 	}
 	o := serve.Options{Index: x, Weir: buildinfo.Version(), Names: c.Name, Token: token, TLS: config != nil, Log: e.log}
@@ -85,7 +86,7 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 	switch {
 	case c.TokenFile != nil:
 		e.say("weir: add ?token= and the token of the file to the address, at the first visit")
-	case !onLoopback(l.Addr().String()) && token == "":
+	case !admission.OnLoopback(l.Addr().String()) && token == "":
 		e.say("weir: everyone who reaches this address can read the results (--token-file FILE asks for a token)")
 	}
 	if err := errors.Join(s.Answer(ctx, l), x.Close()); err != nil {
@@ -142,9 +143,6 @@ func (c *serveCommand) address() (string, error) {
 	return at, nil
 }
 
-// leastToken and mostToken bound a token.
-const leastToken, mostToken = 20, 200
-
 // token is what browsers must show; "": nothing.
 func (c *serveCommand) token(e *env) (string, error) {
 	if c.TokenFile == nil {
@@ -153,15 +151,11 @@ func (c *serveCommand) token(e *env) (string, error) {
 		}
 		return rand.Text(), nil
 	}
-	b, err := userfile.Read(e.path(*c.TokenFile), 4096)
+	token, err := serve.ReadToken(e.path(*c.TokenFile))
 	if err != nil {
-		return "", fmt.Errorf("--token-file: %w", err)
+		err = fmt.Errorf("--token-file: %w", err)
 	}
-	token := strings.TrimSpace(string(b))
-	if n := len(token); n < leastToken || n > mostToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("--token-file: the file holds no token (%d to %d characters without a space)", leastToken, mostToken)
-	}
-	return token, nil
+	return token, err
 }
 
 // tls is the configuration of HTTPS; nil: it is HTTP.

@@ -43,12 +43,17 @@ func (c *runCommand) heard(e *env, o *runs.Outcome, name string) Code {
 		return code
 	}
 	for _, err := range o.Wrong() {
-		if name != "" {
-			err = fmt.Errorf("%s: %w", name, err)
-		}
-		e.complain(err)
+		e.complain(named(name, err))
 	}
 	return worst(c.codes(o)...)
+}
+
+// named is an error of what has that name among others; "": it is the only one.
+func named(name string, err error) error {
+	if name == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // resumed is an error of going on with a study: where its folder is to blame, the flag is named.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/internal/layout"
@@ -179,8 +178,8 @@ func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.
 		return nil, err
 	}
 	choice := suite.Choice{Drivers: chosen(c.Drivers), Rows: chosen(c.Rows)}
-	if choice.Scale, err = scaleOf(c.Scale); err != nil {
-		return nil, err
+	if choice.Scale, err = suite.ParseScale(c.Scale); err != nil {
+		return nil, fmt.Errorf("--scale: %w", err)
 	}
 	in, err := r.inputs(e)
 	if err != nil {
@@ -232,13 +231,4 @@ func chosen(text *string) []string {
 		all = append(all, strings.TrimSpace(word))
 	}
 	return all
-}
-
-// scaleOf reads --scale.
-func scaleOf(text string) (float64, error) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil || !(v >= 0.0001 && v <= 1) {
-		return 0, fmt.Errorf("--scale: %q does not fit (0.0001 to 1, such as 0.1)", text)
-	}
-	return v, nil
 }

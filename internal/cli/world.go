@@ -23,6 +23,7 @@ import (
 	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/slowdisk"
 )
@@ -265,7 +266,7 @@ func (e *env) colourless() bool {
 		return true
 	}
 	if v, ok := e.Env("WEIR_NO_COLOR"); ok {
-		if on, err := onOff(v); err == nil && on {
+		if on, err := quantity.Switch(v); err == nil && on {
 			return true
 		}
 	}

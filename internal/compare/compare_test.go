@@ -267,6 +267,10 @@ func TestAFamilyTakesMoreRuns(t *testing.T) {
 	if tally := c.Sides[2].Tally; tally.NeedsRuns == 0 || c.Sides[0].Tally != nil {
 		t.Errorf("tally %+v", tally)
 	}
+	one, two, all := c.Sides[1].Tally, c.Sides[2].Tally, c.Tally()
+	if sum := one.Worse + two.Worse; all.Worse != sum || all.NeedsRuns != one.NeedsRuns+two.NeedsRuns || all.NothingShown != one.NothingShown+two.NothingShown || c.MoreRuns() != 1 {
+		t.Errorf("tally of all sides %+v, and %d more runs", all, c.MoreRuns())
+	}
 }
 
 // TestABoundClaimsNothingThatItDoesNotHold: a percentile of messages that never

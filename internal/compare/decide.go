@@ -52,6 +52,28 @@ func (t *Tally) add(v Verdict) {
 	}
 }
 
+// Tally counts the figures of all sides.
+func (c *Comparison) Tally() (all Tally) {
+	for _, s := range c.Sides[1:] {
+		all.Worse += s.Tally.Worse
+		all.Better += s.Tally.Better
+		all.NoChange += s.Tally.NoChange
+		all.NothingShown += s.Tally.NothingShown
+		all.NeedsRuns += s.Tally.NeedsRuns
+	}
+	return all
+}
+
+// MoreRuns is how many runs each side lacks so that every figure can be decided.
+func (c *Comparison) MoreRuns() (more int) {
+	for _, f := range c.Figures {
+		for _, v := range f.Sides[1:] {
+			more = max(more, v.Change.MoreRuns)
+		}
+	}
+	return more
+}
+
 // A test is one figure of one side against the base.
 type test struct {
 	figure *Figure

@@ -96,6 +96,25 @@ func ParseLabel(s string) (Label, error) {
 	return l, nil
 }
 
+// ParseLabels reads the labels of one agent, at most so many, each key once.
+func ParseLabels(texts []string, most int) (map[string]string, error) {
+	all := map[string]string{}
+	for _, text := range texts {
+		l, err := ParseLabel(text)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := all[l.Key]; twice {
+			return nil, fmt.Errorf("%s is given twice", l.Key)
+		}
+		all[l.Key] = l.Value
+	}
+	if len(all) > most {
+		return nil, fmt.Errorf("%d labels (at most %d)", len(all), most)
+	}
+	return all, nil
+}
+
 // Check returns what is wrong with a label.
 func (l Label) Check() error {
 	if !labelWord.MatchString(l.Key) || !labelWord.MatchString(l.Value) {

@@ -106,3 +106,20 @@ func FuzzParseSelector(f *testing.F) {
 		}
 	})
 }
+
+func TestLabelsOfAnAgent(t *testing.T) {
+	t.Parallel()
+	got, err := ParseLabels([]string{"zone=a", "disk=ssd"}, 2)
+	if diff := cmp.Diff(map[string]string{"zone": "a", "disk": "ssd"}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for want, texts := range map[string][]string{
+		`"x" is not a label (KEY=VALUE, each 1 to 64 letters, digits, . _ -)`: {"x"},
+		"k is given twice":     {"k=1", "k=2"},
+		"3 labels (at most 2)": {"a=1", "b=2", "c=3"},
+	} {
+		if _, err := ParseLabels(texts, 2); err == nil || err.Error() != want {
+			t.Errorf("%q: %v; want %s", texts, err, want)
+		}
+	}
+}

@@ -213,12 +213,14 @@ func (d *drive) forget() {
 }
 
 // ResumeOptions are a coordinator's, to take a run up again. server is the existing
-// server's address with its credentials, where the run met at one; keep is where
-// certificate and tokens are.
-func (p *Paused) ResumeOptions(o Options, keep *admission.Keep, server admission.Address) (Options, error) {
+// server's address with its credentials, where the run met at one. Certificate and tokens
+// are in the folder o.Dir.
+func (p *Paused) ResumeOptions(o Options, server admission.Address) (_ Options, err error) {
 	o.Session, o.Listen = p.Session, p.Listen
 	if p.Keep {
-		o.Keep = keep
+		if o.Keep, err = admission.Open(o.Dir, time.Now()); err != nil {
+			return o, err
+		}
 	}
 	if p.Server != "" {
 		if server.Host == "" {

@@ -44,6 +44,9 @@ func Again(r *result.Result) Review {
 	return v
 }
 
+// Whole reports whether every check and objective was judged again.
+func (v *Review) Whole() bool { return len(v.Kept) == 0 && len(v.Lacking) == 0 }
+
 // checks puts the stored finding of each check that could not be repeated in its
 // place, and notes what changed.
 func (v *Review) checks(r *result.Result) {

@@ -1,7 +1,9 @@
 package judge
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weirmq/weir/result"
 )
@@ -18,6 +20,23 @@ func Disturbed(v *result.Verdict) (checks []string) {
 		}
 	}
 	return checks
+}
+
+// Excuse says which objectives failed while the host was disturbed; "" without any. Those
+// about counts are left out: no host loses a message.
+func Excuse(v *result.Verdict) string {
+	var failed []string
+	for _, s := range v.SLO {
+		if s.Outcome() == result.Fail && (s.Unit == "ns" || s.Unit == "per_s") {
+			failed = append(failed, s.Expr)
+		}
+	}
+	checks := Disturbed(v)
+	if len(failed) == 0 || len(checks) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s failed while the host was disturbed (%s): repeat the run on a quieter host before you blame the system",
+		strings.Join(failed, ", "), strings.Join(checks, ", "))
 }
 
 // Others returns which part of the host's cores programs used that are neither weir nor the

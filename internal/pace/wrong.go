@@ -143,6 +143,15 @@ func NewWrongClock(w Wrong) (*Clock, error) {
 	return c, nil
 }
 
+// ParseWrongClock returns a clock that is wrong as a text says that ParseWrong reads.
+func ParseWrongClock(text string) (*Clock, error) {
+	w, err := ParseWrong(text)
+	if err != nil {
+		return nil, err
+	}
+	return NewWrongClock(w)
+}
+
 // A fault turns the true time since a clock's base into what it makes of it.
 type fault struct {
 	constant       int64

@@ -1,4 +1,4 @@
-// Package quantity reads numbers, durations and sizes in the spellings that people
+// Package quantity reads numbers, durations, sizes and switches in the spellings that people
 // type and that other tools print: 10_000, 1,000, 1e4, 10k, 1.5KiB, 90sec, 8 min 20 s.
 // It reads exactly: what it returns is what the text says, never a rounded value.
 package quantity

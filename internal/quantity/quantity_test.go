@@ -76,6 +76,17 @@ func TestANumberWithCommasMayBeAList(t *testing.T) {
 	}
 }
 
+func TestSwitchesAreReadAsPeopleTypeThem(t *testing.T) {
+	for text, want := range map[string]bool{"1": true, "True": true, "YES": true, "on": true, "0": false, "false": false, "no": false, "Off": false} {
+		if got, err := Switch(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	if _, err := Switch("2"); err == nil || err.Error() != `"2" is neither on nor off (1, 0, true, false)` {
+		t.Error(err)
+	}
+}
+
 func TestSharesArePercentages(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]float64{"0": 0, "0%": 0, "5%": 0.05, "2.5 %": 0.025, "99%": 0.99} {

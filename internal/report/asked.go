@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/result"
@@ -79,4 +80,20 @@ func (a Asked) appending(sides []compare.Side) (lines []string, known bool) {
 		lines = append(lines, fmt.Sprintf("weir run --append %s --repeat %d", Quoted(given), more[i]))
 	}
 	return append(lines, again+a.Flags), true
+}
+
+// PartedBy says by which keys the runs of the only side can be parted, after a colon; "" without
+// any, and where there are several sides.
+func (a Asked) PartedBy(sides []compare.Side) string {
+	if len(sides) != 1 {
+		return ""
+	}
+	command := "weir compare " + Quoted(a.Given[0]) + " --by "
+	if key := compare.Apart(sides[0].Runs); key != "" {
+		return ": " + command + key
+	}
+	if keys := compare.Varied(sides[0].Runs); len(keys) > 0 {
+		return ": " + command + keys[0] + "; these vary: " + strings.Join(keys, ", ")
+	}
+	return ""
 }

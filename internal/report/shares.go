@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
@@ -44,4 +45,21 @@ func share(name string, m result.Received, bad bool) layout.Span {
 		s.Tone = layout.Bad
 	}
 	return s
+}
+
+// Broken names what became of messages that must not happen to any.
+func Broken(m *result.Messages) string {
+	var all []string
+	for _, x := range []struct {
+		name string
+		n    uint64
+	}{{"lost", m.Lost}, {"corrupted", m.Corrupted}, {"misrouted", m.Misrouted}, {"duplicated", m.Duplicated}, {"reordered", m.Reordered}} {
+		if x.n > 0 {
+			all = append(all, x.name+" "+Count(x.n))
+		}
+	}
+	if len(all) == 0 {
+		return "messages were damaged"
+	}
+	return fmt.Sprintf("%s, of %s sent", strings.Join(all, ", "), Count(m.Sent))
 }

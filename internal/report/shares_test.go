@@ -42,3 +42,16 @@ func TestSharesOfSubscriptionsAreShownWhereTheyTellSomething(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatBrokeIsNamed(t *testing.T) {
+	t.Parallel()
+	for want, m := range map[string]result.Messages{
+		"lost 2, duplicated 1, of 4,000 sent":               {Sent: 4000, Lost: 2, Duplicated: 1},
+		"corrupted 1, misrouted 3, reordered 5, of 10 sent": {Sent: 10, Corrupted: 1, Misrouted: 3, Reordered: 5},
+		"messages were damaged":                             {Sent: 10},
+	} {
+		if got := Broken(&m); got != want {
+			t.Errorf("%q; want %q", got, want)
+		}
+	}
+}

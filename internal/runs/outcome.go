@@ -24,6 +24,14 @@ type Run struct {
 	Repeat   int    // which repeat, from 1; 0 where it is done once
 }
 
+// Among names a run among several; "" where it is the only one.
+func (r *Run) Among() string {
+	if !r.Several {
+		return ""
+	}
+	return fmt.Sprintf("run %d of %d, %s", r.Number, r.Of, r.Scenario.Name)
+}
+
 // An Observer is told how one run goes. Its methods may be called from any goroutine,
 // and must not block for long: Event and Interval hold up the run.
 type Observer interface {

@@ -4,9 +4,28 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/weirmq/weir/internal/userfile"
 )
+
+// leastToken and mostToken bound a token.
+const leastToken, mostToken = 20, 200
+
+// ReadToken reads the token in a file.
+func ReadToken(file string) (string, error) {
+	b, err := userfile.Read(file, 4096)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(b))
+	if n := len(token); n < leastToken || n > mostToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("the file holds no token (%d to %d characters without a space)", leastToken, mostToken)
+	}
+	return token, nil
+}
 
 // admitted reports whether a request shows the token: as a cookie, or in a header. A
 // request with the token in its address gets the cookie, and is sent to the address

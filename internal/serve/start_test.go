@@ -147,3 +147,23 @@ func TestWhatCannotBeStartedIsRefused(t *testing.T) {
 		t.Errorf("a server without a token answers with %d", status)
 	}
 }
+
+func TestATokenIsReadFromItsFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	for text, ok := range map[string]bool{
+		strings.Repeat("t", 20) + "\n": true, strings.Repeat("t", 200): true,
+		strings.Repeat("t", 19): false, strings.Repeat("t", 201): false, strings.Repeat("t", 20) + " t": false,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		token, err := ReadToken(file)
+		if ok && (err != nil || token != strings.TrimSpace(text)) || !ok && err == nil {
+			t.Errorf("%q: %q, %v", text, token, err)
+		}
+	}
+	if _, err := ReadToken(file + ".none"); err == nil {
+		t.Error("a file that does not exist is read")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -111,6 +112,29 @@ func ResumeSearch(o runs.Options, in scenario.Inputs, was *capacity.Report) (_ *
 func ReadSearch(root, dir string) (*capacity.Report, error) {
 	r, _, err := read(root, dir, capacity.File, "search", capacity.MostBytes, capacity.Parse)
 	return r, err
+}
+
+// Searches are those that the folders dirs are of, for a report on their runs. A relative
+// folder is below root.
+func Searches(root string, dirs []string, entries []report.Entry) (all []*report.Search, err error) {
+	for _, dir := range dirs {
+		dir = filepath.Clean(dir)
+		if _, err := os.Stat(report.Place(root).Path(filepath.Join(dir, capacity.File))); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		r, err := ReadSearch(root, dir)
+		if err != nil {
+			return nil, err
+		}
+		measure := time.Duration(0)
+		for _, x := range entries {
+			if len(r.Probes) > 0 && x.Dir == filepath.Join(dir, r.Probes[0].Dir) {
+				measure = time.Duration(x.Result.Run.MeasureS * float64(time.Second))
+			}
+		}
+		all = append(all, report.NewSearch(dir, r, measure))
+	}
+	return all, nil
 }
 
 // Of a search, where the scenario does not say.

@@ -68,6 +68,15 @@ func (e *ChoiceError) Error() string { return e.Of + ": " + e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *ChoiceError) Unwrap() error { return e.Err }
 
+// ParseScale reads a Choice's Scale.
+func ParseScale(text string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || !(v >= 0.0001 && v <= 1) {
+		return 0, fmt.Errorf("%q does not fit (0.0001 to 1, such as 0.1)", text)
+	}
+	return v, nil
+}
+
 // Plan makes the runs of a suite, row by row. in says how scenarios are resolved; its
 // file and text are not read. The error is scenario.Faults where it is about the file, and a
 // ChoiceError where it is about the choice.

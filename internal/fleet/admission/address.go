@@ -139,6 +139,12 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// OnLoopback reports the same of an address with its port.
+func OnLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && IsLoopback(host)
+}
+
 // hostPort reads where the server is.
 func hostPort(u *url.URL, port int) (string, error) {
 	name := u.Hostname()

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +22,34 @@ type Reach struct {
 	Env   []string // names of variables
 	Files []string // absolute paths
 	Run   []string // commands, as scenario.Need writes them
+}
+
+// variable is the name of one in an environment.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// NewReach is the reach of an agent that was started with these values of --allow-env,
+// --allow-file and --allow-command. path makes a path of its user's absolute.
+func NewReach(env, files, commands []string, path func(string) string) (r Reach, err error) {
+	for _, name := range env {
+		if !variable.MatchString(name) {
+			return r, fmt.Errorf("--allow-env: %q is not a name of a variable (letters, digits and _)", name)
+		}
+	}
+	for _, file := range files {
+		if file == "" {
+			return r, errors.New("--allow-file: holds an empty path (paths, with a comma between them)")
+		}
+		whole, err := filepath.Abs(path(file))
+		if err != nil {
+			return r, fmt.Errorf("--allow-file: %w", err)
+		}
+		r.Files = append(r.Files, whole)
+	}
+	if slices.Contains(commands, "") {
+		return r, errors.New("--allow-command: is empty (the words of a command, with a comma between them)")
+	}
+	r.Env, r.Run = env, commands
+	return r, nil
 }
 
 // has reports whether a need is within reach.
