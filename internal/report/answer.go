@@ -236,7 +236,8 @@ func (t *single) next(scenario string) (command, why string) {
 	search := func() (command, why string) {
 		return t.search(strings.Replace(again, "weir run ", "weir capacity ", 1), carried), "finds the rate that keeps it"
 	}
-	bounded := (closed || far) && len(r.Stages) == 0
+	searched := r.Run.Mode != result.ModeBacklog // a search is of a rate at which messages are sent and received
+	bounded := (closed || far) && len(r.Stages) == 0 && searched
 	warmUp, behind := t.unsteady()
 	switch {
 	case t.finds(judge.CheckBooks):
@@ -255,7 +256,7 @@ func (t *single) next(scenario string) (command, why string) {
 		return slower(below * carried), "a rate that the system takes"
 	case warmUp != "" && !fleet && !t.finds(judge.CheckLateness, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling): // else the host may have been busy at first
 		return again + " " + warmUp, "leaves the warm-up out"
-	case behind != "" && closed && carried > 0 && !fleet:
+	case behind != "" && closed && searched && carried > 0 && !fleet:
 		return search()
 	case behind != "" && carried > 0 && !fleet:
 		return slower(below * carried), "a rate that " + behind
@@ -288,7 +289,7 @@ func (t *single) next(scenario string) (command, why string) {
 	switch {
 	case r.Consuming() || r.Run.Series != "":
 		return "", ""
-	case closed && carried > 0 && r.Run.Mode != result.ModeBacklog:
+	case closed && searched && carried > 0:
 		return search()
 	}
 	return again + " --repeat 6", "runs differ: six can be compared"

@@ -60,6 +60,13 @@ func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
 			r.Run.Loop = result.LoopClosed
 			suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", "")(r)
 		}, "weir capacity 'a b/scenario.yaml' --rate 49/s --slo 'e2e.p99 <= 10ms'"},
+		"a backlog that was filled slower than it was due": {func(r *result.Result) {
+			r.Run.Mode, r.Throughput.ConfirmedPerS = result.ModeBacklog, 300
+			suspect(judge.CheckSteady, "messages sent and not yet confirmed grew by 9 messages (1/s)", "")(r)
+		}, "weir run 'a b/scenario.yaml' --rate 240/s"},
+		"a backlog that a closed loop fills": {func(r *result.Result) {
+			r.Run.Mode, r.Run.Loop = result.ModeBacklog, result.LoopClosed
+		}, "weir run 'a b/scenario.yaml' --repeat 6"},
 		"a closed loop of requests": {func(r *result.Result) {
 			r.Run.Loop, r.Latency.RTT.Service = result.LoopClosed, new(result.Dist)
 		}, "weir capacity 'a b/scenario.yaml' --rate 49/s --slo 'rtt.p99 <= 10ms'"},
