@@ -16,9 +16,8 @@ func TestAnObjectiveThatFailedOnADisturbedHostSaysSo(t *testing.T) {
 		checks []result.Check
 		want   string
 	}{
-		"a time, on a busy host": {failed, []result.Check{cpu}, "e2e.p99 <= 1us failed while the host was disturbed (cpu): "},
-		"figures that must not be used": {failed, []result.Check{{Name: CheckLateness, Status: result.Invalid}, cpu},
-			"e2e.p99 <= 1us failed while the host was disturbed (lateness, cpu): "},
+		"a time, on a busy host":             {failed, []result.Check{cpu}, "e2e.p99 <= 1us failed while the host was disturbed (cpu): "},
+		"figures that must not be used":      {failed, []result.Check{{Name: CheckLateness, Status: result.Invalid}, cpu}, "e2e.p99 <= 1us failed while the host was disturbed (lateness, cpu): "},
 		"a check that another tells":         {failed, []result.Check{{Name: CheckRate, Status: result.Suspect, With: CheckLateness}}, ""},
 		"a host that is well":                {failed, []result.Check{{Name: CheckCPU, Status: result.Valid}, {Name: CheckSteady, Status: result.Suspect}}, ""},
 		"a message lost, which no host does": {result.SLO{Expr: "lost == 0", Status: result.Fail, Unit: "messages"}, []result.Check{cpu}, ""},
