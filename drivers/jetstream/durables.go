@@ -240,6 +240,8 @@ func (c *conn) removeDurables(ctx context.Context) error {
 // Backlog implements driver.Backlogger: what the durables have not sent, and what
 // they have sent and wait to see acknowledged. Under ack policy none (settle auto
 // and none) the server knows the former only.
+//
+// What is not sent is the larger of two numbers, of the durable and of its stream.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	ws, err := c.plan(ctx, subscription, destinations)
 	if err != nil {
@@ -252,9 +254,26 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 			return 0, fmt.Errorf("stream %s: %w", w.stream, unanswered(err))
 		}
 		info := d.CachedInfo()
-		n += info.NumPending + uint64(max(info.NumAckPending, 0))
+		unsent := info.NumPending
+		if len(w.filters) == 0 {
+			stream, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return c.js.Stream(ctx, w.stream) })
+			if err != nil {
+				return 0, fmt.Errorf("stream %s: %w", w.stream, unanswered(err))
+			}
+			unsent = max(unsent, behind(info, &stream.CachedInfo().State))
+		}
+		n += unsent + uint64(max(info.NumAckPending, 0))
 	}
 	return n, nil
+}
+
+// behind is how many messages of its stream a durable without a filter has not sent, by
+// what the stream's leader says. In a cluster a durable's new leader may say 0 of a stream
+// that has more: it counts in a replica that is behind.
+func behind(d *jetstream.ConsumerInfo, s *jetstream.StreamState) uint64 {
+	from := max(d.Delivered.Stream, s.FirstSeq-min(s.FirstSeq, 1)) // what is gone is not sent
+	gone := uint64(max(s.NumDeleted, 0))                           // from between the others, maybe before
+	return s.LastSeq - min(s.LastSeq, from+gone)
 }
 
 // unanswered returns err as ErrUnreachable where it is not an answer of the server.

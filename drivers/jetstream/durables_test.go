@@ -204,3 +204,30 @@ func TestANameThatIsTakenSaysByWhat(t *testing.T) {
 		}
 	}
 }
+
+// TestADurableIsBehindItsStream: a durable's new leader said that nothing was pending while
+// its stream had 1,332 messages more, and weir would have called them lost.
+func TestADurableIsBehindItsStream(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		delivered, first, last uint64
+		deleted                int
+		want                   uint64
+	}{
+		"a new leader that is behind":           {2655, 1, 3987, 0, 1332},
+		"all were sent":                         {7500, 1, 7500, 0, 0},
+		"the stream is empty":                   {0, 0, 0, 0, 0},
+		"none was sent":                         {0, 1, 10, 0, 10},
+		"the first are gone":                    {0, 8, 10, 0, 3},
+		"all are gone":                          {4, 11, 10, 0, 0},
+		"some are gone from between the others": {0, 1, 10, 4, 6},
+		"the durable begins behind the end":     {20, 1, 10, 0, 0},
+		"the stream's answer is the older one":  {12, 1, 10, 0, 0},
+	} {
+		d := &jetstream.ConsumerInfo{Delivered: jetstream.SequenceInfo{Stream: tt.delivered}}
+		s := &jetstream.StreamState{FirstSeq: tt.first, LastSeq: tt.last, NumDeleted: tt.deleted}
+		if got := behind(d, s); got != tt.want {
+			t.Errorf("%s: %d behind; want %d", name, got, tt.want)
+		}
+	}
+}
