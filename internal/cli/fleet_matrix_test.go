@@ -13,6 +13,7 @@ import (
 
 // TestAMatrixVariesHowManyAgentsDoARun: one of two, with its producers, and then both.
 func TestAMatrixVariesHowManyAgentsDoARun(t *testing.T) {
+	t.Parallel()
 	server := meeting(t)
 	where := "nats://" + strings.TrimPrefix(server, "nats://")
 	agents(t, where, map[string]string{"a": "", "b": ""})

@@ -188,6 +188,7 @@ func TestAFleetsRunIsWrittenWhole(t *testing.T) {
 
 // TestAFleetSearchesForTheCapacity: two agents are gathered once, and do each probe.
 func TestAFleetSearchesForTheCapacity(t *testing.T) {
+	t.Parallel()
 	server := meeting(t)
 	where := "nats://" + strings.TrimPrefix(server, "nats://")
 	agents(t, where, map[string]string{"a": "", "b": ""})

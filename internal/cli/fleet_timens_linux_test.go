@@ -17,6 +17,7 @@ import (
 // namespace, where the kernel itself tells a monotonic clock that is 5,000 s ahead:
 // it is not taken for the same clock, and what it sends has end-to-end times.
 func TestAnAgentInATimeNamespace(t *testing.T) {
+	t.Parallel()
 	unshare := []string{"unshare", "--time", "--fork", "--kill-child", "--monotonic", "5000", "--boottime", "5000"}
 	if out, err := exec.Command(unshare[0], append(unshare[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("needs a time namespace, which takes root and Linux 5.6 (CI counts this skip as a failure): %v: %s", err, out)

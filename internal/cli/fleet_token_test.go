@@ -37,6 +37,7 @@ func tokened(t *testing.T, dir string, args ...string) (stdout, stderr *watch) {
 // in; when the token is revoked it does not. Neither a file nor a stream but stdout holds
 // the token.
 func TestATokenOpensTheHubAndIsSeenNowhereElse(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	keep, err := admission.Open(filepath.Join(dir, "keep"), time.Now())
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 // TestAKilledRunLeavesWhatItWas reads the folder in mid-run.
 func TestAKilledRunLeavesWhatItWas(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	found := map[string][]byte{}
 	signals := make(chan os.Signal, 2)
@@ -79,6 +80,7 @@ func TestWhatASystemCannotDoIsAFaultOfTheScenario(t *testing.T) {
 }
 
 func TestARunThatConfirmsNothingIsInvalid(t *testing.T) {
+	t.Parallel()
 	stuck := broken0(func(*driver.Message, uint64) fate { return swallow })
 	code, stdout, stderr := do(t, World{Drivers: []driver.Definition{stuck}},
 		"run", "--driver", "odd", "--rate", "100/s", "--warmup", "0s", "--measure", "200ms", "--drain", "100ms", "--out", "r")

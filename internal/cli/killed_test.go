@@ -15,6 +15,7 @@ import (
 
 // TestARunThatIsKilledLeavesFilesThatCanBeRead gives it no chance to tidy up.
 func TestARunThatIsKilledLeavesFilesThatCanBeRead(t *testing.T) {
+	t.Parallel()
 	f := &flight{
 		args: []string{"run", "--driver", "chan", "--rate", "500/s", "--warmup", "500ms", "--measure", "60s", "--out", "r"},
 		on:   "measuring", // an interval or two have passed then

@@ -107,6 +107,7 @@ func TestARunIsPushedToOpenTelemetry(t *testing.T) {
 
 // TestARealPrometheusScrapesARun is of Debian's package prometheus.
 func TestARealPrometheusScrapesARun(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		if os.Getenv("WEIR_REQUIRE_PROMETHEUS") != "" {
