@@ -17,7 +17,7 @@ import (
 
 // untilFlags add runs to a series until a figure is known closely enough.
 type untilFlags struct {
-	UntilShown *string `placeholder:"[FIGURE=]PERCENT" help:"Add runs in turns until the difference between the first scenario and each other is known to within PERCENT. With one scenario, until the median of its runs is. FIGURE says which figure, such as e2e.p99 or received.rate (default: none; without FIGURE, the main figure of the mode)."`
+	UntilShown *string `placeholder:"[FIGURE=]PERCENT" help:"Add runs in turns until the difference between the first scenario and each other is known to within PERCENT. With one scenario, add runs until their median is known to within PERCENT. FIGURE says which figure, such as e2e.p99 or received.rate (default: none; without FIGURE, the main figure of the mode)."`
 	MostRuns   *int    `placeholder:"N" help:"With --until-shown, the most runs of each scenario, with those that the folder has already (6 to 100; default: 32)."`
 	MostTime   *string `placeholder:"DURATION" help:"With --until-shown, begin no new round of runs after this time (default: none)."`
 }

@@ -291,7 +291,11 @@ func (c *Comparison) limited() []string {
 	}
 	var out []string
 	for _, family := range families {
-		out = append(out, fmt.Sprintf("host-limited in some runs: %s %s describe the generator's host there more than the system", family, strings.Join(names[family], ", ")))
+		verb := "describes"
+		if len(names[family]) > 1 {
+			verb = "describe"
+		}
+		out = append(out, fmt.Sprintf("host-limited in some runs: %s %s %s the generator's host there more than the system", family, strings.Join(names[family], ", "), verb))
 	}
 	return out
 }

@@ -85,7 +85,7 @@ func (d *Driver) overview() [][]string {
 	if d.Capabilities["consumers"] && !d.Capabilities["requests"] {
 		cannot += " (--mode request works: weir echoes what it receives)"
 	}
-	return append(rows, []string{"can", strings.Join(d.can(true), ", ")}, []string{"cannot", cannot})
+	return append(rows, []string{"can", strings.Join(d.can(true), ", ")}, []string{"cannot", cannot}, []string{"", "docs/drivers/README.md says what each of these words means"})
 }
 
 // ShowOptions puts options on a page, under a title, or that there are none.

@@ -153,7 +153,7 @@ func (s *subject) culprit(where string, stands bool) string {
 	if held := s.heldUp(); held >= heldUpIsWhy {
 		also := ""
 		if woken > latenessValid { // of it may be the whole of a median
-			also = fmt.Sprintf(" Producers' goroutines that woke late are another %s: --producers %d does without them.", percent(woken), lanes)
+			also = fmt.Sprintf(" Producers' goroutines that woke late are another %s: with --producers %d each lane sends by itself.", percent(woken), lanes)
 		}
 		return fmt.Sprintf("The host woke the generator too late: that is %s of all lateness. It changes %s%s. Use a quieter host, or give each lane a free core%s.%s",
 			percent(held), where, others, s.advise(", or run with --fifo"), also)

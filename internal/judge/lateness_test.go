@@ -171,7 +171,7 @@ func TestProducersThatWokeLateAreNamed(t *testing.T) {
 	}{
 		{0, 0, "The lanes had more work than time, and fell behind. "},
 		{90_000, 0, "The lanes had more work than time, and fell behind. "},
-		{90_000, 160_000, "The host woke the generator too late: that is 53.3 % of all lateness. It changes send p50 to p99.99. Use a quieter host, or give each lane a free core, or run with --fifo. Producers' goroutines that woke late are another 30 %: --producers 3 does without them."},
+		{90_000, 160_000, "The host woke the generator too late: that is 53.3 % of all lateness. It changes send p50 to p99.99. Use a quieter host, or give each lane a free core, or run with --fifo. Producers' goroutines that woke late are another 30 %: with --producers 3 each lane sends by itself."},
 		{160_000, 30_000, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 to p99.99. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 3. "},
 		{130_000, 100_000, "The lanes were in time, but producers' goroutines woke late: that is 43.3 % of all lateness. "},
 	} {

@@ -63,8 +63,8 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 			}
 			return p50(i)
 		}, p99, flat), "send p50 of the first 7 of 14 measured seconds"},
-		"a tail that grows":      {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 rose from "},
-		"a median that falls":    {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 fell from "},
+		"a tail that grows":      {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 of each second rose from "},
+		"a median that falls":    {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 of each second fell from "},
 		"confirmations too slow": {short(2, 20, 1000, flat, func(i int) uint64 { return uint64(30 * i) }).Intervals, "messages sent and not yet confirmed grew by 570 messages (30/s)"},
 		"consumers too slow":     {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
 	} {

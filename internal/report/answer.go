@@ -39,13 +39,16 @@ func (t *single) answer(scenario string, verdict bool) {
 	}
 }
 
-// next writes a command to paste, on a line that is never broken, with its purpose where
-// there is room.
+// next writes a command to paste, on a line that is never broken, with its purpose: behind
+// it, or below where there is no room.
 func next(p *layout.Page, command, why string) {
 	if with := command + "  # " + why; layout.Length(with) < roomy {
 		command = with
 	}
 	p.Add(layout.Block{Form: layout.Labelled, Mark: plain("next"), Spans: []layout.Span{plain(command)}, Whole: true})
+	if !strings.Contains(command, "  # ") && why != "" {
+		p.Labelled("", plain(why))
+	}
 }
 
 // roomy is how long a text beside a label is at most on a terminal of 80 columns.
@@ -234,7 +237,11 @@ func (t *single) next(scenario string) (command, why string) {
 	far := carried < keeps*r.Throughput.OfferedPerS
 	slower := func(perS float64) string { return again + " --rate " + flagRate(perS) }
 	search := func() (command, why string) {
-		return t.search(strings.Replace(again, "weir run ", "weir capacity ", 1), carried), "finds the rate that keeps it"
+		why = "finds the highest rate that keeps it"
+		if len(r.Verdict.SLO) == 0 {
+			why = "finds the highest rate that keeps it: choose your own limit"
+		}
+		return t.search(strings.Replace(again, "weir run ", "weir capacity ", 1), carried), why
 	}
 	searched := r.Run.Mode != result.ModeBacklog // a search is of a rate at which messages are sent and received
 	bounded := (closed || far) && len(r.Stages) == 0 && searched

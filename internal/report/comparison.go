@@ -61,24 +61,29 @@ const longestSide = 40
 
 // sides says what is held against what, and which runs are left out.
 func (c comparison) sides() {
-	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, "side", "folder", "system", "confirmed =", "runs", "")}
+	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, "side", "given as", "system", "confirmed =", "runs", "")}
 	t.Columns[4].Kind = layout.Number
 	for i, x := range c.Sides {
 		name := x.Side
 		if i == 0 {
 			name += " (base)"
 		}
-		suspect, out := 0, map[string]int{}
+		valid, suspect, out := 0, 0, map[string]int{}
 		for _, r := range x.Runs {
 			switch {
 			case r.Why != "":
 				out[r.Why]++
 			case r.Verdict == result.Suspect:
 				suspect++
+			default:
+				valid++
 			}
 		}
 		var says []string
-		if suspect > 0 {
+		switch {
+		case suspect > 0 && valid > 0:
+			says = append(says, fmt.Sprintf("%d VALID, %d SUSPECT", valid, suspect))
+		case suspect > 0:
 			says = append(says, fmt.Sprintf("%d SUSPECT", suspect))
 		}
 		for _, why := range []string{"INVALID", "interrupted"} {
@@ -86,7 +91,7 @@ func (c comparison) sides() {
 				says = append(says, fmt.Sprintf("left out: %d %s", out[why], why))
 			}
 		}
-		t.Row(name, layout.Shortened(x.Given, longestSide), x.System, x.Guarantee, strconv.Itoa(x.Used), strings.Join(says, ", "))
+		t.Row(name, layout.Shortened(x.Given, longestSide), x.System, x.Guarantee, strconv.Itoa(x.Used), strings.Join(says, "; "))
 	}
 	c.Table(t)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/slow"
@@ -50,6 +51,9 @@ func (t *single) slowestOf(name string) *result.Slowest {
 // pauses are told.
 func clustersSay(s *result.Slowest, windowFrom int64) string {
 	at, since := func(ns int64) string { return seconded(float64(ns-windowFrom) / 1e9) }, ""
+	if near(s.Clusters) {
+		at = func(ns int64) string { return commas(fmt.Sprintf("%.3f", float64(ns-windowFrom)/1e9)) + " s" }
+	}
 	if windowFrom > 0 {
 		since = " after the warm-up"
 	}
@@ -84,6 +88,21 @@ func clustersSay(s *result.Slowest, windowFrom int64) string {
 		text += fmt.Sprintf("; spells begin every %s, or a multiple of it", Time(*s.PeriodNS))
 	}
 	return text
+}
+
+// near reports whether two spells of several messages begin within a tenth of a second.
+func near(all []result.SlowCluster) bool {
+	before := int64(math.MinInt64)
+	for _, c := range all { // in order
+		if c.Messages < 2 {
+			continue
+		}
+		if before != math.MinInt64 && c.FromNS-before < int64(100*time.Millisecond) {
+			return true
+		}
+		before = c.FromNS
+	}
+	return false
 }
 
 // besideSays is what happened, in a sentence.
