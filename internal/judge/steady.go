@@ -45,7 +45,7 @@ func steady(s *subject) result.Check {
 		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, s.wholeSeconds(len(rows))))
 		if found, advice := s.behind(); found != "" {
 			c.Status, c.Value, c.Why = result.Suspect, found, advice
-			c.Limit = fmt.Sprintf("at the end %s of all messages may wait, or what comes in %s, or what may be in flight; other changes need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
+			c.Limit = fmt.Sprintf("at the end %s of all messages may wait, or what comes in %s, or as many as are in flight on average; other changes need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
 		}
 		return c
 	}
@@ -150,10 +150,10 @@ func (s *series) moved(change float64) string {
 		verb = "fell"
 	}
 	if (to-from)*change <= 0 { // against the trend, which is of all seconds
-		return fmt.Sprintf("%s %s by a trend over all of %d seconds", s.name, verb, len(s.values))
+		return fmt.Sprintf("%s %s by %s, by a trend over all of %d seconds", s.name, verb, percent(abs(change)), len(s.values))
 	}
-	return fmt.Sprintf("%s of each second %s from %s to %s (medians of the first and the last %d of %d seconds)",
-		s.name, verb, nanos(int64(from)), nanos(int64(to)), third, len(s.values))
+	return fmt.Sprintf("%s of what completed in a second %s by %s in %d seconds: from %s to %s (medians of the first and the last %d)",
+		s.name, verb, percent(abs(change)), len(s.values), nanos(int64(from)), nanos(int64(to)), third)
 }
 
 // more writes a number above 1 behind a word that alone says one.

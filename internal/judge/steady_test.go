@@ -63,8 +63,8 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 			}
 			return p50(i)
 		}, p99, flat), "send p50 of the first 7 of 14 measured seconds"},
-		"a tail that grows":      {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 of each second rose from "},
-		"a median that falls":    {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 of each second fell from "},
+		"a tail that grows":      {seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, flat), "send p99 of what completed in a second rose by "},
+		"a median that falls":    {seconds(60, func(i int) int64 { return p50(i) * int64(90-i) / 90 }, p99, flat), "send p50 of what completed in a second fell by "},
 		"confirmations too slow": {short(2, 20, 1000, flat, func(i int) uint64 { return uint64(30 * i) }).Intervals, "messages sent and not yet confirmed grew by 570 messages (30/s)"},
 		"consumers too slow":     {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
 	} {
@@ -225,7 +225,7 @@ func TestASecondInWhichAllStoodStillIsLeftOut(t *testing.T) {
 		"two":                  {stopped(4, 2, p50, p99, flat), result.Valid, "no change in 8 seconds; 2 seconds left out, with too few samples for a percentile", ""},
 		"the last two":         {stopped(8, 2, p50, p99, flat), result.Valid, "no change in 8 seconds; 2 seconds left out, with too few samples for a percentile", ""},
 		"three: too few left":  {stopped(4, 3, p50, p99, flat), result.NotRun, "", "p50 needs 10 samples in a second. 7 of 10 seconds have them, and this check needs 8."},
-		"one, and all changes": {stopped(5, 1, rising, p99, flat), result.Suspect, "of 9 seconds); 1 second left out, with too few samples for a percentile", ""},
+		"one, and all changes": {stopped(5, 1, rising, p99, flat), result.Suspect, "and the last 3); 1 second left out, with too few samples for a percentile", ""},
 	} {
 		c := steady(of(&x.in))
 		if c.Status != x.status || !strings.HasSuffix(c.Value, x.value) || !strings.HasPrefix(c.Why, x.why) {

@@ -237,9 +237,9 @@ func (t *single) next(scenario string) (command, why string) {
 	far := carried < keeps*r.Throughput.OfferedPerS
 	slower := func(perS float64) string { return again + " --rate " + flagRate(perS) }
 	search := func() (command, why string) {
-		why = "finds the highest rate that keeps it"
+		why = "finds the highest rate that keeps the objectives"
 		if len(r.Verdict.SLO) == 0 {
-			why = "finds the highest rate that keeps it: choose your own limit"
+			why = "finds the highest rate that keeps --slo: put your own limit there"
 		}
 		return t.search(strings.Replace(again, "weir run ", "weir capacity ", 1), carried), why
 	}
