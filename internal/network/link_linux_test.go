@@ -115,7 +115,7 @@ func TestALinkDoesWhatIsAskedOfEachDirection(t *testing.T) {
 		From: Conditions{Latency: 5 * ms, Bandwidth: 10_000_000},
 		Seed: 3,
 	}
-	err := linked(t, spec, func(l *Link) {
+	does := func(l *Link) {
 		n := l.Network()
 		if rtt := time.Duration(n.RoundTripNS); rtt < 25*ms {
 			t.Errorf("measured a round trip of %v; want 25ms or more", rtt)
@@ -143,7 +143,14 @@ func TestALinkDoesWhatIsAskedOfEachDirection(t *testing.T) {
 		if err != nil || to.Packets != count || to.Lost != int64(m.gone) || from.Packets != 0 || to.Overflow != 0 {
 			t.Errorf("carried %+v and %+v, %v; want %d packets, %d lost", to, from, err, count, m.gone)
 		}
-	})
+	}
+	// On a host that is busy for a second the link is not as asked, and weir says so.
+	var err error
+	for range 5 {
+		if err = linked(t, spec, does); !errors.Is(err, ErrNotAsAsked) {
+			break
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +187,7 @@ func TestANetworkThatIsNotAsAskedIsRefused(t *testing.T) {
 	err := linked(t, Spec{To: Conditions{Bandwidth: 100 * MostBits}}, func(*Link) { // what no host carries
 		t.Error("a link of 1 Tbit/s was made")
 	})
-	if !errors.Is(err, ErrNotAsAsked) || !strings.Contains(fmt.Sprint(err), "to-system: bandwidth: asked for 1000 Gbit/s, measured ") {
+	if !errors.Is(err, ErrNotAsAsked) || !strings.Contains(fmt.Sprint(err), "bandwidth: asked for 1000 Gbit/s, measured ") {
 		t.Errorf("the error is %v", err)
 	}
 }
