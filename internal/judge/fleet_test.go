@@ -86,7 +86,7 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		"stalls of one host":      {CheckHiccups, result.Suspect, func(in *result.Result) { agent(in, 2).Host.Hiccups.P50NS = 110_000 }, "agent c: a thread that only sleeps woke 60.0 µs too late at p50: 60 % of p50"},
 		"one agent's own ceiling": {CheckHeadroom, result.Suspect, func(in *result.Result) { in.Agents[1].Cost.CeilingPerS = 6_000 }, "agent b: 5,000/s is 83.3 % of the 6,000/s"},
 		"a quota of one":          {CheckThrottling, result.Suspect, func(in *result.Result) { *agent(in, 1).Host.Usage.ThrottledS = 0.05 }, "agent b: stopped for 50.0 ms"},
-		"one that does not tell":  {CheckSteal, result.Valid, func(in *result.Result) { agent(in, 1).Host.Usage.StealShare = nil }, "agent a: the hypervisor took 0 % of the processor time; not checked: agent b"},
+		"one that does not tell":  {CheckSteal, result.Valid, func(in *result.Result) { agent(in, 1).Host.Usage.StealShare = nil }, "agent a: the hypervisor took 0 % of the processor time, warm-up and drain included (10.0 s); not checked: agent b"},
 		"one that was away": {CheckAgents, result.Suspect, func(in *result.Result) {
 			agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000, ToNS: ptr(int64(12_340_000_000))}}
 		}, "b was silent from 1.0 s to 12.3 s"},

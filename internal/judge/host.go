@@ -141,6 +141,9 @@ func steal(s *subject) (result.Check, float64) {
 	}
 	share := *s.host.Usage.StealShare
 	c := result.Check{Name: CheckSteal, Status: result.Valid, Limit: limit, Value: "the hypervisor took " + percent(share) + " of the processor time"}
+	if span := s.host.Usage.SpanS; span > 0 { // the table of the host is of the measured window
+		c.Value += ", warm-up and drain included (" + nanos(int64(span*float64(time.Second))) + ")"
+	}
 	if share > stealMost {
 		c.Status = result.Suspect
 		c.Why = "The hypervisor ran other machines while this one was ready to run, and this one stood still. Use a host with cores of its own."
