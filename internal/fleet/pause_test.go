@@ -74,10 +74,10 @@ func pausesTogether(t *testing.T) bool {
 	if p.Resumed != int64(1500*time.Millisecond) || p.Began < int64(500*time.Millisecond) || p.Step < int64(2*time.Millisecond) {
 		t.Errorf("paused from %d to %d, looks each %d", p.Began, p.Resumed, p.Step)
 	}
-	if p.Waiting == 0 || p.Waiting > 1100 || p.Old.Total() == 0 || p.Old.Total() > 1100 {
+	if p.Waiting == 0 || p.Waiting > 1500 || p.Old.Total() == 0 || p.Old.Total() > 1500 {
 		t.Errorf("%d waited, %d came that were due before; want about 1,000", p.Waiting, p.Old.Total())
 	}
-	if p.Old.Total()+p.Live.Total() > 2300 || p.Live.Total() < 800 || p.Old.Max() < int64(200*time.Millisecond) {
+	if p.Old.Total()+p.Live.Total() > 2700 || p.Live.Total() < 800 || p.Old.Max() < int64(200*time.Millisecond) {
 		t.Errorf("%d old ones, the oldest after %v, and %d live ones", p.Old.Total(), time.Duration(p.Old.Max()), p.Live.Total())
 	}
 	mu.Lock()
