@@ -97,7 +97,8 @@ func TestModesOfAFleet(t *testing.T) {
 		r := runOf(t, drivers, "run", "mode: backlog\ntopology: {producers: 4, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 1s"+common)
 		raw := w.do(t, r).Raw
 		exact(t, raw, 1000)
-		if d := raw.Drained; d == nil || d.Lay != 1000 || d.Messages != 1000 || d.Bytes != 64000 || d.Began == 0 || d.From < d.Began || d.To < d.From {
+		// How many lay there is known by what agents had told: the last ones may be under way.
+		if d := raw.Drained; d == nil || d.Lay < 900 || d.Lay > 1000 || d.Messages != 1000 || d.Bytes != 64000 || d.Began == 0 || d.From < d.Began || d.To < d.From {
 			t.Errorf("drained %+v", d)
 		}
 	})
