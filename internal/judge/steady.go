@@ -152,7 +152,7 @@ func (s *series) moved(change float64) string {
 	if (to-from)*change <= 0 { // against the trend, which is of all seconds
 		return fmt.Sprintf("%s %s by %s, by a trend over all of %d seconds", s.name, verb, percent(abs(change)), len(s.values))
 	}
-	return fmt.Sprintf("%s of what completed in a second %s by %s in %d seconds: from %s to %s (medians of the first and the last %d)",
+	return fmt.Sprintf("%s of what completed in a second %s by %s in %d seconds: from %s to %s (medians of the first and the last %d seconds)",
 		s.name, verb, percent(abs(change)), len(s.values), nanos(int64(from)), nanos(int64(to)), third)
 }
 

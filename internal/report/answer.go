@@ -42,11 +42,13 @@ func (t *single) answer(scenario string, verdict bool) {
 // next writes a command to paste, on a line that is never broken, with its purpose: behind
 // it, or below where there is no room.
 func next(p *layout.Page, command, why string) {
-	if with := command + "  # " + why; layout.Length(with) < roomy {
+	with := command + "  # " + why
+	room := layout.Length(with) < roomy
+	if room {
 		command = with
 	}
 	p.Add(layout.Block{Form: layout.Labelled, Mark: plain("next"), Spans: []layout.Span{plain(command)}, Whole: true})
-	if !strings.Contains(command, "  # ") && why != "" {
+	if !room {
 		p.Labelled("", plain(why))
 	}
 }

@@ -92,12 +92,13 @@ func clustersSay(s *result.Slowest, windowFrom int64) string {
 
 // near reports whether two spells of several messages begin within a tenth of a second.
 func near(all []result.SlowCluster) bool {
-	before := int64(math.MinInt64)
+	const tenth = int64(100 * time.Millisecond)
+	before := -tenth
 	for _, c := range all { // in order
 		if c.Messages < 2 {
 			continue
 		}
-		if before != math.MinInt64 && c.FromNS-before < int64(100*time.Millisecond) {
+		if c.FromNS-before < tenth {
 			return true
 		}
 		before = c.FromNS
