@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +22,7 @@ import (
 type house struct {
 	t              *testing.T
 	original, copy string
+	built          map[string]string // binaries of tests, by their package and what differs in drivers
 }
 
 func newHouse(t *testing.T) *house {
@@ -29,7 +31,7 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t, root, t.TempDir()}
+	h := &house{t, root, t.TempDir(), map[string]string{}}
 	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(root, p)
 		switch {
@@ -59,15 +61,17 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// overlay writes what go's flag of that name takes: the drivers that differ.
-func (h *house) overlay() string {
+// overlay writes what go's flag of that name takes: the drivers that differ. key tells
+// their texts apart from those of another moment.
+func (h *house) overlay() (file, key string) {
 	h.t.Helper()
 	var o struct{ Replace map[string]string }
 	o.Replace = map[string]string{}
-	was := tree(h.t, filepath.Join(h.original, "drivers"))
-	for name, text := range tree(h.t, filepath.Join(h.copy, "drivers")) {
-		if was[name] != text {
+	was, is := tree(h.t, filepath.Join(h.original, "drivers")), tree(h.t, filepath.Join(h.copy, "drivers"))
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if was[name] != is[name] {
 			o.Replace[filepath.Join(h.original, "drivers", name)] = filepath.Join(h.copy, "drivers", name)
+			key += name + "\x00" + is[name] + "\x00"
 		}
 	}
 	b, err := json.Marshal(o)
@@ -78,7 +82,7 @@ func (h *house) overlay() string {
 	if err := os.WriteFile(p, b, 0o644); err != nil {
 		h.t.Fatal(err)
 	}
-	return p
+	return p, key
 }
 
 // command runs a program in a folder.
@@ -98,13 +102,17 @@ func (h *house) must(dir, name string, args ...string) {
 	}
 }
 
-// tests builds the tests of a package as the copy has it.
+// tests builds the tests of a package as the copy has it, once for the same drivers.
 func (h *house) tests(pkg string) (binary string) {
 	h.t.Helper()
-	binary = filepath.Join(h.t.TempDir(), "tests")
-	// vet goes into the package's folder, which an overlay does not make.
-	h.must(h.original, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", h.overlay(), "-o", binary, "./"+pkg)
-	return binary
+	overlay, key := h.overlay()
+	key = pkg + "\x00" + key
+	if h.built[key] == "" {
+		h.built[key] = h.copy + ".tests" + strconv.Itoa(len(h.built))
+		// vet goes into the package's folder, which an overlay does not make.
+		h.must(h.original, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", h.built[key], "./"+pkg)
+	}
+	return h.built[key]
 }
 
 // vetted returns a module of the new driver, without its test, and what it imports.
@@ -212,7 +220,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 	}
 
 	t.Run("it compiles and keeps the rules", func(t *testing.T) {
-		h := &house{t, h.original, h.copy}
+		h := &house{t, h.original, h.copy, h.built}
 		h.must(h.vetted(), "go", "vet", "./drivers/mymq")
 		if out, err := h.command(h.copy, "gofmt", "-l", "drivers/mymq", "drivers/all"); out != "" || err != nil {
 			t.Errorf("not formatted: %s %v", out, err)
@@ -222,7 +230,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 	})
 
 	t.Run("its page is generated and its examples parse", func(t *testing.T) {
-		h := &house{t, h.original, h.copy}
+		h := &house{t, h.original, h.copy, h.built}
 		h.generate()
 		h.spotless(filepath.Join("internal", "cli"), "TestTheDriversPagesAreUpToDate", "TestTheExamplesOfADriverParse",
 			"TestRecipesCanBeReadAndAgreeWithTheirDrivers", "TestNothingIsPrintedAsJSONThatThePageDoesNotList")
@@ -234,7 +242,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 	})
 
 	t.Run("its conformance says what to write next", func(t *testing.T) {
-		h := &house{t, h.original, h.copy}
+		h := &house{t, h.original, h.copy, h.built}
 		first := h.conformance()
 		if len(first) < 15 {
 			t.Errorf("%d checks failed: %v", len(first), slices.Sorted(maps.Keys(first)))
@@ -283,7 +291,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 	})
 
 	t.Run("its removal leaves nothing", func(t *testing.T) {
-		h := &house{t, h.original, h.copy}
+		h := &house{t, h.original, h.copy, h.built}
 		if err := os.RemoveAll(filepath.Join(h.copy, "drivers", "mymq")); err != nil {
 			t.Fatal(err)
 		}
