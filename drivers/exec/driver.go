@@ -35,7 +35,7 @@ func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "exec",
 		Title:   "a driver in any language",
-		Summary: "A process that you write drives the system; weir speaks to it by a documented protocol over a Unix socket.",
+		Summary: "A process that you write drives the system; weir speaks to it by a documented protocol over a Unix socket. The tests use the examples for Redis and Kafka.",
 		Capabilities: driver.Capabilities{
 			Consume: true, Partitions: true, Replicas: true, Keys: true, Subscriptions: true, Competing: true,
 			Nack: true, SettleConfirmed: true, Retains: true,

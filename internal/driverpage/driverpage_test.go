@@ -166,3 +166,23 @@ func TestWhatWasTestedIsOnEveryPage(t *testing.T) {
 		t.Error("a driver without a record was tested against something")
 	}
 }
+
+// TestAServerIsNamedWhereTheTitleNamesAnother: a version alone is the title's.
+func TestAServerIsNamedWhereTheTitleNamesAnother(t *testing.T) {
+	for want, es := range map[string][]tested.Entry{
+		"":                                nil,
+		" (2.0.11)":                       {{Server: "mongodb", Version: "2.0.11", Nodes: 1}},
+		" (4.3, 4.4)":                     {{Server: "MongoDB", Version: "v4.3", Nodes: 1}, {Server: "MongoDB", Version: "4.4", Nodes: 1}},
+		" (FerretDB 1.24.2)":              {{Server: "FerretDB", Version: "v1.24.2", Nodes: 1}, {Server: "FerretDB", Version: "1.24.2", Nodes: 3}, {Server: "a library", Version: "1", Nodes: 0}},
+		" (MongoDB 8.0; FerretDB 1.24.2)": {{Server: "MongoDB", Version: "8.0", Nodes: 1}, {Server: "FerretDB", Version: "v1.24.2", Nodes: 1}},
+	} {
+		d := all.Definitions()[0]
+		d.Title = "MongoDB"
+		for i := range es {
+			es[i].Driver, es[i].Date = d.Name, "2026-01-02"
+		}
+		if one := Of(d, es); one.versions() != want {
+			t.Errorf("got %q; want %q", one.versions(), want)
+		}
+	}
+}

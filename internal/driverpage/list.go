@@ -22,7 +22,7 @@ type List struct {
 func (l *List) Show(p *layout.Page) {
 	p.Table(l.table(layout.Listing("", ""), func(d *Driver) []string { return []string{d.Title + d.versions() + ": " + d.Summary} }))
 	p.Gap()
-	p.Say("In brackets are the versions of the servers that the tests last passed against. weir drivers NAME shows all about one driver, and weir drivers --full compares all of them.")
+	p.Say("In brackets is what the tests last passed against: the version of the server, with its name where the title does not have it. weir drivers NAME shows all about one driver, and weir drivers --full compares all of them.")
 }
 
 // ShowFull puts the list on a page, with tables of what the drivers are and can do.
@@ -144,7 +144,8 @@ func (d *Driver) started() string {
 }
 
 // versions says in brackets which versions of servers the suites last passed against, with
-// the servers' names where there are several; "" without a record.
+// the servers' names where there are several, or where the one is not in the title; ""
+// without a record.
 func (d *Driver) versions() string {
 	var servers []string
 	of := map[string][]string{}
@@ -155,14 +156,14 @@ func (d *Driver) versions() string {
 		if of[t.Server] == nil {
 			servers = append(servers, t.Server)
 		}
-		if !slices.Contains(of[t.Server], t.Version) {
-			of[t.Server] = append(of[t.Server], t.Version)
+		if version := strings.TrimPrefix(t.Version, "v"); !slices.Contains(of[t.Server], version) {
+			of[t.Server] = append(of[t.Server], version)
 		}
 	}
 	var said []string
 	for _, s := range servers {
 		name := s + " "
-		if len(servers) == 1 {
+		if len(servers) == 1 && strings.Contains(strings.ToLower(d.Title), strings.ToLower(s)) {
 			name = ""
 		}
 		said = append(said, name+strings.Join(of[s], ", "))

@@ -145,9 +145,9 @@ func (s *subject) behindBy(part float64) bool {
 
 // culprit says what caused the lateness that moved the percentiles named, and what to do.
 func (s *subject) culprit(where string, stands bool) string {
-	others := ""
+	where += " by over " + percent(latenessValid)
 	if stands {
-		others = ", and no other percentile"
+		where += ", and no other percentile by as much"
 	}
 	woken, lanes := s.wokenLate(), max(1, s.host.Lanes)
 	if held := s.heldUp(); held >= heldUpIsWhy {
@@ -155,14 +155,14 @@ func (s *subject) culprit(where string, stands bool) string {
 		if woken > latenessValid { // of it may be the whole of a median
 			also = fmt.Sprintf(" Producers' goroutines that woke late are another %s: with --producers %d each lane sends by itself.", percent(woken), lanes)
 		}
-		return fmt.Sprintf("The host woke the generator too late: that is %s of all lateness. It changes %s%s. Use a quieter host, or give each lane a free core%s.%s",
-			percent(held), where, others, s.advise(", or run with --fifo"), also)
+		return fmt.Sprintf("The host woke the generator too late: that is %s of all lateness. It changes %s. Use a quieter host, or give each lane a free core%s.%s",
+			percent(held), where, s.advise(", or run with --fifo"), also)
 	}
 	if woken > max(s.heldUp(), 1-s.heldUp()-woken) {
-		return fmt.Sprintf("The lanes were in time, but producers' goroutines woke late: that is %s of all lateness. It changes %s%s. Each producer has such a goroutine where the client may block and producers outnumber lanes (%d). Use --producers %d. A goroutine takes 5 µs to 50 µs to wake even on a quiet host.",
-			percent(woken), where, others, lanes, lanes)
+		return fmt.Sprintf("The lanes were in time, but producers' goroutines woke late: that is %s of all lateness. It changes %s. Each producer has such a goroutine where the client may block and producers outnumber lanes (%d). Use --producers %d. A goroutine takes 5 µs to 50 µs to wake even on a quiet host.",
+			percent(woken), where, lanes, lanes)
 	}
-	return fmt.Sprintf("The lanes had more work than time, and fell behind. That changes %s%s. Lower the rate, or use a host with more cores (each lane needs one).", where, others)
+	return fmt.Sprintf("The lanes had more work than time, and fell behind. That changes %s. Lower the rate, or use a host with more cores (each lane needs one).", where)
 }
 
 // heldUp is the part of all lateness that the lanes cannot have made.

@@ -244,7 +244,7 @@ func certain(chance float64) string {
 }
 
 // dependent says why an interval is not known.
-const dependent = "too few independent samples, as neighbouring messages are alike"
+const dependent = "too few independent samples, as neighbouring messages took similar times"
 
 // slowestOf says how long the slowest message took, where all completed: an interval that is
 // not known does not mean that a message missed the limit.

@@ -77,8 +77,8 @@ func steady(s *subject) result.Check {
 		f := &s.Faults[0]
 		advice = append([]string{fmt.Sprintf("weir's own faults are in these seconds, from %s %s on. A run without faults shows whether the system was warm.", f.Do, f.To)}, advice...)
 	} else if warm > 0 {
-		advice = append([]string{fmt.Sprintf("The first %.0f s (warm-up included) differ from the rest. If the system was warming up, use a warm-up of %.0f s (--warmup %[2]gs). If the host was busy then, repeat the run.",
-			warm, math.Ceil(math.Round(warm)*warmUpMargin))}, advice...)
+		advice = append([]string{fmt.Sprintf("The first %.0f s (warm-up included) differ from the rest. If the system was warming up, use a warm-up of at least %v times that (--warmup %gs). If the host was busy then, repeat the run.",
+			warm, warmUpMargin, math.Ceil(math.Round(warm)*warmUpMargin))}, advice...)
 	}
 	switch {
 	case len(found) > 0:

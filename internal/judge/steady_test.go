@@ -323,7 +323,7 @@ func TestAWarmUpThatIsTooShortIsToldALength(t *testing.T) {
 	}
 	in := lasting(1000, rows)
 	c := steady(of(&in))
-	if want := "The first 6 s (warm-up included) differ from the rest. If the system was warming up, use a warm-up of 9 s (--warmup 9s). If the host was busy then, repeat the run."; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
+	if want := "The first 6 s (warm-up included) differ from the rest. If the system was warming up, use a warm-up of at least 1.5 times that (--warmup 9s). If the host was busy then, repeat the run."; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
 		t.Errorf("%+v; want %q", c, want)
 	}
 }

@@ -96,7 +96,7 @@ func (r *repeats) tell(at int64, kind, text string) string {
 	if at < e.next {
 		return ""
 	}
-	s := fmt.Sprintf("%s%s (%s times since the last such line)", r.when(at), line, report.Count(e.more))
+	s := fmt.Sprintf("%s%s (the last of %s since such a line)", r.when(at), line, report.Count(e.more))
 	e.more = 0
 	e.gap *= 2
 	e.next = at + e.gap
@@ -108,7 +108,11 @@ func (r *repeats) rest() []string {
 	var lines []string
 	for _, key := range r.order {
 		if e := r.of[key]; e.more > 0 {
-			lines = append(lines, fmt.Sprintf("%s (%s by the end of the run)", e.line, report.Counted(e.more, "more time", "more times")))
+			which := ""
+			if e.more > 1 {
+				which = ", the last"
+			}
+			lines = append(lines, fmt.Sprintf("%s more by the end of the run%s: %s", report.Count(e.more), which, e.line))
 			e.more = 0
 		}
 	}

@@ -20,10 +20,10 @@ func TestWhatHappensAgainAndAgainIsToldLessAndLessOften(t *testing.T) {
 	got = append(got, r.rest()...)
 	want := []string{
 		"at 0.0 s: receiving: consumer 0: gone",
-		"at 10.0 s: receiving: consumer 10: gone (10 times since the last such line)",
-		"at 30.0 s: receiving: consumer 30: gone (20 times since the last such line)",
-		"at 1 min 10 s: receiving: consumer 70: gone (40 times since the last such line)",
-		"receiving: consumer 99: gone (29 more times by the end of the run)",
+		"at 10.0 s: receiving: consumer 10: gone (the last of 10 since such a line)",
+		"at 30.0 s: receiving: consumer 30: gone (the last of 20 since such a line)",
+		"at 1 min 10 s: receiving: consumer 70: gone (the last of 40 since such a line)",
+		"29 more by the end of the run, the last: receiving: consumer 99: gone",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
@@ -62,7 +62,7 @@ func TestManyKindsOfEventsAreBounded(t *testing.T) {
 	if told != kinds+1 || len(r.of) != kinds+1 {
 		t.Errorf("told %d, remembered %d; want %d of both", told, len(r.of), kinds+1)
 	}
-	if rest := r.rest(); len(rest) != 1 || !strings.HasSuffix(rest[0], fmt.Sprintf(" (%d more times by the end of the run)", 1000-kinds-1)) {
+	if rest := r.rest(); len(rest) != 1 || !strings.HasPrefix(rest[0], fmt.Sprintf("%d more by the end of the run, the last: a message failed: ", 1000-kinds-1)) {
 		t.Errorf("the rest is %q", rest)
 	}
 }

@@ -19,6 +19,8 @@ type row struct {
 
 type field struct{ name, value string }
 
+func (f field) says() string { return strings.TrimSpace(f.name + " " + f.value) }
+
 // Widths of the wide form: a row's name, a field's name and its value.
 const (
 	nameWidth  = 10
@@ -62,7 +64,7 @@ func (v *View) now() string {
 		case !v.plan.Receives:
 			open = "confirmed"
 		}
-		if f == nil || f.at < v.drained { // the last reading is from before
+		if !v.counts() {
 			return what
 		}
 		n := f.underWay()
@@ -85,6 +87,10 @@ func (v *View) now() string {
 	}
 	return "measuring for " + report.Span(time.Duration(f.at).Round(time.Second))
 }
+
+// counts reports whether the head says how many messages the drain waits for: not before
+// the first reading of it.
+func (v *View) counts() bool { return v.phase == "drain" && v.seen != nil && v.seen.at >= v.drained }
 
 func left(d time.Duration) string {
 	if d = d.Round(time.Second); d <= 0 {
@@ -127,15 +133,18 @@ func (v *View) rows() []row {
 		name string
 		of   *[measure.NumPhases]measure.Counts
 	}{{"send", &f.send}, {"e2e", &f.e2e}, {"rtt", &f.rtt}} {
-		if some(d.of) {
+		switch {
+		case d.of[phase].Total() > 0:
 			rows = append(rows, row{name: d.name, fields: []field{{"p50", at(&d.of[phase], 50)}, {"p99", at(&d.of[phase], 99)}, {"max", at(&d.of[phase], 100)}}})
+		case phase == measure.Measure && d.of[measure.WarmUp].Total() > 0: // what is measured is still on its way
+			rows = append(rows, row{name: d.name, fields: []field{{"", "none yet, only of warm-up messages"}}})
 		}
 	}
 	var last []field
 	if some(&f.late) {
 		last = append(last, field{"p99", at(&f.late[phase], 99)})
 	}
-	if p.Sends && p.Receives {
+	if p.Sends && p.Receives && !v.counts() {
 		last = append(last, field{"backlog", report.Count(f.backlog)})
 	}
 	if len(last) > 0 {
@@ -246,7 +255,9 @@ func (v *View) spread(r row) line {
 	put("  ", "", 2)
 	put(r.name, dim, nameWidth)
 	for i, f := range r.fields {
-		put(f.name, dim, fieldWidth)
+		if f.name != "" {
+			put(f.name, dim, fieldWidth)
+		}
 		if i == len(r.fields)-1 {
 			put(f.value, value, 0)
 		} else {
@@ -265,7 +276,7 @@ func (v *View) flow(r row, width int) []line {
 	var out []line
 	now := r.name
 	for _, f := range r.fields {
-		s := f.name + " " + f.value
+		s := f.says()
 		switch {
 		case now == "":
 			now = s
@@ -285,7 +296,7 @@ func (v *View) plain() string {
 	for _, r := range v.rows() {
 		words := make([]string, 0, len(r.fields))
 		for _, f := range r.fields {
-			words = append(words, f.name+" "+f.value)
+			words = append(words, f.says())
 		}
 		switch r.name {
 		case "rate", "trouble", "":

@@ -61,7 +61,7 @@ var budgets = map[string]int{
 	"internal/judge":         3970, // with what all messages of a run bound, what other programs took, seconds without samples, and what a disturbed host excuses
 	"internal/layout":        1350, // with contents, the script of pages, and tables on small terminals
 	"internal/ledger":        3960,
-	"internal/live":          960, // with the console above which a run is shown
+	"internal/live":          970, // with the console above which a run is shown, and what is still on its way
 	"internal/natsd":         440,
 	"internal/nodecut":       600,  // two programs in eBPF, control groups, and a trial of both
 	"internal/network":       2090, // the link, namespaces, its proof, profiles, cuts

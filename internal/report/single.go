@@ -155,7 +155,11 @@ func (t *single) system() {
 	t.Gap()
 	t.Line(layout.Strong.Of(s.Driver), plain(text))
 	if s.Guarantee != "" && !t.r.Consuming() {
-		t.Say("a confirmation means: " + meant(s) + lessened(s.Weaker))
+		came := ""
+		if replied(t.r) {
+			came = "the reply came, so "
+		}
+		t.Say("a confirmation means: " + came + meant(s) + lessened(s.Weaker))
 	}
 	if x := s.StartedOn; x != nil {
 		by := "started by agent " + x.Agent
@@ -231,6 +235,11 @@ func (t *single) load(scenario []byte) {
 	if len(parts) > 0 {
 		t.Say("load: " + strings.Join(parts, ", "))
 	}
+}
+
+// replied reports whether replies confirmed the requests of a run: then it has no send.
+func replied(r *result.Result) bool {
+	return r.Run.Mode == "request" && r.Latency.RTT.Service != nil && r.Latency.Send.Service == nil
 }
 
 func server(s result.System) string {

@@ -73,11 +73,11 @@ func clustersSay(s *result.Slowest, windowFrom int64) string {
 	}
 	switch {
 	case len(many) == 1 && together == n:
-		text += fmt.Sprintf("; all came within %s, at %s%s", Time(many[0].ToNS-many[0].FromNS), at(many[0].FromNS), since)
+		text += fmt.Sprintf("; all were under way within %s, from %s%s on", Time(many[0].ToNS-many[0].FromNS), at(many[0].FromNS), since)
 	case len(many) > 0:
 		var each []string
 		for _, c := range many[:min(len(many), mostClusters)] {
-			each = append(each, fmt.Sprintf("%d within %s at %s", c.Messages, Time(c.ToNS-c.FromNS), at(c.FromNS)))
+			each = append(each, fmt.Sprintf("%d within %s from %s", c.Messages, Time(c.ToNS-c.FromNS), at(c.FromNS)))
 		}
 		if len(many) > mostClusters {
 			each = append(each, "...")

@@ -33,7 +33,7 @@ func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
 		(&single{Page: page, r: r}).slowest()
 		return layout.Text{}.Page(page)
 	}
-	want := `slowest     the 10 slowest e2e messages took 41.0 ms to 50.0 ms; 9 of them came in 2 spells after the warm-up: 5 within 50.0 ms at 7.2 s, 4 within 40.0 ms at 2.2 s; spells begin every 5.00 s, or a multiple of it
+	want := `slowest     the 10 slowest e2e messages took 41.0 ms to 50.0 ms; 9 of them came in 2 spells after the warm-up: 5 within 50.0 ms from 7.2 s, 4 within 40.0 ms from 2.2 s; spells begin every 5.00 s, or a multiple of it
             7 of these 10 met a hiccup of the host; by chance less than 0.1 % would
             5 of these 10 met a second with unusually busy servers; by chance 12.5 % would
             4 of these 10 met an event "disconnected"; by chance 5.0 % would
@@ -51,7 +51,7 @@ func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
 		t.Errorf("the page does not list them:\n%s", s)
 	}
 	r.Slowest[1] = result.Slowest{Of: "e2e", Messages: messages[:2], Clusters: []result.SlowCluster{{FromNS: 2e9, ToNS: 2.5e9, Messages: 2}}}
-	if s := says(); s != "slowest     the 2 slowest e2e messages took 49.0 ms to 50.0 ms; all came within 500 ms, at 1.0 s after the warm-up\n" {
+	if s := says(); s != "slowest     the 2 slowest e2e messages took 49.0 ms to 50.0 ms; all were under way within 500 ms, from 1.0 s after the warm-up on\n" {
 		t.Error(s)
 	}
 	r.Slowest = r.Slowest[:1]

@@ -182,7 +182,7 @@ func (c *checkup) host(x *Seen) {
 	}
 	if x.Cores == 1 && !told("cores") {
 		c.add(host.Finding{
-			Name: "cores", Health: host.Warn, Found: "1 core", Why: "lanes, client library and all else share it, and wait for each other", Do: "Use a host with more cores.",
+			Name: "cores", Health: host.Warn, Found: "1 core", Why: "the generator's threads (lanes), the client library and all else share it, and wait for each other", Do: "Use a host with more cores.",
 		}, x.Name)
 	}
 	if x.MemoryB > 0 && x.MemoryB < wantMemory && !told("memory") {
