@@ -55,7 +55,9 @@
 // acknowledgement by reflection, retries where no service answered, and waits inside when
 // too many are open. This driver publishes by the same client with a reply subject from a
 // fixed table (natsconn.Publisher), which is also how the acknowledgement finds its
-// message: no retry, no FIFO, and no allocation of its own. BenchmarkPublish compares the
+// message: no retry, no FIFO, and no allocation of its own. In a cluster each message has
+// a reply subject that no other had: a new leader confirms again what the one before had
+// confirmed last. That is one allocation of 48 B. BenchmarkPublish compares the
 // two: 3 allocations and 207 B a message (all the client's, for the acknowledgement
 // received) against 17 and 951 B, 4.2 us against 6.4 us on a busy host of two cores.
 // Messages in flight when the connection breaks may have been stored.

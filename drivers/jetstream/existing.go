@@ -18,7 +18,9 @@ type target struct {
 	subject string // published to; "" where whyNot
 	filter  string // what of the stream is consumed; "" is all
 	whyNot  string // reason why nothing can be published
-	largest int32  // bytes the stream takes; 0 or less: no limit of its own
+	// Several servers may confirm one message: there are copies, or may come to be.
+	replicated bool
+	largest    int32 // bytes the stream takes; 0 or less: no limit of its own
 
 	subjects []string // of the whole stream; nil for one of weir's
 }
@@ -35,7 +37,7 @@ func (t target) publishable(largest int) error {
 // once: as the name of a stream, then as a subject that a stream takes.
 func (c *conn) target(ctx context.Context, destination string) (target, error) {
 	if !c.run.Existing {
-		return target{stream: c.stream(destination), subject: natsconn.Subject(c.run, destination)}, nil
+		return target{stream: c.stream(destination), subject: natsconn.Subject(c.run, destination), replicated: c.clustered()}, nil
 	}
 	if known, ok := c.known.Load(destination); ok {
 		return known.(target), nil
@@ -69,6 +71,7 @@ func (c *conn) target(ctx context.Context, destination string) (target, error) {
 	default:
 		return t, words.Cause(err)
 	}
+	t.replicated = c.clustered() || info.Config.Replicas > 1 // a server at hand that is in no cluster may lead to one
 	c.known.Store(destination, t)
 	c.declared.Store(t.stream, true)
 	return t, nil
@@ -90,6 +93,10 @@ func streamTarget(info *jetstream.StreamInfo) target {
 	}
 	return t
 }
+
+// clustered reports whether the server at hand is in a cluster. A stream of one replica may move
+// there, or get more of them.
+func (c *conn) clustered() bool { return c.link.ConnectedClusterName() != "" }
 
 func (c *conn) streamInfo(ctx context.Context, name string) (*jetstream.StreamInfo, error) {
 	s, err := ask(ctx, func(ctx context.Context) (jetstream.Stream, error) { return c.js.Stream(ctx, name) })

@@ -3,10 +3,13 @@ package jetstream
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/internal/natsd"
 )
@@ -54,6 +57,53 @@ func TestAPullRequestThatIsLostIsSentAgain(t *testing.T) {
 	k := &readiness{ready: cancel}
 	if err := x.Run(ctx, k); err != nil || !k.was || lost.begun != 2 {
 		t.Errorf("ready: %v, begun %d times, %v; want true, 2 times", k.was, lost.begun, err)
+	}
+}
+
+// TestMessagesShareNoReplySubjectInACluster: a new leader confirms again what the one before had
+// confirmed last. Another message with the same reply subject would be taken for stored. A
+// single server confirms once, and a subject of each message's own would cost it time.
+func TestMessagesShareNoReplySubjectInACluster(t *testing.T) {
+	for nodes, share := range map[int]bool{1: true, 3: false} {
+		s := natstest.Start(t, natsd.Options{Nodes: nodes})
+		d := driver.Destination{Name: "d", Partitions: 1, Replicas: nodes}
+		c := open(t, s, nil, d)
+		eyes, err := nats.Connect(s.Address[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer eyes.Close()
+		seen, err := eyes.SubscribeSync(natsconn.Subject(inside(c).run, "d"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := &count{make(chan struct{}, 2), make(chan error, 1)}
+		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1}, done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = p.Close(context.Background()) }()
+		replies := map[string]bool{}
+		for range 2 {
+			done.room <- struct{}{}
+			p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("message")})
+			if err := p.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				m, err := seen.NextMsg(10 * time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(m.Data) > 0 { // and not the producer's question who is there
+					replies[m.Reply] = true
+					break
+				}
+			}
+		}
+		if got := len(replies) == 1; got != share {
+			t.Errorf("%d nodes: two messages had the reply subjects %v; shared: want %v", nodes, replies, share)
+		}
 	}
 }
 

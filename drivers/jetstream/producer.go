@@ -17,8 +17,12 @@ import (
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	only := isStored
 	subjects, err := driver.NewTargets(spec.Destinations, func(d string) (string, error) {
 		t, err := c.target(ctx, d)
+		if t.replicated {
+			only = nil
+		}
 		if err == nil {
 			err = t.publishable(spec.Largest)
 		}
@@ -29,7 +33,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	}
 	is := natsconn.Publishing{
 		Name: fmt.Sprintf("producer %d", spec.Index), Spec: spec, Subjects: subjects, Done: done,
-		Timeout: c.cfg.AckTimeout, Answered: answered, Only: isStored,
+		Timeout: c.cfg.AckTimeout, Answered: answered, Only: only,
 	}
 	if c.cfg.ByVendor() {
 		return c.vendorProducer(ctx, is)
@@ -78,8 +82,9 @@ func noResponders(err error) bool { return errors.Is(err, nats.ErrNoResponders) 
 // it from a template); one of an error begins with its error.
 var stored = []byte(`{"stream":`)
 
-// isStored reports whether a reply says that a message is stored. Only the leader that
-// stored it says so, and once.
+// isStored reports whether a reply says that a message is stored. One server says so once. In
+// a cluster a new leader says it again of what the one before had stored and not yet told it
+// (server/stream.go, isLeaderNodeState).
 func isStored(reply *nats.Msg) bool { return bytes.HasPrefix(reply.Data, stored) }
 
 // answered returns the error in an acknowledgement, or err where there is none.

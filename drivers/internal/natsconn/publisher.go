@@ -32,7 +32,8 @@ type Publishing struct {
 	// Answered returns what a message completes with that has ended with a reply, or
 	// with an error.
 	Answered func(m *driver.Message, reply *nats.Msg, err error) error
-	// Only reports whether no other reply to the same message can come after this one.
+	// Only reports whether no other reply to the same message can come after this one; nil: one
+	// always can.
 	Only func(reply *nats.Msg) bool
 }
 

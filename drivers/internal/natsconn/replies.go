@@ -21,11 +21,11 @@ const ticks = 8
 // Replies is a table of requests in flight, each with a reply subject of its own,
 // by which its reply is found in any order. A request ends exactly once: by its
 // reply, its timeout, the loss of the connection that carried it, Drop, or Close.
-// It allocates when a request ends without a reply that is surely its only one, and not
-// otherwise.
+// Where a reply is surely the only one of its request, its subject serves the next request.
+// Otherwise the next one has a new subject, which is an allocation.
 type Replies[T any] struct {
 	end    func(v T, m *nats.Msg, err error) // how it ended; m is nil with an error; called without the lock
-	only   func(m *nats.Msg) bool            // whether no other reply can come after this one
+	only   func(m *nats.Msg) bool            // whether no other reply can come after this one; nil: never
 	prefix string
 	sub    *nats.Subscription
 	room   chan struct{} // holds a token after a slot was freed
@@ -58,8 +58,7 @@ type Ticket struct {
 
 // NewReplies subscribes to the replies on link. At most size requests are in flight
 // at a time; one that has no reply after timeout ends with ErrTimeout. only reports whether
-// a reply is surely the only one of its request. While the leader of a stream changes, two
-// servers may answer, one of them with a refusal.
+// a reply is surely the only one of its request; nil: none is.
 func NewReplies[T any](link *Link, size int, timeout time.Duration, end func(T, *nats.Msg, error), only func(*nats.Msg) bool) (*Replies[T], error) {
 	r := &Replies[T]{
 		end: end, only: only, prefix: link.NewInbox() + ".",
@@ -96,7 +95,9 @@ func (r *Replies[T]) Room(bytes int) error {
 }
 
 func (r *Replies[T]) subject(i int32, gen uint32) string {
-	return r.prefix + strconv.Itoa(int(i)) + "-" + strconv.FormatUint(uint64(gen), 10)
+	b := append(make([]byte, 0, 64), r.prefix...) // on the stack: the string is the only allocation
+	b = append(strconv.AppendInt(b, int64(i), 10), '-')
+	return string(strconv.AppendUint(b, uint64(gen), 10))
 }
 
 // Take makes a request for v and returns its reply subject. It waits for a place
@@ -179,7 +180,7 @@ func (r *Replies[T]) received(m *nats.Msg) {
 		r.mu.Unlock()
 		return // late: the request has ended
 	}
-	v := r.release(int32(i), r.only(m))
+	v := r.release(int32(i), r.only != nil && r.only(m))
 	r.mu.Unlock()
 	r.end(v, m, nil)
 	r.open.Done(1)

@@ -10,42 +10,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestALateReplyEndsNoOtherRequest: two servers that both hold themselves for a stream's
-// leader both answer, the one with a refusal, the other that the message is stored. The
-// second must not confirm what has the place of the first request by then.
+// TestALateReplyEndsNoOtherRequest: two answer one request, and the first does not say that it
+// is the only one. The second must not end what has the place of the first request by then.
 func TestALateReplyEndsNoOtherRequest(t *testing.T) {
-	o := Defaults()
-	o.Address, o.User, o.Password = []string{run(t)}, "ann", driver.NewSecret("right", "")
-	link, err := Connect(t.Context(), &o, driver.Run{ID: "t"}, "producer 0", Events{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = link.Close(context.Background()) }()
-	type end struct{ request, reply string }
-	ended := make(chan end, 10)
-	r, err := NewReplies(link, 1, time.Minute, func(request string, m *nats.Msg, err error) {
-		if err == nil {
-			ended <- end{request, string(m.Data)}
-		}
-	}, func(m *nats.Msg) bool { return string(m.Data) == "stored" })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	take := func(request string) string {
-		t.Helper()
-		reply, _, err := r.Take(t.Context(), request, link.Epoch())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reply
-	}
-	answer := func(to, text string) {
-		t.Helper()
-		if err := link.Publish(to, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	take, answer, ended := asking(t, func(m *nats.Msg) bool { return string(m.Data) == "stored" })
 	a := take("a")
 	answer(a, "refused")
 	if got := <-ended; got != (end{"a", "refused"}) {
@@ -65,4 +33,62 @@ func TestALateReplyEndsNoOtherRequest(t *testing.T) {
 	if d := take("d"); d != c {
 		t.Errorf("the reply subject was %s and is %s: it costs an allocation, and c ended with the only reply that it gets", c, d)
 	}
+}
+
+// TestASecondConfirmationEndsNoOtherRequest: the leader of a stream stores a message and says so.
+// The next leader does not know that, and says so again. That must not confirm another message.
+func TestASecondConfirmationEndsNoOtherRequest(t *testing.T) {
+	take, answer, ended := asking(t, nil)
+	a := take("a")
+	answer(a, "stored as 1")
+	if got := <-ended; got != (end{"a", "stored as 1"}) {
+		t.Fatalf("%v ended first", got)
+	}
+	b := take("b")
+	answer(a, "stored as 1")
+	answer(b, "stored as 2")
+	if got := <-ended; got != (end{"b", "stored as 2"}) {
+		t.Errorf("the second request ended with %v, which was an answer to the first", got)
+	}
+}
+
+// An end is a request that ended with a reply.
+type end struct{ request, reply string }
+
+// asking makes a table with one place. It returns what makes a request and returns its reply
+// subject, what answers there, and where the requests end.
+func asking(t *testing.T, only func(*nats.Msg) bool) (take func(request string) string, answer func(to, text string), ended <-chan end) {
+	t.Helper()
+	o := Defaults()
+	o.Address, o.User, o.Password = []string{run(t)}, "ann", driver.NewSecret("right", "")
+	link, err := Connect(t.Context(), &o, driver.Run{ID: "t"}, "producer 0", Events{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = link.Close(context.Background()) })
+	ends := make(chan end, 10)
+	r, err := NewReplies(link, 1, time.Minute, func(request string, m *nats.Msg, err error) {
+		if err == nil {
+			ends <- end{request, string(m.Data)}
+		}
+	}, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	take = func(request string) string {
+		t.Helper()
+		reply, _, err := r.Take(t.Context(), request, link.Epoch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	answer = func(to, text string) {
+		t.Helper()
+		if err := link.Publish(to, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return take, answer, ends
 }
