@@ -18,9 +18,9 @@ packages: ## those that need no server beyond the embedded one
 # Every line that a test prints goes to the file LOG, where one is named.
 heard = 2>&1 | tee -a $(or $(LOG),/dev/null) | .ci/said
 
-# The linters have go vet's checks.
+# The linters have go vet's checks. Some packages wait more than they work, so one more runs than there are cores.
 test: ## those, and what this host could not try (RUN='TestA|TestB': only these)
-	go test -v -vet=off -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(unserved))) $(heard)
+	go test -v -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(unserved))) $(heard)
 
 # Nothing can race in a package that begins nothing beside itself, holds no lock, and has no test that does. The house
 # rules are read one after the other, too.
