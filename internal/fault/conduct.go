@@ -360,6 +360,7 @@ func choose(ctx context.Context, s System, target string, down map[string]Verb) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, leadersLimit)
 	defer cancel()
+	var why error // the latest answer; of a question without one it says more
 	for {
 		leaders, err := s.Leaders(ctx)
 		if err == nil {
@@ -368,10 +369,13 @@ func choose(ctx context.Context, s System, target string, down map[string]Verb) 
 				return found, nil
 			}
 		}
+		if why == nil || !errors.Is(err, context.DeadlineExceeded) {
+			why = err
+		}
 		select {
 		case <-time.After(leadersPause):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("asking which node leads: %w", err)
+			return nil, fmt.Errorf("asking which node leads: %w", why)
 		}
 	}
 }

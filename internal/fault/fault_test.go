@@ -407,3 +407,21 @@ func TestACourseIsBounded(t *testing.T) {
 		t.Errorf("%d parts with %d confirmations", len(c.parts), sum)
 	}
 }
+
+// TestWhyNobodyLeadsIsTheSystemsAnswer: the system says at first that it has no leader, and then
+// nothing. The error is what it said, not that the last question got no answer.
+func TestWhyNobodyLeadsIsTheSystemsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		none, asked := errors.New("the stream has no leader"), 0
+		_, err := choose(t.Context(), System{Servers: three(), Leaders: func(ctx context.Context) ([]string, error) {
+			if asked++; asked == 1 {
+				return nil, none
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}, "leader", nil)
+		if !errors.Is(err, none) || asked != 2 {
+			t.Errorf("asked %d times: %v; want %v", asked, err, none)
+		}
+	})
+}

@@ -196,10 +196,8 @@ func (d *drive) tellLeaders(m *nats.Msg) {
 	}
 	go func() {
 		defer func() { <-d.asking }()
-		ctx, cancel := context.WithTimeout(context.Background(), protocol.AskLimit)
-		defer cancel()
 		var a protocol.Answer
-		leaders, err := d.leaders(ctx)
+		leaders, err := d.leaders(context.Background())
 		if a.Leaders = leaders; err != nil {
 			a.Error, a.Kind = err.Error(), protocol.KindOf(err)
 		}
@@ -210,7 +208,7 @@ func (d *drive) tellLeaders(m *nats.Msg) {
 // leaders asks, through the agent that declared the destinations, which servers lead parts of
 // them.
 func (d *drive) leaders(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
+	ctx, cancel := context.WithTimeout(ctx, protocol.PassLimit)
 	defer cancel()
 	m, err := d.f.nc.RequestWithContext(ctx, protocol.OrderSubject(d.abouts[0].Instance, "leaders"), []byte(d.run.Config.RunID))
 	if err != nil {

@@ -213,7 +213,7 @@ func (a *Agent) tellLeaders(r micro.Request) {
 	} else if facts := t.facts.Load(); facts == nil {
 		got.Error = "the system is not open yet"
 	} else {
-		ctx, cancel := context.WithTimeout(t.ctx, protocol.AskLimit)
+		ctx, cancel := context.WithTimeout(t.ctx, protocol.ThirdLimit)
 		defer cancel()
 		f, err := (*facts)(ctx)
 		if err != nil {

@@ -13,6 +13,8 @@ const (
 // How long one side waits for the other.
 const (
 	AskLimit   = 3 * time.Second  // for an answer
+	PassLimit  = AskLimit * 3 / 4 // for one that the asked side gets from a third
+	ThirdLimit = AskLimit / 2     // for the third to look, so that what it says reaches the first in time
 	ClockLimit = time.Second      // for an answer about the clock
 	LostLimit  = 30 * time.Second // without a word, after which the other side is given up
 	BringLimit = 10 * time.Minute // for an agent to install and start a system
