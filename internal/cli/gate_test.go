@@ -136,7 +136,8 @@ func TestTheWorkflowGatesTheBuildUnderTest(t *testing.T) {
 			}
 		}
 	}
-	if code != int(OK) && code != int(Invalid) { // a busy host
+	busy := code == int(Invalid) || code == int(Missed) && strings.Contains(said, "while the host was disturbed")
+	if code != int(OK) && !busy {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "started")); err != nil {
