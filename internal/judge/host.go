@@ -304,7 +304,7 @@ func hiccups(s *subject) (result.Check, float64) {
 			}
 			if finds > 0 {
 				c.Status = result.Suspect
-				c.Why = fmt.Sprintf("The host held up that thread for so long, and %s%s may be its doing. Use a quieter host, or give the generator cores of its own (isolcpus, no hyperthread beside).", spaced(r.Name), name(x.p))
+				c.Why = fmt.Sprintf("The host held up that thread for so long. It may have made %s%s, too. Use a quieter host, or give the generator cores of its own (isolcpus, no hyperthread beside).", spaced(r.Name), name(x.p))
 			}
 			if finds == 1 {
 				c.With = CheckLateness

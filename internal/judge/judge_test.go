@@ -288,7 +288,7 @@ func TestVerdict(t *testing.T) {
 		}, CheckLateness, result.Suspect, "not 41.0 µs: 97.6 % less", result.Suspect},
 		{"late at 99 % by no more than a sleep can be", func(in *result.Result) {
 			sent(in, lot{985, 400, 10}, lot{15, 239_000, 237_000})
-		}, CheckLateness, result.Suspect, "changes send p99 to p99.99 by over 10 %, and no other percentile by as much", result.Suspect},
+		}, CheckLateness, result.Suspect, "changes send p99 up to p99.99 by over 10 %, and no other percentile by as much", result.Suspect},
 		{"late at 99 % as where others use the core", func(in *result.Result) {
 			sent(in, lot{985, 400, 10}, lot{15, 297_000, 295_000})
 		}, CheckLateness, result.Invalid, "p99", result.Invalid},

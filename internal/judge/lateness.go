@@ -206,7 +206,7 @@ func spans(judged, some []float64) string {
 		case 1:
 			out = append(out, name(judged[i]))
 		default:
-			out = append(out, name(judged[i])+" to "+name(judged[j-1]))
+			out = append(out, name(judged[i])+" up to "+name(judged[j-1]))
 		}
 		i = j
 	}

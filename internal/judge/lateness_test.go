@@ -96,7 +96,7 @@ func TestEveryResponseIsJudged(t *testing.T) {
 	})
 	v := Verdict(&in, nil)
 	c := lateness(of(&in))
-	if v.Status != result.Invalid || c.Value != "without the generator's lateness e2e p50 is 100 µs, not 2.10 ms: 95.2 % less" || !strings.Contains(c.Why, "It changes e2e p50 to p99.9 by over 10 %.") {
+	if v.Status != result.Invalid || c.Value != "without the generator's lateness e2e p50 is 100 µs, not 2.10 ms: 95.2 % less" || !strings.Contains(c.Why, "It changes e2e p50 up to p99.9 by over 10 %.") {
 		t.Errorf("%s: %+v; want it invalid for e2e", v.Status, c)
 	}
 }
@@ -142,9 +142,9 @@ func TestAFindingIsToldOnce(t *testing.T) {
 func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
 	t.Parallel()
 	for held, want := range map[int64]string{
-		0:       "The lanes had more work than time, and fell behind. That changes send p50 to p99.99 by over 10 %. Lower the rate, or use a host with more cores (each lane needs one).",
+		0:       "The lanes had more work than time, and fell behind. That changes send p50 up to p99.99 by over 10 %. Lower the rate, or use a host with more cores (each lane needs one).",
 		100_000: "The lanes had more work than time, and fell behind. ",
-		200_000: "The host woke the generator too late: that is 66.7 % of all lateness. It changes send p50 to p99.99 by over 10 %. Use a quieter host, or give each lane a free core, or run with --fifo.",
+		200_000: "The host woke the generator too late: that is 66.7 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Use a quieter host, or give each lane a free core, or run with --fifo.",
 	} {
 		in := good()
 		recorded(&in, func(s *measure.Sender, _ *measure.Receiver) {
@@ -171,8 +171,8 @@ func TestProducersThatWokeLateAreNamed(t *testing.T) {
 	}{
 		{0, 0, "The lanes had more work than time, and fell behind. "},
 		{90_000, 0, "The lanes had more work than time, and fell behind. "},
-		{90_000, 160_000, "The host woke the generator too late: that is 53.3 % of all lateness. It changes send p50 to p99.99 by over 10 %. Use a quieter host, or give each lane a free core, or run with --fifo. Producers' goroutines that woke late are another 30 %: with --producers 3 each lane sends by itself."},
-		{160_000, 30_000, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 to p99.99 by over 10 %. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 3. "},
+		{90_000, 160_000, "The host woke the generator too late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Use a quieter host, or give each lane a free core, or run with --fifo. Producers' goroutines that woke late are another 30 %: with --producers 3 each lane sends by itself."},
+		{160_000, 30_000, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 3. "},
 		{130_000, 100_000, "The lanes were in time, but producers' goroutines woke late: that is 43.3 % of all lateness. "},
 	} {
 		in := good()
@@ -226,7 +226,7 @@ func TestSpans(t *testing.T) {
 	t.Parallel()
 	judged := []float64{50, 75, 90, 95, 99}
 	for want, some := range map[string][]float64{
-		"": nil, "p50": {50}, "p75 to p95": {75, 90, 95}, "p50 and p90 to p99": {50, 90, 95, 99}, "p50 to p99": judged, "p75 and p95": {75, 95},
+		"": nil, "p50": {50}, "p75 up to p95": {75, 90, 95}, "p50 and p90 up to p99": {50, 90, 95, 99}, "p50 up to p99": judged, "p75 and p95": {75, 95},
 	} {
 		if got := spans(judged, some); got != want {
 			t.Errorf("%v: %q; want %q", some, got, want)

@@ -20,7 +20,7 @@ func (t *single) faults() {
 	}
 	from := t.r.WindowFrom()
 	x := &layout.Table{Columns: []layout.Column{{Head: "at", Key: true, Tone: layout.Strong}, {Head: "fault", Kind: layout.Word, Tone: layout.Strong}}}
-	for _, head := range []string{"undone", "unconfirmed", "undelivered", "failed", "slowest", "p99 back"} {
+	for _, head := range []string{"lasted", "unconfirmed", "undelivered", "failed", "slowest", "p99 back"} {
 		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
 	}
 	var band, bound *int64
@@ -78,9 +78,9 @@ func (t *single) faults() {
 	}
 	if band != nil {
 		t.Note(
-			"at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any (-: at most twice the longest before the faults).",
+			"at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery (-: at most twice the longest before the faults).",
 			"slowest: the longest that a message took that came after the fault and before the next. Those that failed are not in it.",
-			fmt.Sprintf("p99 back: how long after the fault p99 was at most %s again and stayed, as it was before. Times are to within 0.1 s.", Time(*band)))
+			fmt.Sprintf("p99 back: how long after the fault p99 stayed at or below %s (twice its median before the faults, or its highest value then). Times are to within 0.1 s.", Time(*band)))
 	}
 	t.faultLogs()
 }

@@ -31,7 +31,7 @@ func TestAReportSaysWhatFaultsDid(t *testing.T) {
 	(&single{Page: page, r: r}).faults()
 	got := layout.Text{}.Page(page)
 	want := `
-    at  fault                                 undone  unconfirmed  undelivered  failed  slowest  p99 back
+    at  fault                                 lasted  unconfirmed  undelivered  failed  slowest  p99 back
  8.0 s  kill server-2 (leader)                4.00 s       5.50 s       5.60 s   5,703   5.63 s    5.70 s
 18.0 s  stop all (4 processes)                1.00 s            -            -       0        -        no
 28.0 s  kill server-1                              -            -            -       0        -      kept
@@ -40,9 +40,9 @@ func TestAReportSaysWhatFaultsDid(t *testing.T) {
 58.0 s  disconnect clients (1)                     -            -            -       0        -         -
 59.0 s  kill server-1, host of bk                  -            -            -       0        -         -
 By agents b, bk, c, at instants of their clocks: off by 120 µs at the most.
-at: since the end of the warm-up. undone: how long it lasted. unconfirmed, undelivered: longest time without any (-: at most twice the longest before the faults).
+at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery (-: at most twice the longest before the faults).
     slowest: the longest that a message took that came after the fault and before the next. Those that failed are not in it.
-    p99 back: how long after the fault p99 was at most 12.0 ms again and stayed, as it was before. Times are to within 0.1 s.
+    p99 back: how long after the fault p99 stayed at or below 12.0 ms (twice its median before the faults, or its highest value then). Times are to within 0.1 s.
 `
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), strings.TrimPrefix(got, "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

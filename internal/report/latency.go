@@ -263,7 +263,7 @@ func (t *single) unbounded(all []distribution) {
 	horizon := Time(int64(t.r.Run.HorizonS * 1e9))
 	lines := []string{
 		"95 %: the true percentile lies in this range with 95 % probability",
-		"horizon " + horizon + ": 1 run in 40 of this length misses a stall that comes every " + horizon + " on average; more runs miss a rarer stall",
+		"horizon " + horizon + ": of 40 runs as long as this one, one misses a stall that comes every " + horizon + " on average; more miss a rarer stall",
 	}
 	said, reasons := map[string]bool{}, []string(nil)
 	for _, c := range all {

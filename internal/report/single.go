@@ -80,6 +80,11 @@ func (t *single) findings() {
 		}
 	}
 	if words := glossary.Used(strings.Join(said, " ")); len(words) > 0 {
+		for i, w := range words {
+			if strings.Contains(w, " ") {
+				words[i] = "'" + w + "'"
+			}
+		}
 		t.Item(layout.Faint.Of("words explained by: weir glossary " + strings.Join(words, " ")))
 	}
 	// The verdict is on the figures; a system that loses messages can be measured

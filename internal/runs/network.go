@@ -58,7 +58,7 @@ func (m *measurement) join(ctx context.Context, stop <-chan struct{}) (end func(
 		return nil, stopped(err, stop)
 	}
 	n := m.link.Network()
-	m.observer.Note("the network is as asked: round trip %v, the link's own part %v", rounded(n.RoundTripNS), rounded(n.BareRoundTripNS))
+	m.observer.Note("the network is ready: round trip %v, the link's own part %v", rounded(n.RoundTripNS), rounded(n.BareRoundTripNS))
 	return func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
