@@ -73,7 +73,7 @@ func clustersSay(s *result.Slowest, windowFrom int64) string {
 	}
 	switch {
 	case len(many) == 1 && together == n:
-		text += fmt.Sprintf("; all were under way within %s, from %s%s on", Time(many[0].ToNS-many[0].FromNS), at(many[0].FromNS), since)
+		text += fmt.Sprintf("; all were in flight within %s, from %s%s on", Time(many[0].ToNS-many[0].FromNS), at(many[0].FromNS), since)
 	case len(many) > 0:
 		var each []string
 		for _, c := range many[:min(len(many), mostClusters)] {

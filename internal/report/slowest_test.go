@@ -51,7 +51,7 @@ func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
 		t.Errorf("the page does not list them:\n%s", s)
 	}
 	r.Slowest[1] = result.Slowest{Of: "e2e", Messages: messages[:2], Clusters: []result.SlowCluster{{FromNS: 2e9, ToNS: 2.5e9, Messages: 2}}}
-	if s := says(); s != "slowest     the 2 slowest e2e messages took 49.0 ms to 50.0 ms; all were under way within 500 ms, from 1.0 s after the warm-up on\n" {
+	if s := says(); s != "slowest     the 2 slowest e2e messages took 49.0 ms to 50.0 ms; all were in flight within 500 ms, from 1.0 s after the warm-up on\n" {
 		t.Error(s)
 	}
 	r.Slowest = r.Slowest[:1]
