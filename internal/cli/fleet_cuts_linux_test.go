@@ -72,7 +72,7 @@ func TestHostsHaveTheLeaderCutOff(t *testing.T) {
 		"--fault", "cut leader from nodes at 1s for 5s", "--fault", "cut leader from clients at 9s for 500ms", "--fault", "cut all from clients at 11s for 1s")
 	run.until(t, "bk: cut server-")
 	groups := groupsOf(t, home)
-	r := c.ended(run, OK, Invalid, Refused, Unreachable, Lost) // on a busy host it may find no leader any more; a new leader may deliver again
+	r := c.ended(run, OK, Invalid, Refused, Unreachable, Lost, Failed) // a new leader may deliver again
 	if len(groups) != 3 {
 		t.Errorf("the servers are in the control groups %q; want one for each node", groups)
 	}
@@ -82,10 +82,17 @@ func TestHostsHaveTheLeaderCutOff(t *testing.T) {
 	if len(r.Faults) != 3 {
 		t.Fatalf("faults %+v", r.Faults)
 	}
-	for _, f := range r.Faults {
+	for i, f := range r.Faults {
+		// On a busy host no new leader may be there yet.
+		if i == 1 && strings.Contains(f.Error, "no node leads at this time") {
+			continue
+		}
 		if f.Do != "cut" || f.Error != "" || len(f.Processes) == 0 || f.UndoneNS == nil || f.Means != nodecut.Means || !slices.Equal(f.Agents, []string{"bk"}) {
 			t.Errorf("%+v", f)
 		}
+	}
+	if r.Faults[1].Error == "" && strings.Contains(run.stderr.String(), "exit code 1:") {
+		t.Error("exit code 1, and each fault was done")
 	}
 	nodes, clients := r.Faults[0], r.Faults[2]
 	// On a host that stood still before the first fault, messages that failed are all there is to see.

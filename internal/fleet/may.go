@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/fleet/admission"
@@ -27,7 +28,11 @@ func (f *Fleet) May(ctx context.Context, agents []string, needs []scenario.Need,
 		}
 		b := protocol.Encode(&q)
 		all.Go(func() {
-			if err := f.ask(ctx, name, b); err != nil {
+			limit := protocol.AskLimit
+			if len(q.Faults) > 0 { // it tries them
+				limit += protocol.TryLimit
+			}
+			if err := f.ask(ctx, name, b, limit); err != nil {
 				errs[i] = fmt.Errorf("agent %s: %w", name, err)
 			}
 		})
@@ -36,8 +41,8 @@ func (f *Fleet) May(ctx context.Context, agents []string, needs []scenario.Need,
 	return errors.Join(errs...)
 }
 
-// ask puts a query to an agent, more than once where it does not answer.
-func (f *Fleet) ask(ctx context.Context, agent string, b []byte) error {
+// ask puts a query to an agent, more than once where it does not answer within the limit.
+func (f *Fleet) ask(ctx context.Context, agent string, b []byte, limit time.Duration) error {
 	f.mu.Lock()
 	p := f.peers[agent]
 	f.mu.Unlock()
@@ -49,7 +54,7 @@ func (f *Fleet) ask(ctx context.Context, agent string, b []byte) error {
 		return err
 	}
 	for range 3 {
-		asking, over := context.WithTimeout(ctx, protocol.AskLimit)
+		asking, over := context.WithTimeout(ctx, limit)
 		m, failed := f.nc.RequestWithContext(asking, protocol.OrderSubject(p.Instance, "may"), sealed)
 		over()
 		if err = failed; err != nil {

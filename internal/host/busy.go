@@ -12,7 +12,7 @@ import (
 const (
 	mostProcesses = 8192 // beyond them no process is looked at
 	mostBusiest   = 3    // that are named
-	leastBusy     = 0.02 // cores, from which on a process is named
+	leastBusy     = 0.02 // cores, from which on a process counts for its program
 )
 
 // use is what has been used of the processor and of swap since boot.
@@ -56,11 +56,16 @@ func (o *observed) observeUse(before, after use, now fs.FS) {
 		if pid == self {
 			others = max(0, others-cores/float64(cpus))
 		} else if cores >= leastBusy {
-			o.busiest = append(o.busiest, busyProcess{p.name, cores})
+			i := slices.IndexFunc(o.busiest, func(b busyProgram) bool { return b.name == p.name })
+			if i < 0 {
+				i, o.busiest = len(o.busiest), append(o.busiest, busyProgram{name: p.name})
+			}
+			o.busiest[i].processes++
+			o.busiest[i].cores += cores
 		}
 	}
 	o.othersBusy = &others
-	slices.SortFunc(o.busiest, func(a, b busyProcess) int { return cmp.Or(cmp.Compare(b.cores, a.cores), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(o.busiest, func(a, b busyProgram) int { return cmp.Or(cmp.Compare(b.cores, a.cores), cmp.Compare(a.name, b.name)) })
 	o.busiest = o.busiest[:min(len(o.busiest), mostBusiest)]
 }
 

@@ -172,7 +172,11 @@ func checkLoad(o *observed) Finding {
 		found = append(found, percent(*o.othersBusy)+" of all cores")
 	}
 	for _, p := range o.busiest {
-		found = append(found, fmt.Sprintf("%s %.2f cores", p.name, p.cores))
+		name := p.name
+		if p.processes > 1 {
+			name += fmt.Sprintf(" (%d processes)", p.processes)
+		}
+		found = append(found, fmt.Sprintf("%s %.2f cores", name, p.cores))
 	}
 	if o.load != nil {
 		found = append(found, fmt.Sprintf("load %.2f over a minute", *o.load))

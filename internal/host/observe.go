@@ -33,7 +33,7 @@ type observed struct {
 	// The processor's use.
 	stealBoot, stealNow *float64 // shares of all time since boot, of the sample
 	othersBusy          *float64 // share of all cores in the sample, this process not counted
-	busiest             []busyProcess
+	busiest             []busyProgram
 	load                *float64 // average of a minute
 
 	// Memory.
@@ -66,10 +66,11 @@ type idleState struct {
 	latencyUS uint64 // to wake from it
 }
 
-// A busyProcess is one that used the processor during the sample.
-type busyProcess struct {
-	name  string  // of its program, without arguments
-	cores float64 // used on average
+// A busyProgram is one with processes that used the processor during the sample.
+type busyProgram struct {
+	name      string  // without arguments
+	processes int     // that each used leastBusy
+	cores     float64 // that they used on average, together
 }
 
 // A syncState is what the kernel says of its clock.

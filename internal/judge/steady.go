@@ -45,7 +45,7 @@ func steady(s *subject) result.Check {
 		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, s.wholeSeconds(len(rows))))
 		if found, advice := s.behind(); found != "" {
 			c.Status, c.Value, c.Why = result.Suspect, found, advice
-			c.Limit = fmt.Sprintf("at the end %s of all messages may wait, or what comes in %s, or as many as are in flight on average; other changes need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
+			c.Limit = fmt.Sprintf("at the end the largest of these may wait: %s of all messages, what comes in %s, the average in flight; the other limits need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
 		}
 		return c
 	}

@@ -63,7 +63,7 @@ var budgets = map[string]int{
 	"internal/ledger":        3960,
 	"internal/live":          970, // with the console above which a run is shown, and what is still on its way
 	"internal/natsd":         440,
-	"internal/nodecut":       600,  // two programs in eBPF, control groups, and a trial of both
+	"internal/nodecut":       610,  // two programs in eBPF, control groups, and a trial of both, which may take too long
 	"internal/network":       2090, // the link, namespaces, its proof, profiles, cuts
 	"internal/offset":        920,
 	"internal/pace":          1380,

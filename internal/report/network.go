@@ -18,7 +18,11 @@ func (t *single) network() {
 	if n.Profile != "" {
 		head += ", profile " + n.Profile
 	}
-	t.Labelled("network", plain(head+fmt.Sprintf("; round trip %s as measured before the run, the link's own part %s", Time(n.RoundTripNS), Time(n.BareRoundTripNS))))
+	head += fmt.Sprintf("; round trip %s before the run", Time(n.RoundTripNS))
+	if n.ToSystem.Asked != (result.Conditions{}) || n.FromSystem.Asked != (result.Conditions{}) {
+		head += fmt.Sprintf(" (%s of it is the link's own)", Time(n.BareRoundTripNS))
+	}
+	t.Labelled("network", plain(head))
 	t.Labelled("", plain("to the system: "+wayOf(&n.ToSystem)))
 	t.Labelled("", plain("from the system: "+wayOf(&n.FromSystem)))
 }
@@ -27,6 +31,9 @@ func (t *single) network() {
 func wayOf(d *result.Direction) string {
 	a, m := &d.Asked, &d.Measured
 	says := []string{fmt.Sprintf("latency %s (measured %s)", Time(a.LatencyNS), Time(m.LatencyNS))}
+	if a.LatencyNS == 0 {
+		says[0] = "no latency added (measured " + Time(m.LatencyNS) + ")"
+	}
 	if a.JitterNS > 0 {
 		says = append(says, fmt.Sprintf("jitter %s %s (standard deviation %s)", Time(a.JitterNS), a.Distribution, Time(m.JitterNS)))
 	}

@@ -30,7 +30,7 @@ func TestAReportSaysWhatTheNetworkWas(t *testing.T) {
 	(&single{Page: page, r: r}).network()
 	got := layout.Text{}.Page(page)
 	want := `
-network     weir's own link between two TUN devices, profile 3g-lossy; round trip 30.4 ms as measured before the run, the link's own part 98.7 µs
+network     weir's own link between two TUN devices, profile 3g-lossy; round trip 30.4 ms before the run (98.7 µs of it is the link's own)
             to the system: latency 20.0 ms (measured 20.2 ms), jitter 2.00 ms normal (standard deviation 2.10 ms), loss 1 % (1.25 %), corruption 0.1 %; 12,345 packets, 120 lost, 11 corrupted, 40 cut off
             from the system: latency 10.0 ms (measured 10.2 ms), bandwidth 1.6 Mbit/s (1.592 Mbit/s); 9,000 packets, 3 dropped by the full queue, 1 dropped by the link, not asked for
 `

@@ -30,9 +30,13 @@ func doubts(p *layout.Page, entries []Entry) {
 		if n++; n > mostDoubts {
 			continue
 		}
+		why := ": its report says why"
+		if checks := reasons(e.Result); checks != "" {
+			why = " for " + checks
+		}
 		b := layout.Block{
 			Form: layout.Item, Mark: colour(status).Of(strings.ToUpper(string(status))), Wide: wide,
-			Spans: []layout.Span{plain(names[i] + ": " + or(reasons(e.Result), "its report says why"))},
+			Spans: []layout.Span{plain(names[i] + why)},
 		}
 		if e.Dir != "" {
 			b.Under = "weir report " + Quoted(e.Dir)

@@ -237,7 +237,10 @@ func Able(ctx context.Context, self string, verbs []string) error {
 		case fault.Disconnect:
 			err = sever.Check()
 		}
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil: // what did not end in time is not known to be missing
+			return fmt.Errorf("trying %s on this host: %w", verb, ctx.Err())
+		case err != nil:
 			return fmt.Errorf("%s: %w", verb, err)
 		}
 	}

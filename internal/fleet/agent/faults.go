@@ -48,10 +48,14 @@ func (a *Agent) able(ctx context.Context, verbs []string) error {
 	if err := a.permits(len(verbs)); err != nil || a.Able == nil {
 		return err
 	}
-	if err := a.Able(ctx, verbs); err != nil {
-		return fmt.Errorf("%w: %w", protocol.ErrNotAllowed, err)
+	err := a.Able(ctx, verbs)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil: // what did not end in time is not known to be missing
+		return fmt.Errorf("trying faults on its host: %w", err)
 	}
-	return nil
+	return fmt.Errorf("%w: %w", protocol.ErrNotAllowed, err)
 }
 
 // A troubling does to the servers of a hosting what the faults of its run say.

@@ -127,7 +127,7 @@ func (a *Agent) may(r micro.Request) {
 		err = refuse(slices.DeleteFunc(q.Needs, func(n scenario.Need) bool { return a.Reach.has(n) }))
 	}
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), protocol.AskLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), protocol.TryLimit)
 		defer cancel()
 		err = a.able(ctx, q.Faults)
 	}

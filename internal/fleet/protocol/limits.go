@@ -13,6 +13,7 @@ const (
 // How long one side waits for the other.
 const (
 	AskLimit   = 3 * time.Second  // for an answer
+	TryLimit   = 25 * time.Second // for an agent to try whether its host lets it do faults
 	PassLimit  = AskLimit * 3 / 4 // for one that the asked side gets from a third
 	ThirdLimit = AskLimit / 2     // for the third to look, so that what it says reaches the first in time
 	ClockLimit = time.Second      // for an answer about the clock
