@@ -83,8 +83,8 @@ func TestHostsHaveTheLeaderCutOff(t *testing.T) {
 		t.Fatalf("faults %+v", r.Faults)
 	}
 	for i, f := range r.Faults {
-		// On a busy host no new leader may be there yet.
-		if i == 1 && strings.Contains(f.Error, "no node leads at this time") {
+		// On a busy host no new leader may be there yet, or the servers do not answer.
+		if i == 1 && strings.Contains(f.Error, "asking which node leads: ") {
 			continue
 		}
 		if f.Do != "cut" || f.Error != "" || len(f.Processes) == 0 || f.UndoneNS == nil || f.Means != nodecut.Means || !slices.Equal(f.Agents, []string{"bk"}) {
