@@ -51,7 +51,7 @@ func TestACalibrationEndsWithWhatTheHostCanMeasure(t *testing.T) {
 		return truth.Punctuality{Rate: rate, Reached: reached, Spread: truth.Spread{P99: p99}}
 	}
 	f := &truth.Figures{Lateness: []truth.Punctuality{late(1000, 9000, true), late(100_000, 50_000, true), late(1_000_000, 1, false)}}
-	want := "It sent 100,000/s, the highest rate that it kept, with messages 50.0 µs late at p99. At that rate it can measure a p99 of 500 µs or more (lateness at most 10 % of it)."
+	want := "It tried rates and kept up to 100,000/s, with messages 50.0 µs late at p99. At that rate it can measure a p99 of 500 µs or more (lateness at most 10 % of it)."
 	if got := resolution(f); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

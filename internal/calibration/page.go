@@ -75,7 +75,7 @@ func (p *Page) check(c truth.Check) {
 		notes = append(notes, fmt.Sprintf("generator late by p50 %s, p99 %s", report.Time(c.Lateness.P50), report.Time(c.Lateness.P99)))
 	}
 	if c.Tardiness != nil {
-		notes = append(notes, fmt.Sprintf("stand-in by p50 %s, p99 %s", report.Time(c.Tardiness.P50), report.Time(c.Tardiness.P99)))
+		notes = append(notes, fmt.Sprintf("simulated system late by p50 %s, p99 %s", report.Time(c.Tardiness.P50), report.Time(c.Tardiness.P99)))
 	}
 	p.write(func(page *layout.Page) {
 		page.Gap()
@@ -160,7 +160,7 @@ func resolution(f *truth.Figures) string {
 	if rate == 0 {
 		return ""
 	}
-	return fmt.Sprintf("It sent %s, the highest rate that it kept, with messages %s late at p99. At that rate it can measure a p99 of %s or more (lateness at most %.0f %% of it).",
+	return fmt.Sprintf("It tried rates and kept up to %s, with messages %s late at p99. At that rate it can measure a p99 of %s or more (lateness at most %.0f %% of it).",
 		report.Rate(rate), report.Time(p99), report.Time(int64(float64(p99)/mostLate)), mostLate*100)
 }
 

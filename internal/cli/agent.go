@@ -30,7 +30,7 @@ type agentCommand struct {
 	Files []string `name:"allow-file" placeholder:"PATHS" help:"Files of this host that scenarios may refer to as {file: PATH}, or name in an option such as tls.ca; may be repeated (none)."`
 	Run   []string `name:"allow-command" sep:"none" placeholder:"WORDS" help:"A command that the driver exec may run here, with all its arguments: its words, with commas between them; may be repeated (none)."`
 	Bind  *string  `placeholder:"IP" help:"With --allow broker, the address that such servers listen on and are reached at (127.0.0.1)."`
-	FIFO  bool     `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). Not where they would keep a core busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
+	FIFO  bool     `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). Lanes that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (off)."`
 	Dir   *string  `placeholder:"DIR" help:"Keep the agent's own intervals.hlog and events.jsonl of each run in a folder here (none are kept)."`
 	Own   bool     `kong:"-"` // of a run of this user's own process: its scenario may refer to whatever it names
 	Wrong string   `name:"wrong-clock" hidden:"" placeholder:"VALUE" help:"Read a clock that is wrong on purpose: constant=25ms,drift=40ppm,step=10s:3ms,wall=25ms. For tests of the correction."`
@@ -181,7 +181,7 @@ func (c *agentCommand) name() (string, error) {
 // parties are the flags of a run by a fleet.
 type parties struct {
 	gathering `embed:""`
-	Resume    *string `placeholder:"ID" group:"Fleet" help:"Resume a fleet's run here, by its id, after its coordinator was killed (none). weir takes the run's own scenario and addresses."`
+	Resume    *string `placeholder:"ID" group:"Fleet" help:"Resume a fleet's run here, by its id, after its coordinator was killed (default: none). weir takes the run's own scenario and addresses."`
 }
 
 // gathering are the flags that say which agents do a run, and where they join.
@@ -189,7 +189,7 @@ type gathering struct {
 	Fleet  *int    `placeholder:"N" group:"Fleet" help:"Run on N agents that join (none: this process does it)."`
 	Listen *string `placeholder:"HOST:PORT" group:"Fleet" help:"Where agents join, with TLS and a token. Agents of this user on this host find the token by themselves (127.0.0.1:7622, for agents of this host)."`
 	NATS   *string `name:"nats" placeholder:"URL" group:"Fleet" help:"Meet at this NATS server, which needs JetStream, instead of starting one."`
-	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it. It is not one of the N, unless a list of placement names it (here)."`
+	On     *string `name:"start-on" placeholder:"AGENT" group:"Fleet" help:"Start the system (--start process) on the host of this agent, which must allow it. It is not one of the N, unless a list of placement names it (default: here)."`
 	Wait   *string `name:"fleet-wait" placeholder:"DURATION" group:"Fleet" help:"How long to wait for agents (2m)."`
 }
 

@@ -43,7 +43,7 @@ type runCommand struct {
 	NoColor     *bool        `help:"No colour, and plain lines instead of a live view (default: off)."`
 	Metrics     *string      `placeholder:"[HOST]:PORT" help:"Show the run to Prometheus while it goes, at http://HOST:PORT/metrics. Without a host only this one can read it (default: off)."`
 	OTLP        *string      `name:"otlp" placeholder:"URL" help:"Push the run to an OpenTelemetry collector once a second, by OTLP over HTTP, such as http://127.0.0.1:4318 (default: off)."`
-	FIFO        bool         `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). Not where they would keep a core busy most of the time. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
+	FIFO        bool         `name:"fifo" help:"Give the threads that send (lanes) precedence over all else on this host (SCHED_FIFO). Lanes that would keep a core busy most of the time do not get it. Linux; needs root, CAP_SYS_NICE or ulimit -r 10 (default: off)."`
 
 	parties    `embed:""`
 	untilFlags `embed:""`

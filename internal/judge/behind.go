@@ -84,5 +84,5 @@ func (w *waiting) growsBeyond(perS, inFlightS float64) bool {
 // says writes how much it grew, behind what it is.
 func (w *waiting) says(what string) string {
 	last := len(w.n) - 1
-	return fmt.Sprintf(what+"%s messages in the %.3g s until measuring ended (%s/s)", count(uint64(w.n[last])), w.at[last], count(uint64(w.n[last]/w.at[last])))
+	return fmt.Sprintf(what+"%s messages in %.3g s, warm-up included (%s/s)", count(uint64(w.n[last])), w.at[last], count(uint64(w.n[last]/w.at[last])))
 }

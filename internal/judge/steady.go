@@ -45,7 +45,7 @@ func steady(s *subject) result.Check {
 		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, s.wholeSeconds(len(rows))))
 		if found, advice := s.behind(); found != "" {
 			c.Status, c.Value, c.Why = result.Suspect, found, advice
-			c.Limit = fmt.Sprintf("at the end the largest of these may wait: %s of all messages, what comes in %s, the average in flight; the other limits need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
+			c.Limit = fmt.Sprintf("at the end, the largest of %s of all messages, those due in %s, and the average in flight; the other checks of steady state need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
 		}
 		return c
 	}
@@ -152,7 +152,7 @@ func (s *series) moved(change float64) string {
 	if (to-from)*change <= 0 { // against the trend, which is of all seconds
 		return fmt.Sprintf("%s %s by %s, by a trend over all of %d seconds", s.name, verb, percent(abs(change)), len(s.values))
 	}
-	return fmt.Sprintf("%s of what completed in a second %s by %s in %d seconds: from %s to %s (medians of the first and the last %d seconds)",
+	return fmt.Sprintf("%s of what completed in a second %s by %s, by a trend over %d seconds; the median is %s in the first and %s in the last %d seconds",
 		s.name, verb, percent(abs(change)), len(s.values), nanos(int64(from)), nanos(int64(to)), third)
 }
 

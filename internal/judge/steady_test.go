@@ -225,7 +225,7 @@ func TestASecondInWhichAllStoodStillIsLeftOut(t *testing.T) {
 		"two":                  {stopped(4, 2, p50, p99, flat), result.Valid, "no change in 8 seconds; 2 seconds left out, with too few samples for a percentile", ""},
 		"the last two":         {stopped(8, 2, p50, p99, flat), result.Valid, "no change in 8 seconds; 2 seconds left out, with too few samples for a percentile", ""},
 		"three: too few left":  {stopped(4, 3, p50, p99, flat), result.NotRun, "", "p50 needs 10 samples in a second. 7 of 10 seconds have them, and this check needs 8."},
-		"one, and all changes": {stopped(5, 1, rising, p99, flat), result.Suspect, "and the last 3 seconds); 1 second left out, with too few samples for a percentile", ""},
+		"one, and all changes": {stopped(5, 1, rising, p99, flat), result.Suspect, "in the last 3 seconds; 1 second left out, with too few samples for a percentile", ""},
 	} {
 		c := steady(of(&x.in))
 		if c.Status != x.status || !strings.HasSuffix(c.Value, x.value) || !strings.HasPrefix(c.Why, x.why) {

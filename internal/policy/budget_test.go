@@ -70,7 +70,7 @@ var budgets = map[string]int{
 	"internal/plot":          590,  // with heat maps, limits, bars and a strip under the axis
 	"internal/omb":           970,  // the files of another tool, and their keys
 	"internal/fault":         1160, // with disconnects, disks and clocks by a time, and shares of agents, and by which means a cut is done
-	"internal/report":        8560, // with outages, what a next command is for below it, two counts of delivered explained, latencies over time and in windows, what servers said, runs on one time axis, over a varied key, searches, told when they end, too, formats by name, which folders an argument means, and by which keys runs can be parted
+	"internal/report":        8570, // with outages, what a next command is for below it, two counts of delivered explained, latencies over time and in windows, what servers said, runs on one time axis, over a varied key, searches, told when they end, too, formats by name, which folders an argument means, by which keys runs can be parted, and verdicts of valid sides
 	"internal/runs":          3620, // with the lines of logs beside the slowest messages, what adds runs, what a confirmation means while servers die, faults of agents, a single run at once, and what agents cannot do
 	"internal/scenario":      6960, // with the network, troubled consumers, dead letters, keys that vary together, targets of faults by agents, and what leads from other words and several values
 	"internal/serve":         1900, // list, comparisons, live runs, static pages

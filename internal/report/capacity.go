@@ -20,7 +20,7 @@ func Came(a *capacity.Answered) string {
 	case capacity.Found:
 		return fmt.Sprintf("%s kept the promise, %s did not", pass, fail)
 	case capacity.Between:
-		return fmt.Sprintf("%s kept the promise, %s did not: wider than asked, because rates from %s on could not be decided", pass, fail, Rate(a.UndecidedPerS))
+		return fmt.Sprintf("%s kept the promise, %s did not: wider than asked, because the rates between them could not be decided from %s on", pass, fail, Rate(a.UndecidedPerS))
 	case capacity.Generator:
 		if a.PassPerS == 0 {
 			return "not known: the generator or its host was the limit, not the system: use a quieter host"

@@ -155,7 +155,7 @@ func TestWhatASearchThatIsNotOverCameTo(t *testing.T) {
 		}
 	}
 	between := Came(&capacity.Answered{PassPerS: 100, FailPerS: 400, UndecidedPerS: 150, Stop: capacity.Between})
-	if want := "100/s kept the promise, 400/s did not: wider than asked, because rates from 150/s on could not be decided"; between != want {
+	if want := "100/s kept the promise, 400/s did not: wider than asked, because the rates between them could not be decided from 150/s on"; between != want {
 		t.Errorf("an interval with rates that were not decided came to %q; want %q", between, want)
 	}
 }

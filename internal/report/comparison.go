@@ -61,7 +61,7 @@ const longestSide = 40
 
 // sides says what is held against what, and which runs are left out.
 func (c comparison) sides() {
-	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, "side", "given as", "system", "confirmed =", "runs", "")}
+	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, "side", "given as", "system", "confirmed =", "runs", "verdicts")}
 	t.Columns[4].Kind = layout.Number
 	for i, x := range c.Sides {
 		name := x.Side
@@ -85,6 +85,8 @@ func (c comparison) sides() {
 			says = append(says, fmt.Sprintf("%d VALID, %d SUSPECT", valid, suspect))
 		case suspect > 0:
 			says = append(says, fmt.Sprintf("%d SUSPECT", suspect))
+		case valid > 0:
+			says = append(says, fmt.Sprintf("%d VALID", valid))
 		}
 		for _, why := range []string{"INVALID", "interrupted"} {
 			if out[why] > 0 {

@@ -78,9 +78,9 @@ func (t *single) faults() {
 	}
 	if band != nil {
 		t.Note(
-			"at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery (-: at most twice the longest before the faults).",
-			"slowest: the longest that a message took that came after the fault and before the next. Those that failed are not in it.",
-			fmt.Sprintf("p99 back: how long after the fault p99 stayed at or below %s (twice its median before the faults, or its highest value then). Times are to within 0.1 s.", Time(*band)))
+			"at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery. A cell - means: at most twice the longest before the faults.",
+			"slowest: the longest time of a message that came between this fault and the next. Failed messages do not count.",
+			fmt.Sprintf("p99 back: the time from the fault until p99 was at or below %s again, and stayed there. That is the larger of twice its median and its highest value before the faults. Times are to within 0.1 s.", Time(*band)))
 	}
 	t.faultLogs()
 }

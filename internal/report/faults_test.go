@@ -40,9 +40,9 @@ func TestAReportSaysWhatFaultsDid(t *testing.T) {
 58.0 s  disconnect clients (1)                     -            -            -       0        -         -
 59.0 s  kill server-1, host of bk                  -            -            -       0        -         -
 By agents b, bk, c, at instants of their clocks: off by 120 µs at the most.
-at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery (-: at most twice the longest before the faults).
-    slowest: the longest that a message took that came after the fault and before the next. Those that failed are not in it.
-    p99 back: how long after the fault p99 stayed at or below 12.0 ms (twice its median before the faults, or its highest value then). Times are to within 0.1 s.
+at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery. A cell - means: at most twice the longest before the faults.
+    slowest: the longest time of a message that came between this fault and the next. Failed messages do not count.
+    p99 back: the time from the fault until p99 was at or below 12.0 ms again, and stayed there. That is the larger of twice its median and its highest value before the faults. Times are to within 0.1 s.
 `
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), strings.TrimPrefix(got, "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

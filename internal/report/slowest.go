@@ -26,7 +26,7 @@ func (t *single) slowest() {
 	t.Labelled("slowest", plain(clustersSay(s, t.r.WindowFrom())))
 	for _, b := range s.Beside {
 		if slow.Tells(s, b) {
-			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; by chance %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
+			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; of messages as slow at random times %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
 		}
 	}
 	t.serverLog(s)
@@ -77,7 +77,7 @@ func clustersSay(s *result.Slowest, windowFrom int64) string {
 	case len(many) > 0:
 		var each []string
 		for _, c := range many[:min(len(many), mostClusters)] {
-			each = append(each, fmt.Sprintf("%d within %s from %s", c.Messages, Time(c.ToNS-c.FromNS), at(c.FromNS)))
+			each = append(each, fmt.Sprintf("%d in %s from %s on", c.Messages, Time(c.ToNS-c.FromNS), at(c.FromNS)))
 		}
 		if len(many) > mostClusters {
 			each = append(each, "...")

@@ -258,7 +258,7 @@ var keys = table([]Key{
 		value: placed(span(time.Millisecond), func(s *Scenario) *time.Duration { return &s.Measure }),
 	},
 	{
-		Path: "messages", Short: "messages", Help: "messages to measure, instead of measure (1 or more)", Default: "none; measure counts", side: sending, sparse: true,
+		Path: "messages", Short: "messages", Help: "how many messages to measure, in place of a time (1 or more)", Default: "none; the time counts", side: sending, sparse: true,
 		value: placed(whole[uint64](1, math.MaxUint64), func(s *Scenario) *uint64 { return &s.Messages }),
 	},
 	{
