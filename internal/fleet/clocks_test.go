@@ -254,7 +254,9 @@ func TestTimesBetweenWrongClocksAreOffByTheBoundAtMost(t *testing.T) {
 			}
 			n := done.Raw.Negative[measure.Measure]
 			t.Logf("bound %v, %d negative by %v at most; p50 %v of %v", time.Duration(bound), n.Count, time.Duration(n.WorstNS), time.Duration(got.At(got.Total()/2)), time.Duration(low[len(low)/2]))
-			if c.negative && (n.Count == 0 || n.WorstNS > bound) {
+			// Where a busy host delivers later than the step is long, nothing seems to arrive before it was sent.
+			quick := time.Duration(low[len(low)/2]) < 20*time.Millisecond
+			if c.negative && (quick && n.Count == 0 || n.WorstNS > bound) {
 				t.Errorf("%d are negative, by %v at most; want some, within %v", n.Count, time.Duration(n.WorstNS), time.Duration(bound))
 			}
 			if !c.negative && n.Count > 0 && bound < int64(c.late) {
