@@ -297,7 +297,7 @@ const byFewSamples = "samples"
 
 // missingEnd says why an end of an interval is not known, or the whole of it.
 var missingEnd = map[string]string{
-	result.ByDependence: "neighbouring messages took similar times, and many such samples tell no more than a few others (measure for longer)",
+	result.ByDependence: "neighbouring messages took similar times, so many of them tell no more than a few independent ones (measure for longer)",
 	byFewSamples:        "too few samples lie beyond the percentile",
 	result.ByEpisodes:   "the slow messages came in fewer than six separate spells",
 }

@@ -77,7 +77,7 @@ func clustersSay(s *result.Slowest, windowFrom int64) string {
 	case len(many) > 0:
 		var each []string
 		for _, c := range many[:min(len(many), mostClusters)] {
-			each = append(each, fmt.Sprintf("%d in %s from %s on", c.Messages, Time(c.ToNS-c.FromNS), at(c.FromNS)))
+			each = append(each, fmt.Sprintf("%d in a spell of %s from %s on", c.Messages, Time(c.ToNS-c.FromNS), at(c.FromNS)))
 		}
 		if len(many) > mostClusters {
 			each = append(each, "...")
