@@ -138,6 +138,8 @@ func TestFaultsNeedTheRightToThem(t *testing.T) {
 			switch {
 			case slices.Contains(verbs, "fill"):
 				return cannot
+			case slices.Contains(verbs, "slow"):
+				return fmt.Errorf("trying it: %w", context.DeadlineExceeded) // by a limit of its own
 			case slices.Contains(verbs, "cut"): // a trial takes its time on a busy host
 				select {
 				case <-time.After(protocol.AskLimit + 500*time.Millisecond):
@@ -163,6 +165,9 @@ func TestFaultsNeedTheRightToThem(t *testing.T) {
 		if got := fmt.Sprint(err); x.want == "" && err != nil || x.want != "" && (got != x.want || !errors.Is(err, protocol.ErrNotAllowed)) {
 			t.Errorf("%q of %q: %s; want %q", x.faults, x.agents, got, x.want)
 		}
+	}
+	if err := w.May(t.Context(), []string{"b"}, nil, func(string) []string { return []string{"slow"} }); err == nil || errors.Is(err, protocol.ErrNotAllowed) {
+		t.Errorf("a trial that took too long: %v; want an error that is not a refusal", err)
 	}
 	// An agent that is not asked before refuses all the same.
 	run := runOf(t, drivers, "r", servedRun+"faults: [kill 1 at 100ms]\n")

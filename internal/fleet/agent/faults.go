@@ -52,7 +52,7 @@ func (a *Agent) able(ctx context.Context, verbs []string) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil: // what did not end in time is not known to be missing
+	case errors.Is(err, context.DeadlineExceeded): // what did not end in time is not known to be missing
 		return fmt.Errorf("trying faults on its host: %w", err)
 	}
 	return fmt.Errorf("%w: %w", protocol.ErrNotAllowed, err)
