@@ -134,34 +134,46 @@ func TestFaultsAreCountedTheSameByOneAndByMany(t *testing.T) {
 			t.Parallel()
 			m, drivers := memoryDrivers(t)
 			m.plants = true
-			one := here(t, runOf(t, drivers, "one", yaml), 1)
-			truth := m.count
-			planted := func(what string, raw *engine.Raw, c planted) {
+			// whole is a run that sent all that was due, and what the system planted in it. A host so
+			// late that the end leaves messages unsent plants other faults: the run is done again.
+			whole := func(name, yaml string, do func(*Run) *engine.Raw) (*engine.Raw, planted) {
+				for try := range 5 {
+					raw := do(runOf(t, drivers, fmt.Sprint(name, "-", try), yaml))
+					count := m.count
+					m.marks()
+					if raw.All.Unsent == 0 {
+						return raw, count
+					}
+					t.Logf("%s: the end left %d messages unsent", name, raw.All.Unsent)
+				}
+				t.Fatalf("%s: no run of five sent all that was due", name)
+				return nil, planted{}
+			}
+			counted := func(what string, raw *engine.Raw, c planted) {
 				x := raw.All
 				got := planted{x.Confirmed, x.Failed, x.Delivered, x.Lost, x.Corrupted, x.Duplicated, x.Redelivered, x.Reordered, x.Foreign, x.FailedDelivered}
 				if got != c || x.Pending != 0 {
 					t.Errorf("%s: %+v and %d pending, want %+v", what, got, x.Pending, c)
 				}
 			}
-			planted("one", one, truth)
-			m.marks()
+			one, truth := whole("one", yaml, func(r *Run) *engine.Raw { return here(t, r, 1) })
+			counted("one", one, truth)
 			w := fleetOf(t, 3, drivers)
-			for i, do := range []func(*Run) *engine.Raw{
-				func(r *Run) *engine.Raw { return here(t, r, 3) },
-				func(r *Run) *engine.Raw { return w.do(t, r).Raw },
+			for name, do := range map[string]func(*Run) *engine.Raw{
+				"together": func(r *Run) *engine.Raw { return here(t, r, 3) },
+				"fleet":    func(r *Run) *engine.Raw { return w.do(t, r).Raw },
 			} {
-				many := do(runOf(t, drivers, fmt.Sprint("many", i), yaml+how.placement))
-				planted("many", many, truth)
-				if m.count != truth {
-					t.Errorf("other faults were made: %+v, want %+v", m.count, truth)
+				many, made := whole(name, yaml+how.placement, do)
+				counted(name, many, truth)
+				if made != truth {
+					t.Errorf("%s: other faults were made: %+v, want %+v", name, made, truth)
 				}
 				if many.All != one.All || many.Measured != one.Measured {
-					t.Errorf("by many %+v, measured %+v; by one %+v, measured %+v", many.All, many.Measured, one.All, one.Measured)
+					t.Errorf("%s: %+v, measured %+v; by one %+v, measured %+v", name, many.All, many.Measured, one.All, one.Measured)
 				}
 				if fmt.Sprint(many.Shares) != fmt.Sprint(one.Shares) {
-					t.Errorf("subscriptions by many %+v, by one %+v", many.Shares, one.Shares)
+					t.Errorf("subscriptions %s %+v, by one %+v", name, many.Shares, one.Shares)
 				}
-				m.marks()
 			}
 		})
 	}
