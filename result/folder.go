@@ -28,6 +28,9 @@ const (
 	FileHost        = "host.jsonl"
 )
 
+// FileSeries is the plan of several runs, in the folder that they have in common.
+const FileSeries = "series.json"
+
 // ErrExists is wrapped by Create when something of that name is there already.
 var ErrExists = errors.New("exists already")
 
@@ -243,6 +246,9 @@ func (f *Folder) WriteEnvironment(e *Environment) error {
 
 // WriteScenario writes the resolved scenario, which names its own version.
 func (f *Folder) WriteScenario(yaml []byte) error { return f.write(FileScenario, yaml) }
+
+// WriteSeries writes the plan of several runs into the folder that they have in common.
+func (f *Folder) WriteSeries(json []byte) error { return f.write(FileSeries, json) }
 
 // WriteReport writes the page that shows the run in a browser.
 func (f *Folder) WriteReport(html []byte) error { return f.write(FileReport, html) }

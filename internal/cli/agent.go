@@ -181,7 +181,7 @@ func (c *agentCommand) name() (string, error) {
 // parties are the flags of a run by a fleet.
 type parties struct {
 	gathering `embed:""`
-	Resume    *string `placeholder:"ID" group:"Fleet" help:"Resume a fleet's run here, by its id, after its coordinator was killed (default: none). weir takes the run's own scenario and addresses."`
+	Resume    *string `placeholder:"DIR" help:"Do the runs that a series in this folder has left: those that were interrupted, not begun or without figures (default: none). With the ID of a fleet's run, after its coordinator was killed: take that run up here."`
 }
 
 // gathering are the flags that say which agents do a run, and where they join.

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/weirmq/weir/internal/runs"
@@ -46,4 +47,37 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 		return nil, fmt.Errorf("--append: %w", err)
 	}
 	return c.earlier.Resolve(in, repeat)
+}
+
+// resumes reports whether --resume names the folder of several runs, and not a fleet's run.
+func (c *runCommand) resumes(e *env) bool {
+	if c.Resume == nil || *c.Resume == "" {
+		return false
+	}
+	st, err := os.Stat(e.path(*c.Resume))
+	return err == nil && st.IsDir()
+}
+
+// left returns the scenarios of the runs that the series in the folder of --resume did not
+// do to their end. They are those of its plan.
+func (c *runCommand) left(e *env) ([]*scenario.Scenario, error) {
+	if c.File != "" || c.Append != nil || c.UntilShown != nil || c.Out != nil || len(c.keys.Overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
+		return nil, fmt.Errorf("--resume: does the other runs of %s as they were planned (leave out the scenario and its flags, --out, --append and --until-shown)", *c.Resume)
+	}
+	if err := c.environment(e); err != nil {
+		return nil, err
+	}
+	c.Out = nil // WEIR_OUT is of runs that have a folder of their own
+	in, err := c.inputs(e)
+	if err != nil {
+		return nil, err
+	}
+	if c.rest, err = runs.OpenRest(e.path(*c.Resume), filepath.Clean(*c.Resume)); err != nil {
+		return nil, fmt.Errorf("--resume: %w", err)
+	}
+	all, err := c.rest.Resolve(in)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("--resume: all runs of %s are done (weir run --append %[1]s --repeat N adds runs)", *c.Resume)
+	}
+	return all, err
 }

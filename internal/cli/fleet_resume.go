@@ -38,6 +38,9 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 		return nil, nil, err
 	}
 	p, err := fleet.ReadPaused(dir, *c.Resume)
+	if errors.Is(err, fleet.ErrNotPaused) {
+		err = fmt.Errorf("%w, and no folder of that name", err)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("--resume: %w", err)
 	}

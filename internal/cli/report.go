@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/result"
 )
@@ -83,6 +84,11 @@ func (c *reportCommand) report(e *env) Code {
 	}
 	if o.Searches, err = study.Searches(e.Dir, c.Dirs, entries); err != nil {
 		return e.refused(err)
+	}
+	if len(c.Dirs) == 1 {
+		if p, err := runs.ReadPlan(e.path(c.Dirs[0]), c.Dirs[0]); err == nil {
+			o.Rest = len(p.Left(entries))
+		}
 	}
 	var b bytes.Buffer
 	err = report.Write(&b, format, entries, o, e.path)

@@ -58,6 +58,7 @@ type runCommand struct {
 	outlets                      *metrics.Outlets // of --metrics and --otlp; nil: neither
 	converted                    bool             // what a workload of another tool lost on the way was told
 	earlier                      *runs.Earlier    // the folder of --append
+	rest                         *runs.Rest       // of --resume with a folder
 	until                        *runs.Until      // whether further runs follow; nil: those of the scenarios alone
 }
 
@@ -69,7 +70,7 @@ func (*runCommand) Help() string {
 		"A flag wins over the environment, the environment over the file, and the file over the default.\n\n" +
 		"The result folder holds all figures. Its report.html shows them with charts in a browser, without a network. " +
 		"scenarios, matrix and repeat make several runs, each in a folder of its own below the result folder. " +
-		"After the first Ctrl-C weir waits for messages in flight and writes the result. A second Ctrl-C stops it now.\n\n" +
+		"After the first Ctrl-C weir waits for messages in flight and writes the result. A second Ctrl-C stops it now. Of several runs --resume DIR does the others.\n\n" +
 		"Exit codes, the first that applies:\n\n")
 	codes := new(layout.Page)
 	for _, x := range table {
@@ -98,12 +99,15 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 			return e.refused(fmt.Errorf("--otlp: %w", err))
 		}
 	}
-	if c.Resume != nil {
+	if c.Resume != nil && !c.resumes(e) {
 		return c.resume(ctx, e)
 	}
 	var scenarios []*scenario.Scenario
 	resolve := func() Code { scenarios, err = c.resolve(e); return OK }
-	if c.Append != nil {
+	switch {
+	case c.Resume != nil:
+		resolve = func() Code { scenarios, err = c.left(e); return OK }
+	case c.Append != nil:
 		resolve = func() Code { scenarios, err = c.again(e); return OK }
 	}
 	if c.File == "" {

@@ -56,7 +56,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	defer unserve()
 	o := c.doing(e, h)
 	o.File, o.FIFO, o.Fleet, o.Session, o.Percentiles = c.File, c.FIFO, f, c.session, c.percentiles
-	o.Earlier, o.Exit = c.earlier, c.exit
+	o.Earlier, o.Rest, o.Exit = c.earlier, c.rest, c.exit
 	if c.until != nil {
 		o.More = c.until.More
 	}
@@ -311,7 +311,7 @@ func (c *runCommand) overview(e *env, s *runs.Series) error {
 		return nil
 	}
 	o := c.tables(e)
-	o.Left = len(s.Left())
+	o.Left, o.Rest = len(s.Left()), s.Rest()
 	if err := report.Overview(w, s.Entries(), o); err != nil {
 		return err
 	}

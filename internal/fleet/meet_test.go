@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/protocol"
@@ -121,6 +123,36 @@ func TestANameIsOneAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the second to be let in", func() bool { return w.Agents()[0].Instance != instance })
+}
+
+// An agent that is silent for some seconds, as on a busy host, keeps its place. One that left
+// loses it at once.
+func TestASilentAgentKeepsItsPlaceForAWhile(t *testing.T) {
+	t.Parallel()
+	_, drivers := memoryDrivers(t)
+	w := open(t, drivers, Options{})
+	p := &peer{About: protocol.About{Name: "a", Instance: "UA"}}
+	if w.there(p) {
+		t.Error("an agent that nothing listens for is there")
+	}
+	silent, err := w.nc.SubscribeSync(protocol.AskSubject(p.Instance, "clock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range missedLimit {
+		if is, want := w.there(p), i+1 < missedLimit; is != want {
+			t.Errorf("after %d questions without an answer: there %v; want %v", i+1, is, want)
+		}
+	}
+	if err := silent.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.nc.Subscribe(protocol.AskSubject(p.Instance, "clock"), func(m *nats.Msg) { _ = m.Respond(nil) }); err != nil {
+		t.Fatal(err)
+	}
+	if !w.there(p) || p.missed != 0 {
+		t.Errorf("it answers, and is not there (%d missed)", p.missed)
+	}
 }
 
 // Two coordinators at one server: who came first has the agents, until it leaves.

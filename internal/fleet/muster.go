@@ -76,7 +76,8 @@ type Fleet struct {
 // A peer is an agent that joined.
 type peer struct {
 	protocol.About
-	heard time.Time // last
+	heard  time.Time // last
+	missed int       // questions of there in a row that it did not answer in time
 }
 
 // Open makes a coordinator that agents can join. Close ends it.
@@ -245,7 +246,7 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 	before := f.peers[p.Name]
 	f.mu.Unlock()
 	if before != nil && before.Instance != p.Instance {
-		if f.there(before.Instance) {
+		if f.there(before) {
 			return j.Agent, fmt.Errorf("an agent on %[2]s already has the name %[1]s (give each a --name of its own)", p.Name, before.Host)
 		}
 	}
@@ -259,10 +260,25 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 	return j.Agent, nil
 }
 
-// there reports whether an agent's process answers.
-func (f *Fleet) there(instance string) bool {
-	_, err := f.nc.Request(protocol.AskSubject(instance, "clock"), nil, time.Second)
-	return err == nil
+// missedLimit is how many questions in a row, of a second each, an agent leaves without an
+// answer before its place is free: a host that is busy or was asleep may do so once.
+const missedLimit = 5
+
+// there reports whether an agent has its place still. One that left has not: the server
+// knows that nothing listens for it. One that is silent has until missedLimit.
+func (f *Fleet) there(p *peer) bool {
+	_, err := f.nc.Request(protocol.AskSubject(p.Instance, "clock"), nil, time.Second)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err == nil:
+		p.missed = 0
+	case errors.Is(err, nats.ErrNoResponders):
+		return false
+	default:
+		p.missed++
+	}
+	return p.missed < missedLimit
 }
 
 // beacon tells that there is a coordinator, until ctx ends.

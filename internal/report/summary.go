@@ -73,6 +73,10 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 	if sum.MessagesAll.Sent > 0 {
 		p.Labelled("loss", losses(sum))
 	}
+	if dir := above(entries); dir != "" && o.Rest > 0 {
+		next(p, "weir run --resume "+Quoted(dir), "does the other "+runs(o.Rest))
+		return
+	}
 	if dir, n := unfinished(entries, o.Left); n > 0 {
 		next(p, fmt.Sprintf("weir run --append %s --repeat %d", Quoted(dir), n), "finishes the series")
 		return

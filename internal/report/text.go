@@ -22,6 +22,7 @@ type Options struct {
 	// enough, and those of objectives.
 	Percentiles []float64
 	Left        int       // overviews: runs that did not begin, of a series that was interrupted
+	Rest        int       // overviews: planned runs that were not done to their end; 0 also where no plan is known
 	Searches    []*Search // overviews: those that the runs are of
 	Fleet       *Fleet    // how the run's agents met; nil: not known, or there were none
 

@@ -36,7 +36,10 @@ type Options struct {
 	// Earlier is the folder that gets the runs, beside those that it has; nil: a new one.
 	// The scenarios are its own.
 	Earlier *Earlier
-	Words   Words // for what is told of a run
+	// Rest is what a series that did not do all its runs is to do now, in its folder; nil: a
+	// new one. Its Resolve was called, and gave the scenarios.
+	Rest  *Rest
+	Words Words // for what is told of a run
 
 	// More is called when all runs are done, with those that have figures, and before the
 	// first run where Earlier has some. If it returns true, each scenario is done again,
@@ -90,7 +93,8 @@ type Series struct {
 	started time.Time
 	parent  string // the common folder, as it is shown; "": there is a single run
 	folder  *result.Folder
-	made    bool // this series made the folder results
+	made    bool  // this series made the folder results
+	planned *Plan // that is stored in the folder; nil: none is
 	tasks   []task
 	next    int // of the tasks
 	entries []report.Entry
@@ -122,6 +126,11 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 		return nil, err
 	}
 	s := &Series{o: o, started: time.Now().UTC(), scenarios: scenarios}
+	if x := o.Rest; x != nil {
+		s.parent, s.tasks, s.planned = x.dir, x.tasks, x.plan
+		s.entries, s.folder = slices.Clone(x.entries), result.Reopen(o.Path(x.dir))
+		return s, nil
+	}
 	if s.o.More == nil || o.Earlier == nil {
 		s.tasks = tasks(scenarios, o.Earlier)
 	}
@@ -139,6 +148,15 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	var err error
 	if s.parent, s.folder, err = s.create(name); err != nil {
 		return nil, err
+	}
+	s.planned = s.plan(scenarios)
+	b, err := s.planned.marshal()
+	if err == nil {
+		err = s.folder.WriteSeries(b)
+	}
+	if err != nil {
+		s.tidy()
+		return nil, &FolderError{err}
 	}
 	return s, nil
 }
@@ -167,6 +185,15 @@ func (s *Series) Left() []string {
 		names = append(names, t.folder)
 	}
 	return names
+}
+
+// Rest counts the runs of the plan that were not done to their end. It is 0 of a series that
+// has no plan: of a single run, and of runs that are added.
+func (s *Series) Rest() int {
+	if s.planned == nil {
+		return 0
+	}
+	return len(s.planned.Left(s.entries))
 }
 
 // All does the runs in their order, and yields what each came to. When stop, which may
@@ -205,7 +232,7 @@ func (s *Series) goesOn() bool {
 // have in common.
 func (s *Series) WritePage() error {
 	var b bytes.Buffer
-	if err := report.OverviewHTML(&b, s.entries, report.Options{Session: s.o.Session, Percentiles: s.o.Percentiles}); err != nil {
+	if err := report.OverviewHTML(&b, s.entries, report.Options{Session: s.o.Session, Percentiles: s.o.Percentiles, Rest: s.Rest()}); err != nil {
 		return err
 	}
 	return s.folder.WriteReport(b.Bytes())
@@ -218,10 +245,14 @@ func (s *Series) Close() error {
 	return s.disband()
 }
 
-// tidy removes folders. The parent's are empty, or they stay.
+// tidy removes folders in which no run left anything.
 func (s *Series) tidy() {
 	if s.parent != "" {
-		_ = os.Remove(s.o.Path(s.parent))
+		dir := s.o.Path(s.parent)
+		if files, err := os.ReadDir(dir); err == nil && len(files) == 1 && s.o.Rest == nil {
+			_ = os.Remove(filepath.Join(dir, result.FileSeries))
+		}
+		_ = os.Remove(dir)
 	}
 	if s.made {
 		_ = os.Remove(s.o.Path(results))
@@ -313,7 +344,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	if s.parent == "" {
 		o.Dir, m.folder, o.Err = s.create(t.scenario.Name)
 	} else {
-		o.Dir = filepath.Join(s.parent, t.folder)
+		o.Dir = filepath.Join(s.parent, s.o.Free(s.parent, t.folder))
 		if m.folder, o.Err = result.Create(s.o.Path(o.Dir)); o.Err != nil {
 			o.Err = &FolderError{o.Err}
 		}

@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/runs"
@@ -100,23 +99,10 @@ func read[T any](root, dir, name, kind string, most int64, parse func([]byte) (*
 	return v, b, nil
 }
 
-// free returns a name for a run's folder. One that an interrupted run left behind stays:
-// the run is done again beside it, with a number behind its name.
-func (f *folder) free(name string) string {
-	found := name
-	for i := 2; i <= 99; i++ {
-		if _, err := os.Lstat(f.o.Path(filepath.Join(f.o.Out, found))); errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		found = name + "-" + strconv.Itoa(i)
-	}
-	return found
-}
-
 // do does the n-th run, in a folder of that name or of one like it, which it returns.
 func (f *folder) do(ctx context.Context, stop <-chan struct{}, what *scenario.Scenario, name string, n, of int, percentiles []float64) (*runs.Outcome, string) {
 	o := f.o
-	name = f.free(name)
+	name = f.o.Free(f.o.Out, name)
 	o.Out, o.Percentiles = filepath.Join(f.o.Out, name), percentiles
 	if observe := f.o.Observe; observe != nil {
 		o.Observe = func(r runs.Run) runs.Observer {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -183,12 +184,18 @@ func (p *Process) Restart() error {
 // Stall makes the program stop reading until resume is called, as that of a System.
 func (p *Process) Stall() (resume func(), err error) { return stall([]int{p.running.Pid()}) }
 
-// FreePorts returns ports on 127.0.0.1 without a listener, each number one more
-// than that before it.
+// FreePorts returns ports on 127.0.0.1 without a listener, each number one more than that
+// before it. They are below those from which systems give clients theirs: a server that
+// takes seconds to come to its port finds it free.
 func FreePorts(t testing.TB, n int) []int {
 	t.Helper()
+	const from, to = 20_000, 32_000 // Linux gives clients 32768 and up
 	for range 1000 {
-		if ports := follow(n); len(ports) == n {
+		if first := from + rand.IntN(to-from); free(first, n) {
+			ports := make([]int, n)
+			for i := range ports {
+				ports[i] = first + i
+			}
 			return ports
 		}
 	}
@@ -196,20 +203,14 @@ func FreePorts(t testing.TB, n int) []int {
 	return nil
 }
 
-// follow returns as many ports as are free one after the other from one that is.
-func follow(n int) []int {
-	var ports []int
-	for range n {
-		number := 0
-		if len(ports) > 0 {
-			number = ports[len(ports)-1] + 1
-		}
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(number)))
+// free reports whether n ports from first on have no listener.
+func free(first, n int) bool {
+	for i := range n {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(first+i)))
 		if err != nil {
-			break
+			return false
 		}
-		defer func() { _ = l.Close() }() // when all are found, so that they differ
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		_ = l.Close()
 	}
-	return ports
+	return true
 }
