@@ -19,10 +19,10 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	case c.Out != nil:
 		return nil, errors.New("--append: names the folder (leave out --out)")
 	}
-	if err := c.environment(e); err != nil {
+	in, err := c.inputsOfFolder(e)
+	if err != nil {
 		return nil, err
 	}
-	c.Out = nil // WEIR_OUT is of runs that have a folder of their own
 	repeat := scenario.Override{Flag: "--repeat", Path: "repeat", Value: "1"}
 	for _, o := range c.keys.Overrides() {
 		if o.Path != "repeat" {
@@ -39,23 +39,25 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	case len(c.Option)+len(c.Address) > 0:
 		return nil, fmt.Errorf("--append: repeats the runs of %s with their own settings (leave out --option and --address)", *c.Append)
 	}
-	in, err := c.inputs(e)
-	if err != nil {
-		return nil, err
-	}
 	if c.earlier, err = runs.OpenEarlier(e.path(*c.Append), filepath.Clean(*c.Append)); err != nil {
 		return nil, fmt.Errorf("--append: %w", err)
 	}
 	return c.earlier.Resolve(in, repeat)
 }
 
-// resumes reports whether --resume names the folder of several runs, and not a fleet's run.
-func (c *runCommand) resumes(e *env) bool {
-	if c.Resume == nil || *c.Resume == "" {
-		return false
+// inputsOfFolder are those of scenarios that are stored. WEIR_OUT is not of their runs.
+func (c *runCommand) inputsOfFolder(e *env) (scenario.Inputs, error) {
+	if err := c.environment(e); err != nil {
+		return scenario.Inputs{}, err
 	}
-	st, err := os.Stat(e.path(*c.Resume))
-	return err == nil && st.IsDir()
+	c.Out = nil
+	return c.inputs(e)
+}
+
+// isFolder reports whether a path of the user's is that of a folder.
+func (e *env) isFolder(path string) bool {
+	st, err := os.Stat(e.path(path))
+	return path != "" && err == nil && st.IsDir()
 }
 
 // left returns the scenarios of the runs that the series in the folder of --resume did not
@@ -64,11 +66,7 @@ func (c *runCommand) left(e *env) ([]*scenario.Scenario, error) {
 	if c.File != "" || c.Append != nil || c.UntilShown != nil || c.Out != nil || len(c.keys.Overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
 		return nil, fmt.Errorf("--resume: does the other runs of %s as they were planned (leave out the scenario and its flags, --out, --append and --until-shown)", *c.Resume)
 	}
-	if err := c.environment(e); err != nil {
-		return nil, err
-	}
-	c.Out = nil // WEIR_OUT is of runs that have a folder of their own
-	in, err := c.inputs(e)
+	in, err := c.inputsOfFolder(e)
 	if err != nil {
 		return nil, err
 	}

@@ -38,11 +38,8 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 		return nil, nil, err
 	}
 	p, err := fleet.ReadPaused(dir, *c.Resume)
-	if errors.Is(err, fleet.ErrNotPaused) {
-		err = fmt.Errorf("%w, and no folder of that name", err)
-	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("--resume: %w", err)
+		return nil, nil, fmt.Errorf("--resume: there is no folder of that name, and %w", err)
 	}
 	one, err := p.Resolve(e.registry, e.Env)
 	if err != nil {

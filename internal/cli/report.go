@@ -85,11 +85,7 @@ func (c *reportCommand) report(e *env) Code {
 	if o.Searches, err = study.Searches(e.Dir, c.Dirs, entries); err != nil {
 		return e.refused(err)
 	}
-	if len(c.Dirs) == 1 {
-		if p, err := runs.ReadPlan(e.path(c.Dirs[0]), c.Dirs[0]); err == nil {
-			o.Rest = len(p.Left(entries))
-		}
-	}
+	o.Rest = runs.Unfinished(e.Dir, c.Dirs, entries)
 	var b bytes.Buffer
 	err = report.Write(&b, format, entries, o, e.path)
 	if errors.Is(err, report.ErrOneRun) {

@@ -99,15 +99,14 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 			return e.refused(fmt.Errorf("--otlp: %w", err))
 		}
 	}
-	if c.Resume != nil && !c.resumes(e) {
+	if c.Resume != nil && !e.isFolder(*c.Resume) {
 		return c.resume(ctx, e)
 	}
 	var scenarios []*scenario.Scenario
 	resolve := func() Code { scenarios, err = c.resolve(e); return OK }
-	switch {
-	case c.Resume != nil:
+	if c.Resume != nil {
 		resolve = func() Code { scenarios, err = c.left(e); return OK }
-	case c.Append != nil:
+	} else if c.Append != nil {
 		resolve = func() Code { scenarios, err = c.again(e); return OK }
 	}
 	if c.File == "" {
@@ -273,7 +272,7 @@ func (c *runCommand) unread(e *env, err error) error {
 		}
 		return fmt.Errorf("%s: there is no such file (%s)", c.File, allowed)
 	}
-	if st, e2 := os.Stat(e.path(c.File)); e2 == nil && st.IsDir() {
+	if e.isFolder(c.File) {
 		inside := filepath.Join(c.File, result.FileScenario)
 		if _, err := os.Stat(e.path(inside)); err == nil {
 			return fmt.Errorf("%s: is a folder, did you mean %s? (%s)", c.File, inside, allowed)

@@ -108,13 +108,27 @@ func (p *Plan) check() error {
 
 // Left returns those of the plan's runs that none of entries did to its end, in their order.
 func (p *Plan) Left(entries []report.Entry) []PlannedRun {
-	done := map[string]bool{}
+	type which struct{ place, repeat int } // two scenarios may have one name
+	done := map[which]bool{}
 	for _, e := range entries {
-		if !e.Result.Run.Interrupted {
-			done[e.Result.Run.Name] = true
+		if r := &e.Result.Run; !r.Interrupted {
+			done[which{r.Place, r.Repeat}] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(p.Runs), func(r PlannedRun) bool { return done[r.Name] })
+	return slices.DeleteFunc(slices.Clone(p.Runs), func(r PlannedRun) bool { return done[which{r.Place, r.Repeat}] })
+}
+
+// Unfinished counts the runs that a series has left, where dirs is its folder, below root where
+// it is relative, and entries are its runs. 0 also where there is no plan that can be read.
+func Unfinished(root string, dirs []string, entries []report.Entry) int {
+	if len(dirs) != 1 {
+		return 0
+	}
+	p, err := ReadPlan(Options{Dir: root}.Path(dirs[0]), dirs[0])
+	if err != nil {
+		return 0
+	}
+	return len(p.Left(entries))
 }
 
 // A Rest is what a series has left to do: the runs of its plan that were not begun, that gave

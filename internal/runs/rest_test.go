@@ -150,14 +150,14 @@ func TestAPlanThatIsNotOneIsRefused(t *testing.T) {
 	}
 }
 
-// TestARunThatWasDoneAgainIsNotLeft: what counts is a whole run of the name.
+// TestARunThatWasDoneAgainIsNotLeft: what counts is a whole run of the scenario and repeat.
 func TestARunThatWasDoneAgainIsNotLeft(t *testing.T) {
-	p := &Plan{Runs: []PlannedRun{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
-	entry := func(name string, interrupted bool) report.Entry {
-		return report.Entry{Result: &result.Result{Run: result.Run{Name: name, Interrupted: interrupted}}}
+	p := &Plan{Runs: []PlannedRun{{Name: "a", Place: 1, Repeat: 1}, {Name: "a", Place: 2, Repeat: 1}, {Name: "a", Place: 1, Repeat: 2}}}
+	entry := func(place, repeat int, interrupted bool) report.Entry {
+		return report.Entry{Result: &result.Result{Run: result.Run{Name: "a", Place: place, Repeat: repeat, Interrupted: interrupted}}}
 	}
-	got := p.Left([]report.Entry{entry("a", true), entry("b", true), entry("a", false)})
-	if diff := cmp.Diff([]PlannedRun{{Name: "b"}, {Name: "c"}}, got); diff != "" {
+	got := p.Left([]report.Entry{entry(1, 1, true), entry(2, 1, true), entry(1, 1, false), entry(1, 3, false)})
+	if diff := cmp.Diff(p.Runs[1:], got); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }

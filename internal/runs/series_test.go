@@ -107,7 +107,7 @@ func TestRunsAreLaidOutInOrder(t *testing.T) {
 	t.Parallel()
 	var runs []*scenario.Scenario
 	for range 34 {
-		runs = append(runs, &scenario.Scenario{Name: "a", Repeat: 3})
+		runs = append(runs, resolved(t, "weir: 1\nname: a\nsystem: {driver: noop}\nrepeat: 3\n")...)
 	}
 	s, err := New(Options{Dir: t.TempDir(), File: "nightly.yaml"}, runs...)
 	if err != nil {
