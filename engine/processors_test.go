@@ -3,8 +3,10 @@ package engine
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/schedule"
 )
 
 // TestARunHasTheProcessorsThatItsConfigurationSays: those of Go, lanes among them; and as
@@ -33,5 +35,33 @@ func TestALaneDoesNotSpinOnTheLastProcessor(t *testing.T) {
 	cfg.Pace(8)
 	if cfg.Lanes != 1 || cfg.Calibration.Spin {
 		t.Errorf("%d lanes, spin %v: %s; want one that does not spin", cfg.Lanes, cfg.Calibration.Spin, cfg.Calibration.Why)
+	}
+}
+
+// TestEachProducerHasALaneWhereThereAreCores: a goroutine behind a lane wakes late. At high
+// rates, and with more producers than half of the cores, a lane serves several.
+func TestEachProducerHasALaneWhereThereAreCores(t *testing.T) {
+	for name, c := range map[string]struct {
+		blocks           bool
+		producers, cores int
+		rate             schedule.Rate
+		want             int
+	}{
+		"one core":                     {true, 4, 1, schedule.PerSecond(1000), 1},
+		"two cores":                    {true, 4, 2, schedule.PerSecond(1000), 1},
+		"half of the cores":            {true, 4, 8, schedule.PerSecond(1000), 4},
+		"one producer more than that":  {true, 5, 8, schedule.PerSecond(1000), 1},
+		"the highest rate of each":     {true, 4, 8, schedule.PerSecond(80_000), 4},
+		"a higher rate":                {true, 4, 8, schedule.PerSecond(80_001), 1},
+		"two millions":                 {true, 4, 8, schedule.PerSecond(2_000_000), 2},
+		"a client that does not block": {false, 4, 8, schedule.PerSecond(1000), 1},
+	} {
+		cfg := Config{}
+		cfg.Definition.Capabilities.PublishBlocks = c.blocks
+		cfg.Plan.Producers = c.producers
+		cfg.Plan.Phases = []schedule.Phase{{From: c.rate, To: c.rate, For: time.Second}}
+		if got := cfg.lanes(c.cores); got != c.want {
+			t.Errorf("%s: %d lanes; want %d", name, got, c.want)
+		}
 	}
 }
