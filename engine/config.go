@@ -177,7 +177,7 @@ func InFlight(want, producers, largest, batch int, closed bool, limit int64) (in
 
 // Pace sets Lanes to what a share of a run uses by default, and Calibration to what their
 // waits need. There is a lane for each million messages a second of the highest rate. Where
-// the client may block there is one for each producer, up to LaneRate, since a goroutine
+// the client may block there is one for each producer, up to laneRate, since a goroutine
 // behind a lane wakes late. There are never more lanes than half of the cores. Pace takes as
 // long as pace.Calibrate, 0.3 s, with FIFO at most twice that.
 func (c *Config) Pace(cores int) {
@@ -205,15 +205,15 @@ func (c *Config) Procs() int {
 	return runtime.NumCPU() + c.Lanes
 }
 
-// LaneRate is the most messages a second of a producer that has a lane of its own for the sole
+// laneRate is the most messages a second of a producer that has a lane of its own for the sole
 // reason that its client may block. A lane of more spins most of the time. It and the client's
 // own goroutines then disturb each other more than a wake-up costs (ADR 80).
-const LaneRate = 20_000
+const laneRate = 20_000
 
 func (c *Config) lanes(cores int) int {
 	own := c.producers()
 	most := max(1, min(cores/2, own))
-	if rate := c.highest(); c.Definition.Capabilities.PublishBlocks && most == own && rate > 0 && rate <= LaneRate*float64(own) {
+	if rate := c.highest(); c.Definition.Capabilities.PublishBlocks && most == own && rate > 0 && rate <= laneRate*float64(own) {
 		return own
 	}
 	return max(1, min(int(math.Ceil(c.highest()/1e6)), most))

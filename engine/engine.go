@@ -120,7 +120,7 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Crew) (
 	r.stopped.Store(never)
 	r.clock.Store(cfg.Clock)
 	if cfg.Lanes == 0 {
-		r.cfg.Lanes = cfg.lanes(runtime.NumCPU())
+		r.cfg.Lanes = cfg.lanes(pace.Cores())
 	}
 	// A lane with a single producer may be blocked by it: no other producer is delayed.
 	blocks := cfg.Definition.Capabilities.PublishBlocks

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"runtime"
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
 )
@@ -61,7 +61,7 @@ func TestAPlanBeyondTheCeilingEndsAtItsEnd(t *testing.T) {
 			if raw.Behind != raw.All.Unsent || raw.Behind < wholePlan/3 {
 				t.Errorf("%s: the lanes left %d, unsent are %d", what, raw.Behind, raw.All.Unsent)
 			}
-			lanes := cmp.Or(cfg.Lanes, cfg.lanes(runtime.NumCPU())) // each has a producer of its own, or several
+			lanes := cmp.Or(cfg.Lanes, cfg.lanes(pace.Cores())) // each has a producer of its own, or several
 			if sent := raw.All.Sent; sent == 0 || sent > uint64(lanes)*21_100 {
 				t.Errorf("%s: %d sent in 2.1 s of 100 us each", what, sent)
 			}

@@ -153,16 +153,24 @@ func (s *subject) culprit(where string, stands bool) string {
 	if held := s.heldUp(); held >= heldUpIsWhy {
 		also := ""
 		if woken > latenessValid { // of it may be the whole of a median
-			also = fmt.Sprintf(" Producers' goroutines that woke late are another %s: with --producers %d each lane sends by itself.", percent(woken), lanes)
+			also = fmt.Sprintf(" Producers' goroutines that woke late are another %s: with %s each lane sends by itself.", percent(woken), s.alone(lanes))
 		}
 		return fmt.Sprintf("The host woke the generator too late: that is %s of all lateness. It changes %s. Use a quieter host, or give each lane a free core%s.%s",
 			percent(held), where, s.advise(", or run with --fifo"), also)
 	}
 	if woken > max(s.heldUp(), 1-s.heldUp()-woken) {
-		return fmt.Sprintf("The lanes were in time, but producers' goroutines woke late: that is %s of all lateness. It changes %s. Each producer has such a goroutine where the client may block and producers outnumber lanes (%d). Use --producers %d. A goroutine takes 5 µs to 50 µs to wake even on a quiet host.",
-			percent(woken), where, lanes, lanes)
+		return fmt.Sprintf("The lanes were in time, but producers' goroutines woke late: that is %s of all lateness. It changes %s. Each producer has such a goroutine where the client may block and producers outnumber lanes (%d). Use %s. A goroutine takes 5 µs to 50 µs to wake even on a quiet host.",
+			percent(woken), where, lanes, s.alone(lanes))
 	}
 	return fmt.Sprintf("The lanes had more work than time, and fell behind. That changes %s. Lower the rate, or use a host with more cores (each lane needs one).", where)
+}
+
+// alone says with how many producers each has a lane of its own.
+func (s *subject) alone(lanes int) string {
+	if u := s.host.Usage; u != nil && int(u.Cores/2) > lanes {
+		return fmt.Sprintf("--producers %d at up to 20,000/s each", int(u.Cores/2)) // engine.laneRate
+	}
+	return fmt.Sprintf("--producers %d", lanes)
 }
 
 // heldUp is the part of all lateness that the lanes cannot have made.

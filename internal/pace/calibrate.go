@@ -93,12 +93,13 @@ func calibrate(lanes int, first bool) (Calibration, error) {
 		ClockCostNS: clockCost(c),
 		Portable:    portable,
 	}
-	cal.decide(lanes, cores())
+	cal.decide(lanes, Cores())
 	return cal, nil
 }
 
-// cores is how many the process may use.
-func cores() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
+// Cores is how many the process may use: those of the host that it may run on, or the quota of
+// its control group where that is less (runtime.GOMAXPROCS).
+func Cores() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
 // Virtual returns the calibration for tests under testing/synctest: waiters
 // sleep by time.Sleep, which a bubble's clock ends at the very instant, and

@@ -64,7 +64,7 @@ func lockFirst() (p *precedence, unlock func(), err error) {
 // nothing else gets the core of a thread under that policy but while it sleeps. It
 // takes 0.3 s, or twice that where it was measured in vain.
 func CalibrateFIFO(lanes int, perSecond float64) Calibration {
-	why := barred(lanes, cores(), perSecond)
+	why := barred(lanes, Cores(), perSecond)
 	if why == "" {
 		cal, err := calibrate(lanes, true)
 		cal = cal.At(perSecond)

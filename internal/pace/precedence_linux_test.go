@@ -202,7 +202,7 @@ func TestCalibrationUnderFIFO(t *testing.T) {
 	before := policy(t)
 	lanes, rate := 1, 1000.0
 	cal := CalibrateFIFO(lanes, rate)
-	if want := barred(lanes, cores(), rate) == ""; cal.FIFO != want {
+	if want := barred(lanes, Cores(), rate) == ""; cal.FIFO != want {
 		t.Errorf("FIFO %v, want %v: %s", cal.FIFO, want, cal.Why)
 	}
 	if cal.FIFO && !strings.HasSuffix(cal.Why, "; takes precedence over all else (SCHED_FIFO)") {

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
 
@@ -83,7 +82,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 	m.observer.Doing("calibrating the pacing clock")
 	cfg := s.Config(m.id, m.run)
 	cfg.FIFO = m.fifo && m.fleet == nil // of a fleet it is the agents' matter
-	cfg.Pace(runtime.NumCPU())
+	cfg.Pace(pace.Cores())
 	if cfg.FIFO && !cfg.Calibration.FIFO {
 		m.observer.Note("%s: a lane %s", cmp.Or(m.words.Precedence, "precedence"), cfg.Calibration.Why)
 	}

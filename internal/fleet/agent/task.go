@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -206,7 +205,7 @@ func (t *task) run() {
 func (t *task) measure() (*protocol.Final, *engine.Part, error) {
 	f := &protocol.Final{Host: host.Environment(t.ctx), Daemons: []hostclock.Daemon{hostclock.AskDaemon(t.ctx, t.clock)}}
 	t.cfg.FIFO = t.agent.FIFO
-	t.cfg.Pace(runtime.NumCPU())
+	t.cfg.Pace(pace.Cores())
 	if t.cfg.FIFO && !t.cfg.Calibration.FIFO {
 		t.agent.note("--fifo: a lane %s", t.cfg.Calibration.Why)
 	}
