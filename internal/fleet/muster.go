@@ -391,7 +391,7 @@ func (f *Fleet) Await(ctx context.Context, w Want, most time.Duration) error {
 		case <-changed:
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return ctx.Err()
+				return fmt.Errorf("stopped before enough agents joined: %w", ctx.Err())
 			}
 			hint := ""
 			if starter && w.StartOn != "" {

@@ -74,7 +74,7 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 		p.Labelled("loss", losses(sum))
 	}
 	if dir := above(entries); dir != "" && o.Rest > 0 {
-		next(p, "weir run --resume "+Quoted(dir), "does the other "+runs(o.Rest))
+		next(p, "weir run --resume "+Quoted(dir), "does what is left: "+runs(o.Rest))
 		return
 	}
 	if dir, n := unfinished(entries, o.Left); n > 0 {
