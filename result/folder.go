@@ -247,8 +247,15 @@ func (f *Folder) WriteEnvironment(e *Environment) error {
 // WriteScenario writes the resolved scenario, which names its own version.
 func (f *Folder) WriteScenario(yaml []byte) error { return f.write(FileScenario, yaml) }
 
-// WriteSeries writes the plan of several runs into the folder that they have in common.
-func (f *Folder) WriteSeries(json []byte) error { return f.write(FileSeries, json) }
+// WriteSeries writes the plan of several runs, as JSON, into the folder that they have in
+// common.
+func (f *Folder) WriteSeries(plan any) error {
+	b, err := marshal(plan)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", FileSeries, err)
+	}
+	return f.write(FileSeries, b)
+}
 
 // WriteReport writes the page that shows the run in a browser.
 func (f *Folder) WriteReport(html []byte) error { return f.write(FileReport, html) }

@@ -181,7 +181,7 @@ func (c *agentCommand) name() (string, error) {
 // parties are the flags of a run by a fleet.
 type parties struct {
 	gathering `embed:""`
-	Resume    *string `placeholder:"DIR" help:"Do the runs that a series in this folder has left: those that were interrupted, not begun or without figures (default: none). With the ID of a fleet's run, after its coordinator was killed: take that run up here."`
+	Resume    *string `placeholder:"DIR" help:"Do the runs that a series in this folder has left: those that were interrupted, not begun or without figures (default: none). With the ID of a fleet's run, weir takes up that run here after its coordinator was killed."`
 }
 
 // gathering are the flags that say which agents do a run, and where they join.

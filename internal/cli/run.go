@@ -70,7 +70,7 @@ func (*runCommand) Help() string {
 		"A flag wins over the environment, the environment over the file, and the file over the default.\n\n" +
 		"The result folder holds all figures. Its report.html shows them with charts in a browser, without a network. " +
 		"scenarios, matrix and repeat make several runs, each in a folder of its own below the result folder. " +
-		"After the first Ctrl-C weir waits for messages in flight and writes the result. A second Ctrl-C stops it now. Of several runs --resume DIR does the others.\n\n" +
+		"After the first Ctrl-C weir waits for messages in flight and writes the result. A second Ctrl-C stops it now. weir run --resume DIR then does the runs that a series has left.\n\n" +
 		"Exit codes, the first that applies:\n\n")
 	codes := new(layout.Page)
 	for _, x := range table {

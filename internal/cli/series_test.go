@@ -41,8 +41,11 @@ func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
 	if want := "weir: not run: 03-long-r2, 04-long-r3\n"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, stderr)
 	}
-	if left, _ := os.ReadDir(filepath.Join(dir, "r")); len(left) != 3 {
-		t.Errorf("%d things in the folder; want two runs and their page", len(left))
+	if left, _ := os.ReadDir(filepath.Join(dir, "r")); len(left) != 4 {
+		t.Errorf("%d things in the folder; want two runs, their page and the plan", len(left))
+	}
+	if want := "weir run --resume r  # does what is left: 3 runs\n"; !strings.Contains(stdout.String(), want) {
+		t.Errorf("it does not say %q:\n%s", want, stdout)
 	}
 }
 

@@ -261,7 +261,7 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 }
 
 // missedLimit is how many questions in a row, of a second each, an agent leaves without an
-// answer before its place is free: a host that is busy or was asleep may do so once.
+// answer before its place is free: a host that is busy or was asleep answers some seconds late.
 const missedLimit = 5
 
 // there reports whether an agent has its place still. One that left has not: the server

@@ -168,7 +168,7 @@ func (s *subject) culprit(where string, stands bool) string {
 // alone says with how many producers each has a lane of its own.
 func (s *subject) alone(lanes int) string {
 	if u := s.host.Usage; u != nil && int(u.Cores/2) > lanes {
-		return fmt.Sprintf("--producers %d at up to 20,000/s each", int(u.Cores/2)) // engine.laneRate
+		return fmt.Sprintf("--producers %d (at up to 20,000/s each)", int(u.Cores/2)) // engine.laneRate
 	}
 	return fmt.Sprintf("--producers %d", lanes)
 }

@@ -176,7 +176,7 @@ func TestProducersThatWokeLateAreNamed(t *testing.T) {
 		{90_000, 160_000, 4, "The host woke the generator too late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Use a quieter host, or give each lane a free core, or run with --fifo. Producers' goroutines that woke late are another 30 %: with --producers 3 each lane sends by itself."},
 		{160_000, 30_000, 4, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 3. "},
 		{130_000, 100_000, 4, "The lanes were in time, but producers' goroutines woke late: that is 43.3 % of all lateness. "},
-		{160_000, 30_000, 16, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 8 at up to 20,000/s each. "},
+		{160_000, 30_000, 16, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 8 (at up to 20,000/s each). "},
 	} {
 		in := good()
 		in.Host.Lanes, in.Host.Usage = 3, &host.Usage{Cores: x.cores}

@@ -77,6 +77,24 @@ func Find(dir string) ([]string, error) {
 	return found, nil
 }
 
+// ofPlan reports whether a run that cannot be read, as of a process that was killed, is one of a
+// series with a plan, and again whether the series did it again beside its folder. What weir
+// run --resume does again bears a number behind the name.
+func ofPlan(dir string, err error) (planned, again bool) {
+	_, none := os.Stat(filepath.Join(filepath.Dir(dir), result.FileSeries))
+	unread := errors.Is(err, result.ErrNotResult) || errors.Is(err, result.ErrTorn) || errors.Is(err, result.ErrMalformed)
+	if none != nil || !unread {
+		return false, false
+	}
+	for n := 2; none == nil && !again; n++ {
+		beside := fmt.Sprintf("%s-%d", dir, n)
+		_, none = os.Stat(beside)
+		_, whole := os.Stat(filepath.Join(beside, result.FileResult))
+		again = whole == nil
+	}
+	return true, again
+}
+
 // A Loading says what is made of a folder besides reading it.
 type Loading struct {
 	Drawn  bool          // the run's course is kept, which is all that is drawn of its seconds

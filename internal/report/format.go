@@ -91,7 +91,7 @@ var ErrOneRun = errors.New("one run a file")
 // Write writes runs, and the searches that they are of, in a format. path makes the path of
 // a folder of its name.
 func Write(b *bytes.Buffer, f Format, entries []Entry, o Options, path func(string) string) error {
-	several := len(entries) > 1 || len(o.Searches) > 0
+	several := len(entries) > 1 || len(o.Searches) > 0 || o.Rest > 0
 	switch {
 	case f == FormatOMB && len(entries) > 1:
 		return fmt.Errorf("%s is %w, and there are %d (name one folder)", f, ErrOneRun, len(entries))

@@ -47,7 +47,8 @@ type Unread struct {
 	Remains []string
 }
 
-// Read reads the runs of folders, each once. lacks says which files the folders of others lack.
+// Read reads the runs of folders, each once. lacks says which files the folders of others lack,
+// and which runs of a planned series cannot be read, while the others can.
 func (at Place) Read(dirs []string, how Loading) (entries []Entry, lacks []string, bad []Unread) {
 	seen := map[string]bool{}
 	for _, given := range dirs {
@@ -73,7 +74,12 @@ func (at Place) Read(dirs []string, how Loading) (entries []Entry, lacks []strin
 			seen[f.path] = true
 			entry, missing, err := Load(f.path, f.name, how)
 			if err != nil {
-				bad = append(bad, Unread{err, Remains(f.path)})
+				switch planned, again := ofPlan(f.path, err); {
+				case !planned:
+					bad = append(bad, Unread{err, Remains(f.path)})
+				case !again:
+					lacks = append(lacks, "not shown: "+err.Error())
+				}
 				continue
 			}
 			if len(missing) > 0 {
@@ -97,7 +103,9 @@ func (at Place) Side(given string, l Loading) (compare.Side, error) {
 		for _, f := range found {
 			entry, missing, err := Load(f.path, f.name, l)
 			if err != nil {
-				errs = append(errs, err)
+				if _, again := ofPlan(f.path, err); !again {
+					errs = append(errs, err)
+				}
 				continue
 			}
 			r := compare.Run{Dir: f.name, Result: entry.Result, Scenario: entry.Scenario, Counts: compare.Compared(entry.Totals)}

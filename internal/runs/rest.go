@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
@@ -63,22 +63,12 @@ func (s *Series) plan(scenarios []*scenario.Scenario) *Plan {
 	return p
 }
 
-// marshal returns series.json.
-func (p *Plan) marshal() ([]byte, error) {
-	var b bytes.Buffer
-	to := json.NewEncoder(&b)
-	to.SetIndent("", "  ")
-	to.SetEscapeHTML(false)
-	err := to.Encode(p)
-	return b.Bytes(), err
-}
-
 // ReadPlan reads the plan of the series in the folder dir, which is shown as name. Its error
 // wraps ErrNoPlan where there is none.
 func ReadPlan(dir, name string) (*Plan, error) {
 	b, err := userfile.Read(filepath.Join(dir, result.FileSeries), mostPlan)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s %w (the folder of several runs)", name, ErrNoPlan)
+		return nil, fmt.Errorf("%s %w (the folder of several runs with a plan; weir run --append adds runs to others)", name, ErrNoPlan)
 	}
 	p := new(Plan)
 	if err == nil {
@@ -108,14 +98,19 @@ func (p *Plan) check() error {
 
 // Left returns those of the plan's runs that none of entries did to its end, in their order.
 func (p *Plan) Left(entries []report.Entry) []PlannedRun {
-	type which struct{ place, repeat int } // two scenarios may have one name
+	type which struct {
+		scenario string // the names of a file's scenarios differ
+		repeat   int
+	}
 	done := map[which]bool{}
 	for _, e := range entries {
 		if r := &e.Result.Run; !r.Interrupted {
-			done[which{r.Place, r.Repeat}] = true
+			done[which{r.Scenario(), r.Repeat}] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(p.Runs), func(r PlannedRun) bool { return done[which{r.Place, r.Repeat}] })
+	return slices.DeleteFunc(slices.Clone(p.Runs), func(r PlannedRun) bool {
+		return done[which{p.Scenarios[r.Place-1].Name, r.Repeat}]
+	})
 }
 
 // Unfinished counts the runs that a series has left, where dirs is its folder, below root where
@@ -128,7 +123,11 @@ func Unfinished(root string, dirs []string, entries []report.Entry) int {
 	if err != nil {
 		return 0
 	}
-	return len(p.Left(entries))
+	own := slices.DeleteFunc(slices.Clone(entries), func(e report.Entry) bool { return filepath.Dir(e.Dir) != filepath.Clean(dirs[0]) })
+	if len(own) == 0 {
+		return 0 // the command could not be told from an entry's folder
+	}
+	return len(p.Left(own))
 }
 
 // A Rest is what a series has left to do: the runs of its plan that were not begun, that gave
@@ -141,7 +140,8 @@ type Rest struct {
 }
 
 // OpenRest reads the plan of the series in the folder dir, which is shown as name, and what
-// it did. Its error wraps ErrNoPlan where the folder holds no plan.
+// it did. A run with a file that is cut short or damaged is left, and so is one in a folder
+// below those of the runs. Its error wraps ErrNoPlan where the folder holds no plan.
 func OpenRest(dir, name string) (*Rest, error) {
 	plan, err := ReadPlan(dir, name)
 	if err != nil {
@@ -157,9 +157,12 @@ func OpenRest(dir, name string) (*Rest, error) {
 		if err != nil {
 			return nil, err
 		}
+		if filepath.Dir(inside) != "." {
+			continue
+		}
 		e, _, err := report.Load(f, filepath.Join(name, inside), report.Loading{Totals: true})
 		switch {
-		case errors.Is(err, result.ErrNotResult): // it was killed
+		case errors.Is(err, result.ErrNotResult), errors.Is(err, result.ErrTorn), errors.Is(err, result.ErrMalformed):
 		case err != nil:
 			return nil, err
 		default:
@@ -195,6 +198,26 @@ func (x *Rest) Resolve(in scenario.Inputs) ([]*scenario.Scenario, error) {
 		x.tasks = append(x.tasks, t)
 	}
 	return all, nil
+}
+
+// claim has the folder of a series to itself until Close: two programs that do its runs would
+// disturb each other, and count both. A folder without a plan is not claimed.
+func (s *Series) claim() (*Series, error) {
+	f, err := userfile.Open(filepath.Join(s.o.Path(s.parent), result.FileSeries))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			s.lock = f
+			return s, nil
+		}
+		_ = f.Close()
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, &FolderError{fmt.Errorf("%s: another weir does its runs now (wait for its end)", s.parent)}
+	}
+	return nil, &FolderError{fmt.Errorf("claiming %s: %w", s.parent, err)}
 }
 
 // Free returns a name for a folder in dir, which need not exist. One that an interrupted run

@@ -130,7 +130,7 @@ func TestASeriesWithoutFiguresLeavesNoFolder(t *testing.T) {
 func TestAPlanThatIsNotOneIsRefused(t *testing.T) {
 	const scenarios = `"scenarios": [{"name": "a", "scenario": "weir: 1"}]`
 	for name, c := range map[string]struct{ text, want string }{
-		"none":               {"", "x has no series.json (the folder of several runs)"},
+		"none":               {"", "x has no series.json (the folder of several runs with a plan; weir run --append adds runs to others)"},
 		"torn":               {`{"schema": "weir.ser`, "reading x/series.json: unexpected end of JSON input"},
 		"of a newer weir":    {`{"schema": "weir.series/v2"}`, `reading x/series.json: its schema is "weir.series/v2" (weir.series/v1)`},
 		"a folder elsewhere": {`{"schema": "weir.series/v1", ` + scenarios + `, "runs": [{"dir": "../a", "name": "a", "place": 1}]}`, "reading x/series.json: runs[0] is malformed (dir, name, place and repeat of a run)"},
@@ -150,14 +150,53 @@ func TestAPlanThatIsNotOneIsRefused(t *testing.T) {
 	}
 }
 
+// TestOneProgramDoesTheRunsOfAFolder: two would disturb each other, and count both.
+func TestOneProgramDoesTheRunsOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	first, err := New(Options{Dir: dir, Out: "s"}, resolved(t, fourRuns)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := OpenRest(filepath.Join(dir, "s"), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folder *FolderError
+	if _, err := New(Options{Dir: dir, Rest: rest}, resolved(t, fourRuns)...); !errors.As(err, &folder) || err.Error() != "s: another weir does its runs now (wait for its end)" {
+		t.Errorf("a second at the same time: %v; want it refused", err)
+	}
+	for out := range first.All(t.Context(), nil) {
+		if out.Err != nil {
+			t.Fatal(out.Err)
+		}
+		break
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := New(Options{Dir: dir, Rest: rest}, resolved(t, fourRuns)...)
+	if err != nil {
+		t.Fatalf("when the first has ended: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestARunThatWasDoneAgainIsNotLeft: what counts is a whole run of the scenario and repeat.
 func TestARunThatWasDoneAgainIsNotLeft(t *testing.T) {
-	p := &Plan{Runs: []PlannedRun{{Name: "a", Place: 1, Repeat: 1}, {Name: "a", Place: 2, Repeat: 1}, {Name: "a", Place: 1, Repeat: 2}}}
-	entry := func(place, repeat int, interrupted bool) report.Entry {
-		return report.Entry{Result: &result.Result{Run: result.Run{Name: "a", Place: place, Repeat: repeat, Interrupted: interrupted}}}
+	p := &Plan{
+		Scenarios: []PlannedScenario{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+		Runs:      []PlannedRun{{Name: "a-r1", Place: 1, Repeat: 1}, {Name: "b", Place: 2}, {Name: "a-r2", Place: 1, Repeat: 2}, {Name: "c", Place: 3}},
 	}
-	got := p.Left([]report.Entry{entry(1, 1, true), entry(2, 1, true), entry(1, 1, false), entry(1, 3, false)})
-	if diff := cmp.Diff(p.Runs[1:], got); diff != "" {
+	entry := func(name, series string, place, repeat int, interrupted bool) report.Entry {
+		return report.Entry{Result: &result.Result{Run: result.Run{Name: name, Series: series, Place: place, Repeat: repeat, Interrupted: interrupted}}}
+	}
+	got := p.Left([]report.Entry{
+		entry("a-r1", "a", 1, 1, true), entry("b", "", 2, 0, true), entry("a-r1", "a", 1, 1, false), entry("a-r3", "a", 1, 3, false),
+		entry("c-r2", "c", 2, 2, false), entry("c", "", 2, 0, false), // --append did not know of b, and gave its place to c
+	})
+	if diff := cmp.Diff(p.Runs[1:3], got); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }

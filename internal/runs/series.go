@@ -93,8 +93,10 @@ type Series struct {
 	started time.Time
 	parent  string // the common folder, as it is shown; "": there is a single run
 	folder  *result.Folder
-	made    bool  // this series made the folder results
-	planned *Plan // that is stored in the folder; nil: none is
+	made    bool           // this series made the folder results
+	planned *Plan          // that is stored in the folder; nil: none is
+	lock    *os.File       // on the plan; nil: there is none
+	written []report.Entry // those of entries that are whole in their folders
 	tasks   []task
 	next    int // of the tasks
 	entries []report.Entry
@@ -128,15 +130,17 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	s := &Series{o: o, started: time.Now().UTC(), scenarios: scenarios}
 	if x := o.Rest; x != nil {
 		s.parent, s.tasks, s.planned = x.dir, x.tasks, x.plan
-		s.entries, s.folder = slices.Clone(x.entries), result.Reopen(o.Path(x.dir))
-		return s, nil
+		s.entries, s.written, s.folder = slices.Clone(x.entries), slices.Clone(x.entries), result.Reopen(o.Path(x.dir))
+		return s.claim()
 	}
 	if s.o.More == nil || o.Earlier == nil {
 		s.tasks = tasks(scenarios, o.Earlier)
 	}
 	if x := o.Earlier; x != nil {
-		s.parent, s.entries, s.folder = x.dir, slices.Clone(x.entries), result.Reopen(s.o.Path(x.dir))
-		return s, nil
+		s.parent, s.folder = x.dir, result.Reopen(s.o.Path(x.dir))
+		s.entries, s.written = slices.Clone(x.entries), slices.Clone(x.entries)
+		s.planned, _ = ReadPlan(s.o.Path(x.dir), x.dir) // of an older version there is none
+		return s.claim()
 	}
 	if s.tasks[0].folder == "" {
 		return s, nil
@@ -150,15 +154,11 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 		return nil, err
 	}
 	s.planned = s.plan(scenarios)
-	b, err := s.planned.marshal()
-	if err == nil {
-		err = s.folder.WriteSeries(b)
-	}
-	if err != nil {
+	if err := s.folder.WriteSeries(s.planned); err != nil {
 		s.tidy()
 		return nil, &FolderError{err}
 	}
-	return s, nil
+	return s.claim()
 }
 
 // silent is the observer where none is given: it ignores everything.
@@ -187,13 +187,13 @@ func (s *Series) Left() []string {
 	return names
 }
 
-// Rest counts the runs of the plan that were not done to their end. It is 0 of a series that
-// has no plan: of a single run, and of runs that are added.
+// Rest counts the runs of the plan that were not done to their end, or could not be written. It
+// is 0 where there is no plan: of a single run, and in folders of older versions.
 func (s *Series) Rest() int {
 	if s.planned == nil {
 		return 0
 	}
-	return len(s.planned.Left(s.entries))
+	return len(s.planned.Left(s.written))
 }
 
 // All does the runs in their order, and yields what each came to. When stop, which may
@@ -207,6 +207,9 @@ func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcom
 			s.next++
 			if o.Result != nil {
 				s.entries = append(s.entries, o.Entry)
+				if o.Written == nil {
+					s.written = append(s.written, o.Entry)
+				}
 			}
 			more := yield(o)
 			if o.Result != nil {
@@ -241,6 +244,9 @@ func (s *Series) WritePage() error {
 // Close ends the fleet, where there is one, and leaves no folder behind in which
 // nothing is. Its error is of processes of the series that did not end.
 func (s *Series) Close() error {
+	if s.lock != nil {
+		_ = s.lock.Close() // nothing was written to it
+	}
 	s.tidy()
 	return s.disband()
 }
