@@ -13,8 +13,12 @@ import (
 type Point struct {
 	N    int     // 1 or more
 	Pass float64 // above 0
-	Fail float64 // above Pass; 0: not known
+	Fail End     // above Pass
 }
+
+// known reports whether the system itself ended the search. Otherwise the capacity is
+// censored: Pass or more.
+func (p Point) known() bool { return p.Fail.System() > p.Pass }
 
 // A Span is an estimate with the interval that holds it with 95 %.
 type Span struct {
@@ -28,10 +32,10 @@ type Span struct {
 //
 // Source: N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007, chapter 4.
 type Law struct {
-	Lambda Span `json:"lambda_per_s"` // the capacity of one, if nothing was shared
-	Sigma  Span `json:"sigma"`        // contention: the part that waits for what is shared
-	Kappa  Span `json:"kappa"`        // coherence: what each pair has to agree on
-	Most   int  `json:"most_measured"`
+	Lambda Span `json:"lambda_per_s"`  // the capacity of one, if nothing was shared
+	Sigma  Span `json:"sigma"`         // contention: the part that waits for what is shared
+	Kappa  Span `json:"kappa"`         // coherence: what each pair has to agree on
+	Most   int  `json:"most_measured"` // the highest number with a capacity, not only a lower bound of it
 
 	draws []coefficients // of the interval, at most mostDraws
 }
@@ -52,48 +56,51 @@ const (
 
 // Errors of a law. They are wrapped with the figures.
 var (
-	ErrFewPoints = errors.New("too few points for the Universal Scalability Law")
+	ErrFewPoints = errors.New("too few numbers with a known capacity for the Universal Scalability Law")
 	ErrTooFar    = errors.New("further than twice what was measured")
 	ErrNever     = errors.New("above what any number reaches")
 )
 
-// Fit fits the law to at least four points, each of a number of its own.
+// Fit fits the law to points, each of a number of its own. At least four must have an
+// upper end that the system set. Of the others only Pass is known, as a lower bound: such
+// a point counts only where the law would be below it.
 //
 // n over the capacity is linear in n-1 and n(n-1), so that least squares of relative
 // residuals need no start value; negative coefficients have no meaning and are 0. The
 // interval is of 2,000 fits by a fixed seed. Each takes a capacity within what its search
 // left open, and adds the scatter that the law itself leaves between points.
 func Fit(points []Point) (*Law, error) {
-	if len(points) < fewestPoints {
-		return nil, fmt.Errorf("%w: %d of %d", ErrFewPoints, len(points), fewestPoints)
-	}
-	middle := make([]float64, len(points))
 	law := &Law{}
-	for i, p := range points {
-		middle[i] = p.Pass
-		if p.Fail > p.Pass {
-			middle[i] = math.Sqrt(p.Pass * p.Fail)
+	var known, bounds []Point
+	for _, p := range points {
+		if !p.known() {
+			bounds = append(bounds, p)
+			continue
 		}
+		known = append(known, p)
 		law.Most = max(law.Most, p.N)
 	}
-	best := fit(points, middle)
+	if len(known) < fewestPoints {
+		return nil, fmt.Errorf("%w: %d of %d", ErrFewPoints, len(known), fewestPoints)
+	}
+	middle := make([]float64, len(known))
+	for i, p := range known {
+		middle[i] = math.Sqrt(p.Pass * p.Fail.Rate)
+	}
+	best := censored(known, middle, bounds)
 	var squares float64
-	for i, p := range points {
+	for i, p := range known {
 		r := math.Log(middle[i] / best.at(float64(p.N)))
 		squares += r * r
 	}
-	scatter := math.Sqrt(squares / float64(len(points)-fewestPoints+1))
-	random := rand.New(rand.NewPCG(uint64(len(points)), 0x75736c)) //nolint:gosec // G404: an interval, not a secret
-	taken := make([]float64, len(points))
+	scatter := math.Sqrt(squares / float64(len(known)-fewestPoints+1))
+	random := rand.New(rand.NewPCG(uint64(len(known)), 0x75736c)) //nolint:gosec // G404: an interval, not a secret
+	taken := make([]float64, len(known))
 	for range mostDraws {
-		for i, p := range points {
-			taken[i] = p.Pass
-			if p.Fail > p.Pass {
-				taken[i] = p.Pass * math.Pow(p.Fail/p.Pass, random.Float64())
-			}
-			taken[i] *= math.Exp(scatter * random.NormFloat64())
+		for i, p := range known {
+			taken[i] = p.Pass * math.Pow(p.Fail.Rate/p.Pass, random.Float64()) * math.Exp(scatter*random.NormFloat64())
 		}
-		law.draws = append(law.draws, fit(points, taken))
+		law.draws = append(law.draws, censored(known, taken, bounds))
 	}
 	law.Lambda = law.span(best.lambda, func(c coefficients) float64 { return c.lambda })
 	law.Sigma = law.span(best.sigma, func(c coefficients) float64 { return c.sigma })
@@ -148,6 +155,21 @@ func (l *Law) peak() float64 {
 		return math.Inf(1)
 	}
 	return math.Sqrt(math.Max(0, 1-l.Sigma.At) / l.Kappa.At)
+}
+
+// censored fits points with these capacities, and takes in each lower bound that the law
+// would otherwise be below.
+func censored(known []Point, capacities []float64, bounds []Point) coefficients {
+	points, capacities, bounds := slices.Clone(known), slices.Clone(capacities), slices.Clone(bounds)
+	for {
+		c := fit(points, capacities)
+		i := slices.IndexFunc(bounds, func(p Point) bool { return c.at(float64(p.N)) < p.Pass })
+		if i < 0 {
+			return c
+		}
+		points, capacities = append(points, bounds[i]), append(capacities, bounds[i].Pass)
+		bounds = slices.Delete(bounds, i, i+1)
+	}
 }
 
 // fit is least squares of the relative residuals of n over capacity, which is

@@ -14,10 +14,10 @@ func scaled(c coefficients, width float64, random *rand.Rand) []Point {
 		truth := c.at(float64(n))
 		if random != nil { // a search leaves an interval around the truth
 			below := random.Float64()
-			points = append(points, Point{n, truth / (1 + width*below), truth * (1 + width*(1-below))})
+			points = append(points, Point{n, truth / (1 + width*below), End{truth * (1 + width*(1-below)), Failed}})
 			continue
 		}
-		points = append(points, Point{N: n, Pass: truth})
+		points = append(points, Point{n, truth, End{math.Nextafter(truth, math.Inf(1)), Failed}})
 	}
 	return points
 }
@@ -87,5 +87,44 @@ func TestATargetIsNotExtrapolatedTooFar(t *testing.T) {
 	}
 	if _, err := Fit(scaled(coefficients{1000, 0, 0}, 0, nil)[:3]); !errors.Is(err, ErrFewPoints) {
 		t.Errorf("%v; want ErrFewPoints", err)
+	}
+}
+
+// TestAnEndOfTheGeneratorBoundsNoCapacity: where a search ended at the generator's limit or
+// at the highest rate asked for, the capacity may be anything from there on.
+func TestAnEndOfTheGeneratorBoundsNoCapacity(t *testing.T) {
+	linear := func(ends ...End) []Point {
+		points := []Point{{1, 1000, End{1100, Failed}}, {2, 2000, End{2200, Failed}}, {4, 4000, End{4400, Failed}}, {8, 8000, End{8800, Failed}}}
+		for i, e := range ends {
+			points = append(points, Point{16 << i, 9000, e})
+		}
+		return points
+	}
+	for name, ends := range map[string][]End{"none": nil, "generator": {{9100, Limited}}, "too short": {{9100, Undecided}}, "most": {{}, {}}} {
+		l, err := Fit(linear(ends...))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if l.Kappa.At > 1e-9 || l.Sigma.At > 1e-9 || l.Kappa.Hi > 2e-3 || l.Most != 8 {
+			t.Errorf("%s: %+v; want a linear law up to 8", name, l)
+		}
+		if _, middle, _, err := l.Needs(12_000); err != nil || middle < 11 || middle > 12 {
+			t.Errorf("%s: 12,000/s takes %d, %v", name, middle, err)
+		}
+	}
+	// A lower bound that the law of the others is below does count.
+	saturated := []Point{{1, 1000, End{1001, Failed}}, {2, 1500, End{1501, Failed}}, {3, 1750, End{1751, Failed}}, {4, 1900, End{1901, Failed}}}
+	before, err := Fit(saturated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := Fit(append(saturated, Point{8, 2 * before.At(8).At, End{}}))
+	if err != nil || after.At(8).At <= 1.1*before.At(8).At {
+		t.Errorf("a lower bound of %v with 8 leaves %v at %v, %v", 2*before.At(8).At, before.At(8).At, after.At(8).At, err)
+	}
+	points := linear()
+	points[3].Fail.By = Limited
+	if _, err := Fit(points); !errors.Is(err, ErrFewPoints) {
+		t.Errorf("three capacities and a bound are fitted: %v", err)
 	}
 }

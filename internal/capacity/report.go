@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
 )
@@ -45,8 +46,8 @@ type Report struct {
 	// With Plan.Over: what each search came to, in the order of the numbers. Answer is then
 	// that of the number with the highest rate that passed.
 	Over []Ended `json:"over,omitempty"`
-	// The Universal Scalability Law of Over; nil: fewer than four searches have a rate that
-	// passed.
+	// The Universal Scalability Law of Over; nil: the system set the upper end of fewer than
+	// four searches.
 	Law *Law `json:"law,omitempty"`
 	// With Plan.TargetPerS: how many it takes.
 	Target *Needed `json:"target,omitempty"`
@@ -63,7 +64,7 @@ type Ended struct {
 type Needed struct {
 	PerS   float64 `json:"per_s"`
 	Of     string  `json:"of"`               // producers, consumers, partitions, destinations, nodes or systems
-	Least  int     `json:"least,omitempty"`  // at the upper end of the interval
+	Least  int     `json:"least,omitempty"`  // at the upper end of the interval; 0: the system set no upper end
 	Middle int     `json:"middle,omitempty"` // at the estimate; 0: not one of a law
 	Most   int     `json:"most,omitempty"`   // at the lower end
 	Why    string  `json:"why,omitempty"`    // it is not told
@@ -107,21 +108,88 @@ type Probed struct {
 	Verdict   result.Status `json:"verdict"`       // of the run
 	Dir       string        `json:"dir"`           // of the run's result, below the folder of capacity.json
 
-	// Response times from the due instant, in ns: of the first of e2e, rtt and send that an
-	// objective is about, else of the first that there is. Absent where the run has too few
-	// samples for them.
-	Of    string `json:"of,omitempty"`
+	// Response times from the due instant: of the first of e2e, rtt and send that an
+	// objective is about, else of the first that there is.
+	Of      string   `json:"of,omitempty"`
+	Figures []Figure `json:"figures,omitempty"` // the 50th, the 99th, and what objectives are about, ascending; without what has too few samples
+
+	// As in Figures, in ns; absent where that is only a lower bound. Older files have these alone.
 	P50NS *int64 `json:"p50_ns,omitempty"`
 	P99NS *int64 `json:"p99_ns,omitempty"`
+}
+
+// A Figure is a percentile of a probe.
+type Figure struct {
+	P       float64 `json:"p"` // in percent
+	NS      int64   `json:"ns"`
+	LoNS    *int64  `json:"lo_ns,omitempty"`    // of its 95 % interval; nil: not known
+	HiNS    *int64  `json:"hi_ns,omitempty"`    // nil: not known, or nothing bounds it
+	AtLeast bool    `json:"at_least,omitempty"` // the true value is not below NS: messages that never completed reach into it
+}
+
+// Figure returns percentile p of the probe, or nil.
+func (p *Probed) Figure(percent float64) *Figure {
+	for i := range p.Figures {
+		if p.Figures[i].P == percent {
+			return &p.Figures[i]
+		}
+	}
+	switch {
+	case len(p.Figures) > 0:
+	case percent == 50 && p.P50NS != nil:
+		return &Figure{P: 50, NS: *p.P50NS}
+	case percent == 99 && p.P99NS != nil:
+		return &Figure{P: 99, NS: *p.P99NS}
+	}
+	return nil
 }
 
 // Answered is an Answer as it is stored.
 type Answered struct {
 	PassPerS float64 `json:"pass_per_s"`           // highest rate that passed, below every one that did not; 0: none
 	FailPerS float64 `json:"fail_per_s,omitempty"` // lowest rate that did not pass; absent: none was found
+	FailBy   string  `json:"fail_by,omitempty"`    // what its probes said: failed, generator-limited, undecided; absent in older files
 	Stop     Stop    `json:"stop"`                 // why the search ended
 
 	UndecidedPerS float64 `json:"undecided_per_s,omitempty"` // lowest rate between the two that the probes could not decide; absent: none
+}
+
+// answered is an answer as it is stored.
+func answered(a Answer) Answered {
+	s := Answered{PassPerS: a.Pass, FailPerS: a.Fail.Rate, Stop: a.Stop, UndecidedPerS: a.Undecided}
+	if a.Fail.Rate > 0 {
+		s.FailBy = a.Fail.By.String()
+	}
+	return s
+}
+
+// Fail is the upper end. Where an older file does not say what set it, the reason why the
+// search ended does, or it was not the system.
+func (a *Answered) Fail() End {
+	by := judgement(a.FailBy)
+	if a.FailBy == "" {
+		switch a.Stop {
+		case Found, Between, NonePassed:
+			by = Failed
+		case TooShort:
+			by = Undecided
+		case Generator, AtMost, Doubtful, OutOfTries, Unstarted, Unfinished:
+		}
+	}
+	if a.FailPerS == 0 {
+		by = 0
+	}
+	return End{a.FailPerS, by}
+}
+
+// judgement is what a word means; one that is not known says nothing about the system.
+func judgement(word string) Judgement {
+	for _, j := range []Judgement{Passed, Failed, Undecided} {
+		if word == j.String() {
+			return j
+		}
+	}
+	return Limited
 }
 
 // Measured fills in what a run's result says. broken is as Judge takes it.
@@ -139,10 +207,35 @@ func (p *Probed) Measured(r *result.Result, broken bool) {
 		x := &all[i]
 		promised := slices.ContainsFunc(r.Verdict.SLO, func(s result.SLO) bool { return strings.HasPrefix(s.Expr, x.of+".") })
 		if x.d != nil && (p.Of == "" || promised) {
-			p.Of, p.P50NS, p.P99NS = x.of, x.d.SupportedNS(50), x.d.SupportedNS(99)
+			p.figures(x.of, x.d, r.Verdict.SLO)
 		}
 		if x.d != nil && promised {
 			return
+		}
+	}
+}
+
+// figures fills in the percentiles of a response.
+func (p *Probed) figures(of string, d *result.Dist, slo []result.SLO) {
+	percents := []float64{50, 99}
+	for i := range slo {
+		if o, err := judge.ParseObjective(slo[i].Expr); err == nil {
+			percent, ok := o.Percentile()
+			if name, service := o.Latency(); ok && name == of && !service && percent < 100 {
+				percents = append(percents, percent)
+			}
+		}
+	}
+	slices.Sort(percents)
+	p.Of, p.Figures, p.P50NS, p.P99NS = of, nil, nil, nil
+	for _, percent := range slices.Compact(percents) {
+		if x := d.Percentile(percent); x != nil && x.Supported {
+			p.Figures = append(p.Figures, Figure{x.P, x.NS, x.LoNS, x.HiNS, x.AtLeast})
+		}
+	}
+	for percent, old := range map[float64]**int64{50: &p.P50NS, 99: &p.P99NS} {
+		if f := p.Figure(percent); f != nil && !f.AtLeast {
+			*old = &f.NS
 		}
 	}
 }
@@ -176,13 +269,7 @@ func (r *Report) search(n int, plan Plan) *Search {
 		if p.N != n {
 			continue
 		}
-		j := Limited
-		for _, known := range []Judgement{Passed, Failed, Undecided} {
-			if p.Judgement == known.String() {
-				j = known
-			}
-		}
-		s.Add(Probe{p.RatePerS, p.Purpose, j})
+		s.Add(Probe{p.RatePerS, p.Purpose, judgement(p.Judgement)})
 	}
 	return s
 }
@@ -222,7 +309,7 @@ func (r *Report) Sum() {
 	var points []Point
 	for i, n := range r.Numbers() {
 		a := r.Again(n).Answer()
-		ended := Ended{n, Answered{PassPerS: a.Pass, FailPerS: a.Fail, Stop: a.Stop, UndecidedPerS: a.Undecided}}
+		ended := Ended{n, answered(a)}
 		if i == 0 || a.Pass > r.Answer.PassPerS {
 			r.Answer = ended.Answered
 		}
@@ -266,8 +353,8 @@ func (r *Report) needed(unfitted error) *Needed {
 		t.Why = ErrTooFar.Error()
 	default:
 		t.Most = int(math.Ceil(t.PerS / r.Answer.PassPerS))
-		if t.Least = 1; r.Answer.FailPerS > 0 {
-			t.Least = int(math.Ceil(t.PerS / r.Answer.FailPerS))
+		if fail := r.Answer.Fail().System(); fail > 0 {
+			t.Least = int(math.Ceil(t.PerS / fail))
 		}
 	}
 	return t

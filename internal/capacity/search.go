@@ -82,21 +82,37 @@ type Stop string
 
 // The reasons.
 const (
-	Found      Stop = "found"      // the interval is narrow enough, its ends are tested again, and its lower end is confirmed
+	Found      Stop = "found"      // the interval is narrow enough, its ends are tested again, and the last probe of its lower end passed
 	AtMost     Stop = "most"       // the highest rate allowed passed
 	NonePassed Stop = "none"       // no rate passed, down to a thousandth of the first
 	OutOfTries Stop = "probes"     // no further probe is allowed
 	Generator  Stop = "generator"  // a higher rate, or where none passed most probes, is more than the generator offers
 	TooShort   Stop = "too short"  // a higher rate, or where none passed every rate, needs longer probes to decide
 	Between    Stop = "undecided"  // as Found, but rates between the ends need longer probes to decide
+	Doubtful   Stop = "doubtful"   // as Found, but no probe confirmed the lower end: the last ones there did not pass
 	Unstarted  Stop = "unstarted"  // nothing was probed yet
 	Unfinished Stop = "unfinished" // it was stopped before its end
 )
 
+// An End is the upper end of what a search found: a rate that did not pass, and what was
+// in the way. Only where that was the system does the rate say something about the system.
+type End struct {
+	Rate float64   // 0: no rate failed to pass
+	By   Judgement // Failed, Limited or Undecided; 0 where there is no rate
+}
+
+// System returns the rate where the system set it, else 0.
+func (e End) System() float64 {
+	if e.By != Failed {
+		return 0
+	}
+	return e.Rate
+}
+
 // An Answer is what a search came to.
 type Answer struct {
 	Pass float64 // highest rate that passed, with none below it that failed; 0: none
-	Fail float64 // lowest rate that did not pass, and with Between that failed; 0: none was found
+	Fail End     // lowest rate that did not pass, and with Between that failed
 	Stop Stop
 
 	Undecided float64 // with Between: lowest rate that could not be decided; 0: none
@@ -222,13 +238,30 @@ func (s *Search) next() (rate float64, why Purpose, stop Stop) {
 		random := rand.New(rand.NewPCG(s.plan.Seed, uint64(len(s.probes)))) //nolint:gosec // G404: an order, not a secret
 		return again[random.IntN(len(again))], Retest, ""
 	}
-	if last := s.probes[len(s.probes)-1]; last.Purpose != Confirming || last.Rate != pass {
+	switch confirmed, tries := s.confirmed(pass); {
+	case confirmed:
+	case tries <= s.plan.Retests+1:
 		return pass, Confirming, ""
+	default:
+		return 0, "", Doubtful
 	}
 	if ceiling == 0 {
 		return 0, "", AtMost
 	}
 	return 0, "", over
+}
+
+// confirmed reports whether the last probe confirmed a rate, and how many of the last
+// probes tried to, one after the other.
+func (s *Search) confirmed(rate float64) (confirmed bool, tries int) {
+	for _, p := range slices.Backward(s.probes) {
+		if p.Purpose != Confirming || p.Rate != rate {
+			break
+		}
+		confirmed = confirmed || tries == 0 && p.Judgement == Passed
+		tries++
+	}
+	return confirmed, tries
 }
 
 // below is what comes next where no rate passed, of those down to ceiling.
@@ -301,14 +334,16 @@ func (s *Search) Answer() Answer {
 	if len(s.probes) == 0 {
 		return a
 	}
-	var votes map[float64]vote
-	a.Pass, a.Fail, votes = s.ends()
+	pass, fail, votes := s.ends()
 	if _, _, a.Stop = s.next(); a.Stop == "" {
 		a.Stop = Unfinished
 	}
 	if a.Stop == Between {
-		a.Undecided = a.Fail
-		_, a.Fail = undecided(a.Undecided, votes)
+		a.Undecided = fail
+		_, fail = undecided(a.Undecided, votes)
+	}
+	if a.Pass = pass; fail > 0 {
+		a.Fail = End{fail, votes[fail].says()}
 	}
 	return a
 }

@@ -42,10 +42,12 @@ func TestASearchEndsWithAnInterval(t *testing.T) {
 		system func(float64) Judgement
 		want   func(Answer) bool
 	}{
-		"around the ceiling":                {nil, upTo(7300), func(a Answer) bool { return a.Pass <= 7300 && a.Fail > 7300 && a.Fail <= 1.1*a.Pass && a.Stop == Found }},
-		"below the first rate":              {nil, upTo(37), func(a Answer) bool { return a.Pass <= 37 && a.Fail > 37 && a.Stop == Found }},
+		"around the ceiling": {nil, upTo(7300), func(a Answer) bool {
+			return a.Pass <= 7300 && a.Fail.Rate > 7300 && a.Fail.Rate <= 1.1*a.Pass && a.Stop == Found
+		}},
+		"below the first rate":              {nil, upTo(37), func(a Answer) bool { return a.Pass <= 37 && a.Fail.Rate > 37 && a.Stop == Found }},
 		"open, where the most passes":       {func(p *Plan) { p.Most = 5000 }, upTo(1e9), func(a Answer) bool { return a == Answer{Pass: 5000, Stop: AtMost} }},
-		"with no rate, where none passes":   {nil, upTo(0), func(a Answer) bool { return a.Pass == 0 && a.Fail > 0 && a.Stop == NonePassed }},
+		"with no rate, where none passes":   {nil, upTo(0), func(a Answer) bool { return a.Pass == 0 && a.Fail.Rate > 0 && a.Stop == NonePassed }},
 		"unfinished, where probes run out":  {func(p *Plan) { p.Probes = 3 }, upTo(1e9), func(a Answer) bool { return a == Answer{Pass: 4000, Stop: OutOfTries} }},
 		"at once, where the first is above": {func(p *Plan) { p.From, p.Most = 9000, 5000 }, upTo(1e9), func(a Answer) bool { return a == Answer{Pass: 5000, Stop: AtMost} }},
 		"at the generator's limit, not the system's": {nil, func(rate float64) Judgement {
@@ -53,9 +55,11 @@ func TestASearchEndsWithAnInterval(t *testing.T) {
 				return Limited
 			}
 			return Passed
-		}, func(a Answer) bool { return a.Pass <= 6000 && a.Fail > 6000 && a.Stop == Generator }},
+		}, func(a Answer) bool {
+			return a.Pass <= 6000 && a.Fail.Rate > 6000 && a.Fail.By == Limited && a.Fail.System() == 0 && a.Stop == Generator
+		}},
 		"at no rate, where the generator offers none": {nil, func(float64) Judgement { return Limited }, func(a Answer) bool { return a.Pass == 0 && a.Stop == Generator }},
-		"soon, where each probe is too short":         {nil, func(float64) Judgement { return Undecided }, func(a Answer) bool { return a == Answer{Fail: 125, Stop: TooShort} }},
+		"soon, where each probe is too short":         {nil, func(float64) Judgement { return Undecided }, func(a Answer) bool { return a == Answer{Fail: End{125, Undecided}, Stop: TooShort} }},
 		"at the generator, where it spoils most probes and the last is too short": {nil, func(rate float64) Judgement {
 			if rate > 125 {
 				return Limited
@@ -71,7 +75,7 @@ func TestASearchEndsWithAnInterval(t *testing.T) {
 			}
 			return Failed
 		}, func(a Answer) bool {
-			return a.Stop == Between && a.Pass <= 6000 && a.Undecided > 6000 && a.Undecided <= 1.1*a.Pass && a.Fail > 9000 && a.Fail <= 1.1*9000
+			return a.Stop == Between && a.Pass <= 6000 && a.Undecided > 6000 && a.Undecided <= 1.1*a.Pass && a.Fail.Rate > 9000 && a.Fail.Rate <= 1.1*9000
 		}},
 		"below the first rate, where that is not decided": {nil, func(rate float64) Judgement {
 			switch {
@@ -81,13 +85,13 @@ func TestASearchEndsWithAnInterval(t *testing.T) {
 				return Undecided
 			}
 			return Failed
-		}, func(a Answer) bool { return a.Stop == Between && a.Pass <= 800 && a.Fail >= 1100 }},
+		}, func(a Answer) bool { return a.Stop == Between && a.Pass <= 800 && a.Fail.Rate >= 1100 }},
 		"below a rate that needs longer probes": {nil, func(rate float64) Judgement {
 			if rate > 6000 {
 				return Undecided
 			}
 			return Passed
-		}, func(a Answer) bool { return a.Pass <= 6000 && a.Fail > 6000 && a.Stop == TooShort }},
+		}, func(a Answer) bool { return a.Pass <= 6000 && a.Fail.Rate > 6000 && a.Stop == TooShort }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan
@@ -97,6 +101,42 @@ func TestASearchEndsWithAnInterval(t *testing.T) {
 			s := searched(t, p, tt.system)
 			if a := s.Answer(); !tt.want(a) {
 				t.Errorf("%+v after %v", a, s.Probes())
+			}
+		})
+	}
+}
+
+// TestAFailedConfirmationConfirmsNothing: a search is over only when the last probe of the
+// lower end passed.
+func TestAFailedConfirmationConfirmsNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		confirms func(n int) Judgement // of the n-th confirmation
+		want     func(Answer) bool
+	}{
+		"always failed":  {func(int) Judgement { return Failed }, func(a Answer) bool { return a.Stop != Found && a.Stop != Between }},
+		"failed once":    {func(n int) Judgement { return map[bool]Judgement{true: Failed, false: Passed}[n == 1] }, func(a Answer) bool { return a.Stop == Found && a.Pass == 1410 }},
+		"always limited": {func(int) Judgement { return Limited }, func(a Answer) bool { return a.Stop == Doubtful && a.Pass == 1410 }},
+		"never decided":  {func(int) Judgement { return Undecided }, func(a Answer) bool { return a.Stop != Found }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(Plan{From: 1000, Precision: 0.1, Retests: 2, Probes: 200})
+			n, last := 0, Probe{}
+			for {
+				rate, why, more := s.Next()
+				if !more {
+					break
+				}
+				j := upTo(1430)(rate)
+				if why == Confirming {
+					n++
+					j = tt.confirms(n)
+				}
+				last = Probe{rate, why, j}
+				s.Add(last)
+			}
+			a := s.Answer()
+			if !tt.want(a) || a.Stop == Found && (last.Judgement != Passed || last.Rate != a.Pass) {
+				t.Errorf("%+v; the last probe is %v", a, last)
 			}
 		})
 	}
@@ -125,7 +165,7 @@ func TestAnEndThatChangesItsMindIsNotTheEnd(t *testing.T) {
 		}
 		return upTo(7300)(rate)
 	})
-	if a := s.Answer(); a.Stop != Found || a.Pass > 7300 || a.Fail <= 7300 {
+	if a := s.Answer(); a.Stop != Found || a.Pass > 7300 || a.Fail.Rate <= 7300 {
 		t.Errorf("%+v after %v", a, s.Probes())
 	}
 }
@@ -140,7 +180,7 @@ func TestAHostThatIsBusyForAMomentIsAskedAgain(t *testing.T) {
 		}
 		return upTo(7300)(rate)
 	})
-	if a := s.Answer(); a.Stop != Found || a.Pass > 7300 || a.Fail <= 7300 {
+	if a := s.Answer(); a.Stop != Found || a.Pass > 7300 || a.Fail.Rate <= 7300 {
 		t.Errorf("%+v after %v", a, s.Probes())
 	}
 }
@@ -157,7 +197,7 @@ func TestAHigherRateThatPassesSettlesARateThatWasNotDecided(t *testing.T) {
 			}
 			return upTo(7300)(rate)
 		})
-		if a := s.Answer(); a.Stop != Found || a.Pass > 7300 || a.Fail <= 7300 {
+		if a := s.Answer(); a.Stop != Found || a.Pass > 7300 || a.Fail.Rate <= 7300 {
 			t.Errorf("%v was not decided: %+v after %v", at, a, s.Probes())
 		}
 	}
@@ -179,7 +219,7 @@ func TestTheIntervalContainsTheTruth(t *testing.T) {
 			}
 			return Failed
 		})
-		if a := s.Answer(); a.Stop == Found && a.Pass <= ceiling*1.1 && a.Fail >= ceiling*0.9 {
+		if a := s.Answer(); a.Stop == Found && a.Pass <= ceiling*1.1 && a.Fail.Rate >= ceiling*0.9 {
 			held++
 		}
 	}
@@ -208,7 +248,7 @@ func TestTheIntervalContainsTheTruthWhereFewProbesDecide(t *testing.T) {
 		a := s.Answer()
 		if a.Stop == Found || a.Stop == Between {
 			ended++
-			if a.Pass <= ceiling*1.1 && a.Fail >= ceiling*0.9 {
+			if a.Pass <= ceiling*1.1 && a.Fail.Rate >= ceiling*0.9 {
 				held++
 			}
 		}

@@ -106,7 +106,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	switch a := s.Report.Answer; {
 	case a.Stop == capacity.NonePassed:
 		return Missed
-	case a.Stop == capacity.OutOfTries || a.PassPerS == 0:
+	case a.Stop == capacity.OutOfTries || a.Stop == capacity.Doubtful || a.PassPerS == 0:
 		if !c.Quiet {
 			e.say("weir: exit code %d: the search ended without an interval", Invalid)
 		}
@@ -123,7 +123,7 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 		case p.Says == nil:
 			code = deserved
 		case !c.Quiet:
-			e.say("%s", report.ProbeLine(p.Says))
+			e.say("%s", report.ProbeLine(s.Report, p.Says))
 		}
 		if h.Asked(ctx) {
 			code = worst(code, Interrupted)

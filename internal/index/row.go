@@ -150,8 +150,8 @@ func (r *Row) searched(root *os.Root) error {
 	if x.Answer.PassPerS > 0 {
 		r.Rate = &x.Answer.PassPerS
 	}
-	if x.Answer.FailPerS > 0 {
-		r.Received = &x.Answer.FailPerS
+	if fail := x.Answer.Fail().System(); fail > 0 {
+		r.Received = &fail
 	}
 	return nil
 }

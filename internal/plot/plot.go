@@ -118,6 +118,7 @@ const (
 	Hollow        // not to be relied on
 	Upward        // at least so much: an arrow up
 	Square        // the instrument decides it, not what it measures
+	Cross         // it says nothing either way
 	Undotted      // none
 )
 
@@ -349,6 +350,8 @@ func (p *pen) dots(l Line) {
 			p.linef(`<circle class="hollow" cx="%s" cy="%s" r="3.5">%s</circle>`, num(x), num(y), says)
 		case Square:
 			p.linef(`<rect class="square" x="%s" y="%s" width="8" height="8">%s</rect>`, num(x-4), num(y-4), says)
+		case Cross:
+			p.linef(`<path class="hollow" d="M%s %sl7 7m0-7l-7 7">%s</path>`, num(x-3.5), num(y-3.5), says)
 		case Upward:
 			p.linef(`<path class="hollow" d="M%s %sl5 9h-10Z">%s</path>`, num(x), num(y-5), says)
 		}

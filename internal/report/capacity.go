@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/result"
 )
 
 // Came says in a line what a search for the capacity came to.
@@ -21,31 +22,43 @@ func Came(a *capacity.Answered) string {
 		return fmt.Sprintf("%s kept the promise, %s did not", pass, fail)
 	case capacity.Between:
 		return fmt.Sprintf("%s kept the promise, %s did not: wider than asked, because the rates between them could not be decided from %s on", pass, fail, Rate(a.UndecidedPerS))
+	case capacity.Doubtful:
+		return fmt.Sprintf("not known: most probes of %s kept the promise, but no probe confirmed it at the end", pass)
 	case capacity.Generator:
 		if a.PassPerS == 0 {
 			return "not known: the generator or its host was the limit, not the system: use a quieter host"
 		}
-		return fmt.Sprintf("at least %s: at %s the generator or its host was the limit, not the system", pass, fail)
+		return fmt.Sprintf("at least %s: at %s %s", pass, fail, inTheWay(capacity.Limited))
 	case capacity.TooShort:
 		if a.PassPerS == 0 {
 			return "not known: the probes are too short to decide the objectives: set --longest higher"
 		}
-		return fmt.Sprintf("at least %s: at %s the probes are too short to decide the objectives: set --longest higher", pass, fail)
+		return fmt.Sprintf("at least %s: at %s %s: set --longest higher", pass, fail, inTheWay(capacity.Undecided))
 	case capacity.AtMost:
 		return fmt.Sprintf("at least %s: no higher rate was asked for", pass)
 	case capacity.NonePassed:
 		return fmt.Sprintf("none: no rate down to %s kept the promise", fail)
 	case capacity.OutOfTries, capacity.Unstarted, capacity.Unfinished:
 	}
-	switch {
+	switch end := a.Fail(); {
+	case a.PassPerS > 0 && end.By == capacity.Failed:
+		return fmt.Sprintf("not known yet: %s kept the promise, %s did not", pass, fail)
 	case a.PassPerS > 0 && a.FailPerS > 0:
-		return fmt.Sprintf("not known yet: %s kept the promise, %s did not pass", pass, fail)
+		return fmt.Sprintf("not known yet: %s kept the promise; at %s %s", pass, fail, inTheWay(end.By))
 	case a.PassPerS > 0:
 		return fmt.Sprintf("not known yet: %s kept the promise", pass)
 	case a.FailPerS > 0:
 		return fmt.Sprintf("not known yet: no rate down to %s passed", fail)
 	}
 	return "not known yet"
+}
+
+// inTheWay says what kept a rate from passing that the system did not fail.
+func inTheWay(by capacity.Judgement) string {
+	if by == capacity.Undecided {
+		return "the probes are too short to decide the objectives"
+	}
+	return "the generator or its host was the limit, not the system"
 }
 
 // mostProbes bounds the probes on a page.
@@ -82,49 +95,96 @@ func judged(word string) layout.Tone {
 	return layout.Doubtful
 }
 
-func timeOr(ns *int64) string {
-	if ns == nil {
-		return "-"
+// figureOr writes a percentile of a probe.
+func figureOr(f *capacity.Figure, instead string) string {
+	if f == nil {
+		return instead
 	}
-	return Time(*ns)
+	return atLeast(Time(f.NS), f.AtLeast)
 }
 
-// loaded draws the response against the rate: of each rate the median of its probes. It is
-// nil where fewer than two rates have a latency.
-func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
-	of, rates := "", map[float64]bool{}
-	for _, x := range all {
-		if x.P99NS != nil && x.RatePerS > 0 && (of == "" || of == x.Of) {
-			of, rates[x.RatePerS] = x.Of, true
+// promisedPercentiles are the percentiles of a response that a search's objectives are about,
+// ascending; the 50th and the 99th where there are none.
+func promisedPercentiles(r *capacity.Report, of string) []float64 {
+	var percents []float64
+	for _, expr := range r.Promise[:min(len(r.Promise), mostColours)] {
+		o, err := judge.ParseObjective(expr)
+		if err != nil {
+			continue
+		}
+		p, ok := o.Percentile()
+		if name, service := o.Latency(); ok && name == of && !service {
+			percents = append(percents, p)
 		}
 	}
-	if len(rates) < 2 {
-		return nil
+	if len(percents) == 0 {
+		return []float64{50, 99}
 	}
+	slices.Sort(percents)
+	return slices.Compact(percents)
+}
+
+// dotOf is how a probe looks.
+func dotOf(p *capacity.Probed, f *capacity.Figure) plot.Form {
+	switch {
+	case p.Judgement == capacity.Limited.String():
+		return plot.Square
+	case p.Judgement == capacity.Undecided.String():
+		return plot.Cross
+	case f.AtLeast:
+		return plot.Upward
+	case p.Judgement == capacity.Passed.String():
+		return plot.Full
+	}
+	return plot.Hollow
+}
+
+// describes reports whether a probe's latency is that of the system at its rate.
+func describes(p *capacity.Probed, f *capacity.Figure) bool {
+	return !f.AtLeast && p.Verdict != result.Invalid && (p.Judgement == capacity.Passed.String() || p.Judgement == capacity.Failed.String())
+}
+
+// loaded draws the promised percentiles against the rate; of a search over several numbers,
+// with the number that the answer is of. It is nil where fewer than two rates have a latency.
+func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
+	of, with := "", 0
+	if i := slices.IndexFunc(r.Over, func(e capacity.Ended) bool { return e.Answered == r.Answer }); i >= 0 {
+		with = r.Over[i].N
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(x capacity.Probed) bool {
+		if with > 0 && x.N != with || !(x.RatePerS > 0) || x.Of == "" || of != "" && x.Of != of {
+			return true
+		}
+		of = x.Of
+		return false
+	})
 	f := &layout.Chart{
-		Caption: "The operating range: each dot is a probe, and a line joins the medians of the rates. A hollow dot did not pass.",
-		Chart:   plot.Chart{ID: "load", Title: of + " response against the load", Desc: "The table below has the values.", Height: high},
+		Caption: "The operating range. A full dot passed, a hollow one failed, a square one says nothing because of the generator or its host, " +
+			"and a cross was not decided. An arrow is a lower bound. A line joins the medians of the rates that passed or failed.",
+		Chart: plot.Chart{ID: "load", Title: of + " response against the load", Desc: "The table below has the values.", Height: high},
 	}
+	if with > 0 && r.Plan.Over != nil {
+		f.Title += fmt.Sprintf(" with %d %s", with, r.Plan.Over.Of)
+	}
+	rates := map[float64]bool{}
 	least, most, first, last := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
-	for i, name := range []string{"p50", "p99"} {
+	for i, p := range promisedPercentiles(r, of) {
 		line := plot.Line{Class: fmt.Sprintf("s%d", i+1)}
 		dots := plot.Line{Class: line.Class, Dots: true}
 		at := map[float64][]float64{}
-		for _, x := range all {
-			ns := x.P50NS
-			if name == "p99" {
-				ns = x.P99NS
-			}
-			if ns == nil || x.Of != of || x.RatePerS <= 0 {
+		for j := range all {
+			x := &all[j]
+			figure := x.Figure(p)
+			if figure == nil {
 				continue
 			}
-			y := float64(*ns)
-			form := plot.Full
-			if x.Judgement != capacity.Passed.String() {
-				form = plot.Hollow
+			y := float64(figure.NS)
+			if describes(x, figure) {
+				at[x.RatePerS] = append(at[x.RatePerS], y)
 			}
-			at[x.RatePerS] = append(at[x.RatePerS], y)
-			dots.Points = append(dots.Points, plot.Point{X: x.RatePerS, Y: y, Form: form, Text: Rate(x.RatePerS) + ": " + name + " " + Time(*ns) + ", " + x.Judgement}, plot.Point{X: x.RatePerS, Y: math.NaN()})
+			text := Rate(x.RatePerS) + ": " + headOf(p) + " " + figureOr(figure, "") + ", " + x.Judgement
+			dots.Points = append(dots.Points, plot.Point{X: x.RatePerS, Y: y, Form: dotOf(x, figure), Text: text}, plot.Point{X: x.RatePerS, Y: math.NaN()})
+			rates[x.RatePerS] = true
 			least, most, first, last = min(least, y), max(most, y), min(first, x.RatePerS), max(last, x.RatePerS)
 		}
 		for rate, y := range at {
@@ -133,7 +193,10 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		}
 		slices.SortFunc(line.Points, func(a, b plot.Point) int { return cmp.Compare(a.X, b.X) })
 		f.Lines = append(f.Lines, line, dots)
-		f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: name})
+		f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: headOf(p)})
+	}
+	if len(rates) < 2 {
+		return nil
 	}
 	for _, expr := range r.Promise[:min(len(r.Promise), mostColours)] {
 		o, err := judge.ParseObjective(expr)
@@ -145,8 +208,8 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 			f.Rules = append(f.Rules, plot.Rule{Y: o.Limit(), Text: expr})
 		}
 	}
-	if a := r.Answer; a.PassPerS > 0 && a.FailPerS > a.PassPerS && a.PassPerS <= last && a.FailPerS >= first {
-		f.Spans = append(f.Spans, plot.Span{From: a.PassPerS, To: min(a.FailPerS, last), Text: "capacity"})
+	if pass, fail := r.Answer.PassPerS, r.Answer.Fail().System(); pass > 0 && fail > pass && pass <= last && fail >= first {
+		f.Spans = append(f.Spans, plot.Span{From: pass, To: min(fail, last), Text: "capacity"})
 	}
 	f.X = plot.Linear(0, last, 6, "rate", func(v float64) string { return Rate(v) })
 	f.Y = plot.Log(least, most, "latency", short)

@@ -2,11 +2,15 @@ package report
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/result"
 )
 
@@ -34,13 +38,56 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if n := strings.Count(page, `class="hollow"`); n != 2 {
-		t.Errorf("%d hollow dots, want the two of the probe that failed", n)
+	if n := strings.Count(page, `class="hollow"`); n != 1 {
+		t.Errorf("%d hollow dots, want that of the promised percentile of the probe that failed", n)
 	}
 	r.Probes = r.Probes[2:]
 	b.Reset()
 	if err := CapacityHTML(&b, r); err != nil || strings.Contains(b.String(), "<svg") {
 		t.Errorf("a search without latencies is drawn, or %v", err)
+	}
+}
+
+// TestTheOperatingRangeJoinsOnlyWhatTheSystemDid: the chart has the promised percentile,
+// and probes that say nothing about the system are drawn apart.
+func TestTheOperatingRangeJoinsOnlyWhatTheSystemDid(t *testing.T) {
+	probe := func(rate float64, j capacity.Judgement, v result.Status, p90 int64, atLeast bool) capacity.Probed {
+		return capacity.Probed{RatePerS: rate, Judgement: j.String(), Verdict: v, Of: "e2e", Figures: []capacity.Figure{
+			{P: 50, NS: 1e6}, {P: 90, NS: p90, AtLeast: atLeast}, {P: 99, NS: 9e9},
+		}}
+	}
+	all := []capacity.Probed{
+		probe(1000, capacity.Passed, result.Valid, 2e6, false), probe(2000, capacity.Failed, result.Suspect, 8e6, false),
+		probe(3000, capacity.Failed, result.Valid, 9e9, true), probe(4000, capacity.Limited, result.Invalid, 9e8, false),
+		probe(5000, capacity.Undecided, result.Valid, 5e6, false), probe(6000, capacity.Failed, result.Invalid, 5e6, false),
+	}
+	r := &capacity.Report{Promise: []string{"e2e.p90 <= 5ms"}, Answer: capacity.Answered{PassPerS: 1000, FailPerS: 4000, FailBy: capacity.Limited.String(), Stop: capacity.Generator}}
+	chart := loaded(r, all)
+	if chart == nil || len(chart.Lines) != 2 || len(chart.Legend) != 1 || chart.Legend[0].Text != "p90" {
+		t.Fatalf("%+v; want one line with its dots, of p90", chart)
+	}
+	var joined []float64
+	for _, p := range chart.Lines[0].Points {
+		joined = append(joined, p.X)
+	}
+	if diff := cmp.Diff([]float64{1000, 2000}, joined); diff != "" {
+		t.Errorf("joined (-want +got):\n%s", diff)
+	}
+	var forms []plot.Form
+	for _, p := range chart.Lines[1].Points {
+		if !math.IsNaN(p.Y) {
+			forms = append(forms, p.Form)
+		}
+	}
+	if diff := cmp.Diff([]plot.Form{plot.Full, plot.Hollow, plot.Upward, plot.Square, plot.Cross, plot.Hollow}, forms); diff != "" {
+		t.Errorf("dots (-want +got):\n%s", diff)
+	}
+	if len(chart.Spans) != 0 {
+		t.Errorf("an end of the generator is drawn as the end of the range: %+v", chart.Spans)
+	}
+	r.Answer.FailBy, r.Answer.FailPerS = capacity.Failed.String(), 2000
+	if chart = loaded(r, all); len(chart.Spans) != 1 {
+		t.Errorf("%d spans; want that of the capacity", len(chart.Spans))
 	}
 }
 
@@ -148,7 +195,7 @@ func TestWhatASearchThatIsNotOverCameTo(t *testing.T) {
 		{0, 0, "not known yet"},
 		{100, 0, "not known yet: 100/s kept the promise"},
 		{0, 125, "not known yet: no rate down to 125/s passed"},
-		{100, 200, "not known yet: 100/s kept the promise, 200/s did not pass"},
+		{100, 200, "not known yet: 100/s kept the promise; at 200/s the generator or its host was the limit, not the system"},
 	} {
 		if got := Came(&capacity.Answered{PassPerS: c.pass, FailPerS: c.fail, Stop: capacity.OutOfTries}); got != c.want {
 			t.Errorf("%v and %v came to %q; want %q", c.pass, c.fail, got, c.want)

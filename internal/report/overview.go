@@ -309,11 +309,7 @@ func tails(results []*result.Result) []reading {
 				continue
 			}
 			for _, p := range []float64{50, 99, 99.9, 100} {
-				head := "max"
-				if p < 100 {
-					head = "p" + strings.TrimSuffix(percent(p), " %")
-				}
-				out = append(out, reading{layout.Column{Group: group + " " + name, Head: head}, func(r *result.Result) layout.Span {
+				out = append(out, reading{layout.Column{Group: group + " " + name, Head: headOf(p)}, func(r *result.Result) layout.Span {
 					if c, ok := find(r); ok {
 						return c.figure(r, p)
 					}

@@ -38,17 +38,18 @@ func NewSearch(dir string, r *capacity.Report, measure time.Duration) *Search {
 	return s
 }
 
-// measuredText is what a probe measured, in short.
-func measuredText(p *capacity.Probed) string {
-	if p.P99NS == nil {
-		return ""
+// measuredText is what a probe measured of what the search promises, in short.
+func measuredText(r *capacity.Report, p *capacity.Probed) string {
+	percents := promisedPercentiles(r, p.Of)
+	if f := p.Figure(percents[len(percents)-1]); f != nil {
+		return p.Of + " " + headOf(f.P) + " " + figureOr(f, "")
 	}
-	return fmt.Sprintf("%s p99 %s", p.Of, Time(*p.P99NS))
+	return ""
 }
 
-// ProbeLine is a probe in one line.
-func ProbeLine(p *capacity.Probed) string {
-	line := fmt.Sprintf("%12s  %-18s%s", Rate(p.RatePerS), p.Judgement, measuredText(p))
+// ProbeLine is a probe of a search in one line.
+func ProbeLine(r *capacity.Report, p *capacity.Probed) string {
+	line := fmt.Sprintf("%12s  %-18s%s", Rate(p.RatePerS), p.Judgement, measuredText(r, p))
 	if p.Why != "" {
 		line += "  " + p.Why
 	}
@@ -63,7 +64,7 @@ func (s *Search) Told(page *layout.Page) {
 		t.Columns[0].Kind, t.Columns[0].Least, t.Columns[1].Least = layout.Number, 12, 16
 		for i := range r.Curve {
 			p := &r.Curve[i]
-			t.Row(Rate(p.RatePerS), p.Judgement, measuredText(p), p.Why)
+			t.Row(Rate(p.RatePerS), p.Judgement, measuredText(r, p), p.Why)
 		}
 		page.Table(t)
 	}
@@ -100,10 +101,7 @@ func (s *Search) Answer(p *layout.Page) {
 
 // limit is why the higher end did not pass: what a probe said that the answer rests on.
 func limit(r *capacity.Report) string {
-	rests := map[capacity.Stop]capacity.Judgement{
-		capacity.Found: capacity.Failed, capacity.Between: capacity.Failed, capacity.NonePassed: capacity.Failed,
-		capacity.Generator: capacity.Limited, capacity.TooShort: capacity.Undecided,
-	}[r.Answer.Stop]
+	rests := r.Answer.Fail().By
 	for _, exactly := range []bool{true, false} {
 		for _, p := range r.Probes {
 			if p.RatePerS == r.Answer.FailPerS && p.Why != "" && (!exactly || p.Judgement == rests.String()) {
@@ -137,6 +135,8 @@ func neededText(t *capacity.Needed) string {
 	switch {
 	case t.Why != "":
 		return fmt.Sprintf("%s: not told: %s", Rate(t.PerS), t.Why)
+	case t.Of == "systems" && t.Least == 0:
+		return fmt.Sprintf("%s takes at most %d such systems that share nothing; the search found no upper end of one", Rate(t.PerS), t.Most)
 	case t.Of == "systems":
 		return fmt.Sprintf("%s takes %s such systems that share nothing", Rate(t.PerS), numbersOf(t.Least, t.Most))
 	}
@@ -204,21 +204,39 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 	}
 	p.Gap()
 	p.Chapter("each probe")
-	heads := []string{"rate", "why", "judgement", "of", "p50", "p99", "run"}
+	percents := []float64{50, 99}
+	for i := range all {
+		for j := range all[i].Figures {
+			percents = append(percents, all[i].Figures[j].P)
+		}
+	}
+	slices.Sort(percents)
+	percents = slices.Compact(percents)
+	heads := []string{"rate", "why", "judgement", "of"}
+	for _, p := range percents {
+		heads = append(heads, headOf(p))
+	}
+	heads = append(heads, "run")
 	if reasons {
 		heads = append(heads, "reason")
 	}
 	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, heads...)}
-	for _, i := range []int{0, 4, 5} {
-		t.Columns[i].Kind = layout.Number
+	t.Columns[0].Kind = layout.Number
+	for i := range percents {
+		t.Columns[4+i].Kind = layout.Number
 	}
 	t.Columns[2].Judges = true
-	for i, x := range all {
+	for i := range all {
+		x := &all[i]
 		why := string(x.Purpose)
 		if i >= len(r.Probes) {
 			why = "curve"
 		}
-		cells := []string{Rate(x.RatePerS), why, x.Judgement, or(x.Of, "-"), timeOr(x.P50NS), timeOr(x.P99NS), x.Dir, or(x.Why, "-")}
+		cells := []string{Rate(x.RatePerS), why, x.Judgement, or(x.Of, "-")}
+		for _, p := range percents {
+			cells = append(cells, figureOr(x.Figure(p), "-"))
+		}
+		cells = append(cells, x.Dir, or(x.Why, "-"))
 		t.Row(cells[:len(heads)]...)
 		t.Rows[len(t.Rows)-1][2] = judged(x.Judgement).Of(x.Judgement)
 	}

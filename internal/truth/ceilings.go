@@ -76,7 +76,7 @@ func (c limited) check(ctx context.Context) (Check, error) {
 	a := search.Answer()
 	out.Rows = []Row{
 		c.end("kept the objective, messages/s", a.Pass, a.Pass <= c.truth && a.Pass >= (1-near)*c.truth),
-		c.end("did not, messages/s", a.Fail, a.Fail >= c.truth && a.Fail <= (1+near)*c.truth),
+		c.end("did not pass, messages/s", a.Fail.Rate, a.Fail.Rate >= c.truth && a.Fail.Rate <= (1+near)*c.truth),
 	}
 	out.judge()
 	return out, nil
