@@ -169,6 +169,21 @@ func TestTheNextCommandOfASearchDecidesIt(t *testing.T) {
 	}
 }
 
+// TestADoubtfulAnswerRestsOnTheLastProbe, not on the higher rate.
+func TestADoubtfulAnswerRestsOnTheLastProbe(t *testing.T) {
+	t.Parallel()
+	r := &capacity.Report{Answer: capacity.Answered{PassPerS: 500, FailPerS: 700, FailBy: "failed", Stop: capacity.Doubtful}, Probes: []capacity.Probed{
+		{RatePerS: 500, Judgement: "passed"}, {RatePerS: 700, Judgement: "failed", Why: "too slow"},
+		{RatePerS: 500, Purpose: capacity.Confirming, Judgement: "generator-limited", Why: "INVALID for lateness", Verdict: result.Invalid},
+	}}
+	if p := limit(r); p == nil || p.Why != "INVALID for lateness" {
+		t.Errorf("the answer rests on %+v", p)
+	}
+	if got, _ := (&Search{Dir: "s", Report: r}).next(); got != "weir doctor" {
+		t.Errorf("next is %q", got)
+	}
+}
+
 // TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides: a longer probe helps
 // against neither a busy host nor a window that is still too short.
 func TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides(t *testing.T) {

@@ -90,8 +90,8 @@ func (s *Search) Answer(p *layout.Page) {
 		row("target", "%s", neededText(t))
 	}
 	row("promise", "%s", strings.Join(r.Promise, ", "))
-	if why := limit(r); why != "" {
-		row("limit", "%s: %s", Rate(r.Answer.FailPerS), why)
+	if p := limit(r); p != nil {
+		row("limit", "%s: %s", Rate(p.RatePerS), p.Why)
 	}
 	row("probes", "%s, each with a result of its own in %s", probesOf(r), s.Dir)
 	if command, why := s.next(); command != "" {
@@ -99,17 +99,22 @@ func (s *Search) Answer(p *layout.Page) {
 	}
 }
 
-// limit is why the higher end did not pass: what a probe said that the answer rests on.
-func limit(r *capacity.Report) string {
+// limit is the probe with the reason that the answer rests on: why the higher end did not
+// pass, or the lower one was not confirmed. It is nil where there is none.
+func limit(r *capacity.Report) *capacity.Probed {
+	if last := len(r.Probes) - 1; r.Answer.Stop == capacity.Doubtful && last >= 0 {
+		return &r.Probes[last]
+	}
 	rests := r.Answer.Fail().By
 	for _, exactly := range []bool{true, false} {
-		for _, p := range r.Probes {
+		for i := range r.Probes {
+			p := &r.Probes[i]
 			if p.RatePerS == r.Answer.FailPerS && p.Why != "" && (!exactly || p.Judgement == rests.String()) {
-				return p.Why
+				return p
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // probesOf counts the runs of a search: its probes, and those of the curve.
@@ -164,7 +169,7 @@ func (s *Search) next() (command, why string) {
 		return "weir capacity --resume " + dir, "goes on with the search"
 	case stopped(capacity.OutOfTries) && r.Plan.Probes < capacity.MostProbes:
 		return fmt.Sprintf("weir capacity --resume %s --probes %d", dir, min(capacity.MostProbes, 2*r.Plan.Probes)), "goes on with the search"
-	case stopped(capacity.TooShort, capacity.Between) && (len(r.Probes) > 0 && r.Probes[len(r.Probes)-1].Verdict == result.Invalid ||
+	case stopped(capacity.TooShort, capacity.Between, capacity.Doubtful) && (len(r.Probes) > 0 && r.Probes[len(r.Probes)-1].Verdict == result.Invalid ||
 		slices.ContainsFunc(r.Probes, func(p capacity.Probed) bool { return p.Judgement == capacity.Limited.String() })):
 		return "weir doctor", "what on this host disturbs the probes"
 	case stopped(capacity.TooShort, capacity.Between) && s.longer > 0:
