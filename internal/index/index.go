@@ -1,34 +1,31 @@
-// Package index keeps what a list shows of the runs below a folder, so that ten thousand
-// of them list at once. The folders stay the truth: the index is read from them anew
-// wherever it is missing, broken or out of date. It never writes into the folder.
+// Package index keeps what a list shows of the runs below a folder, in memory and in a
+// file, so that ten thousand of them list at once. The folders stay the truth: the index
+// is read from them anew wherever it is missing, broken or out of date. It never writes
+// into the folder.
 package index
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
-	"database/sql"
-	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
-
-	_ "modernc.org/sqlite" // the driver, in Go alone
 
 	"github.com/weirmq/weir/internal/userfile"
 )
 
-// application marks a SQLite file as an index of weir, and version says which columns it
-// has.
-const (
-	application = 0x77656972 // "weir"
-	version     = 1
-)
+// schema names the format of the file: a line of JSON for the head, and one for each row.
+const schema = "weir.index/v2"
+
+// longestLine bounds a line of the file. The texts of a row are bounded, see readRow.
+const longestLine = 64 << 10
 
 // ErrForeign is wrapped by Open where the file is not an index that weir wrote.
 var ErrForeign = errors.New("is not an index of weir")
@@ -37,22 +34,33 @@ var ErrForeign = errors.New("is not an index of weir")
 type Index struct {
 	root *os.Root
 	dir  string
-	db   *sql.DB
+	file string
 
 	sync sync.Mutex // one Sync at a time
 	read uint64     // result folders that were read, of all Syncs; under sync
+
+	mu   sync.RWMutex
+	rows map[string]*entry // by folder, at most mostRuns; under mu. An entry never changes
 }
 
-const schema = `
-CREATE TABLE runs (
-	dir TEXT PRIMARY KEY, kind TEXT NOT NULL, stamp TEXT NOT NULL,
-	name TEXT NOT NULL, scenario TEXT NOT NULL, driver TEXT NOT NULL, server TEXT NOT NULL, guarantee TEXT NOT NULL,
-	started INTEGER NOT NULL, touched INTEGER NOT NULL, status TEXT NOT NULL, slo TEXT NOT NULL, wrong TEXT NOT NULL,
-	rate REAL, received REAL, family TEXT NOT NULL, p50 INTEGER, p99 INTEGER, p999 INTEGER, words TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX newest ON runs (kind, started DESC, dir);
-CREATE TABLE meta (dir TEXT NOT NULL);
-`
+// An entry is a row, and the state of the folder that it was read from.
+type entry struct {
+	Row   Row
+	Stamp string
+	words string // the row's texts in lower case, for searches
+}
+
+func entryOf(r Row, stamp string) *entry {
+	words := strings.Join([]string{r.Dir, r.Name, r.Scenario, r.Driver, r.Server, r.Guarantee, r.Status, r.SLO}, "\n")
+	return &entry{Row: r, Stamp: stamp, words: strings.ToLower(words)}
+}
+
+// head is the first line of the file.
+type head struct {
+	Schema string `json:"schema"`
+	Dir    string `json:"dir"`
+	Rows   int    `json:"rows"`
+}
 
 // Open opens the index of the folder dir in the file at path, which it makes where there
 // is none. An index that is broken, of another version or of another folder is made anew.
@@ -66,11 +74,14 @@ func Open(ctx context.Context, dir, path string) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the folder of results: %w", err)
 	}
-	db, err := connect(ctx, abs, path)
+	x := &Index{root: root, dir: abs, file: path}
+	if x.rows, err = load(ctx, abs, path); err == nil && len(x.rows) == 0 {
+		err = x.store(ctx) // so that a file that cannot be written is found now
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the index %s: %w", path, err), root.Close())
 	}
-	return &Index{root: root, dir: abs, db: db}, nil
+	return x, nil
 }
 
 // FileIn is the file of the index of a folder below cache, and of that folder alone. It makes
@@ -84,91 +95,83 @@ func FileIn(cache, dir string) (string, error) {
 		return "", fmt.Errorf("making the folder of the index: %w", err)
 	}
 	sum := sha256.Sum256([]byte(abs))
-	return filepath.Join(cache, hex.EncodeToString(sum[:8])+".sqlite"), nil
+	return filepath.Join(cache, hex.EncodeToString(sum[:8])+".jsonl"), nil
 }
 
 // Close closes the index. The file stays.
-func (x *Index) Close() error { return errors.Join(x.db.Close(), x.root.Close()) }
+func (x *Index) Close() error { return x.root.Close() }
 
 // Dir is the absolute path of the folder.
 func (x *Index) Dir() string { return x.dir }
 
-func connect(ctx context.Context, dir, path string) (*sql.DB, error) {
-	if err := ours(path); err != nil {
-		return nil, err
-	}
-	db, err := database(path)
-	if err != nil {
-		return nil, err
-	}
-	if whole(ctx, db, dir) {
-		return db, nil
-	}
-	if err := db.Close(); err != nil {
-		return nil, err
-	}
-	for _, end := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-	}
-	if db, err = database(path); err != nil {
-		return nil, err
-	}
-	_, err = db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d; %s", application, version, schema))
-	if err == nil {
-		_, err = db.ExecContext(ctx, "INSERT INTO meta (dir) VALUES (?)", dir)
-	}
-	if err == nil { // so that the file itself says what it is
-		_, err = db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-	}
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
-}
-
-// database opens a file. What is read while an index is written is as it was before.
-func database(path string) (*sql.DB, error) {
-	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: url.Values{"_pragma": {
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(OFF)",
-	}}.Encode()}
-	db, err := sql.Open("sqlite", u.String())
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(8)
-	return db, nil
-}
-
-// ours refuses a file that weir did not write: it would be replaced.
-func ours(path string) error {
+// load reads the rows of the folder dir that a file holds: none where the file is missing,
+// damaged, of another version or of another folder. It refuses a file that weir did not
+// write, since that would be replaced.
+func load(ctx context.Context, dir, path string) (map[string]*entry, error) {
+	rows := map[string]*entry{}
 	f, err := userfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return rows, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, longestLine)
+	if !lines.Scan() && lines.Err() == nil { // made, and never written
+		return rows, nil
+	}
+	var h head
+	if err := json.Unmarshal(lines.Bytes(), &h); err != nil || !strings.HasPrefix(h.Schema, "weir.index/") {
+		return nil, fmt.Errorf("it %w (a file that does not exist yet, or one that weir serve made)", ErrForeign)
+	}
+	if h.Schema != schema || h.Dir != dir {
+		return rows, nil
+	}
+	for lines.Scan() && len(rows) < mostRuns && ctx.Err() == nil {
+		var e entry
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			break
+		}
+		rows[e.Row.Dir] = entryOf(e.Row, e.Stamp)
+	}
+	if len(rows) != h.Rows {
+		clear(rows)
+	}
+	return rows, ctx.Err()
+}
+
+// store writes the file, which is the old one or the new one at any instant.
+func (x *Index) store(ctx context.Context) (err error) {
+	x.mu.RLock()
+	rows := make([]*entry, 0, len(x.rows))
+	for _, e := range x.rows {
+		rows = append(rows, e)
+	}
+	x.mu.RUnlock()
+	f, err := os.CreateTemp(filepath.Dir(x.file), "."+filepath.Base(x.file)+"-*")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }()
-	const marked, end = 68, 72 // where SQLite has the application's number
-	head := make([]byte, end)
-	switch n, err := io.ReadFull(f, head); {
-	case errors.Is(err, io.EOF) && n == 0: // made, and never written
-		return nil
-	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return err
-	case n < end, string(head[:16]) != "SQLite format 3\x00", binary.BigEndian.Uint32(head[marked:]) != application:
-		return fmt.Errorf("it %w (a file that does not exist yet, or one that weir serve made)", ErrForeign)
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	w := bufio.NewWriter(f)
+	lines := json.NewEncoder(w)
+	err = lines.Encode(head{schema, x.dir, len(rows)})
+	for i := 0; i < len(rows) && err == nil; i++ {
+		if err = ctx.Err(); err == nil {
+			err = lines.Encode(rows[i])
+		}
 	}
-	return nil
-}
-
-// whole reports whether the index can be used for the folder.
-func whole(ctx context.Context, db *sql.DB, dir string) bool {
-	var found int
-	var of, check string
-	return db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&found) == nil && found == version &&
-		db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&check) == nil && check == "ok" &&
-		db.QueryRowContext(ctx, "SELECT dir FROM meta").Scan(&of) == nil && of == dir
+	if err == nil {
+		err = w.Flush()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), x.file)
 }

@@ -1,18 +1,20 @@
 package index
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/weirmq/weir/internal/userfile"
+	"github.com/weirmq/weir/result"
 )
 
 // A Query says which folders a list is of. An empty field takes all.
@@ -39,16 +41,42 @@ func Sorts() []string {
 	return []string{"newest", "oldest", "name", "system", "rate", "p50", "p99", "p99.9"}
 }
 
-var orders = map[string]string{
-	"":       "started DESC, dir DESC",
-	"newest": "started DESC, dir DESC",
-	"oldest": "started, dir",
-	"name":   "scenario, name, started DESC, dir",
-	"system": "driver, server, started DESC, dir",
-	"rate":   "rate IS NULL, rate DESC, dir",
-	"p50":    "p50 IS NULL, p50, dir",
-	"p99":    "p99 IS NULL, p99, dir",
-	"p99.9":  "p999 IS NULL, p999, dir",
+// orders compare rows. Rows that are equal by an order are in that of their folders.
+var orders = map[string]func(a, b *Row) int{
+	"newest": func(a, b *Row) int {
+		if c := b.Started.Compare(a.Started); c != 0 {
+			return c
+		}
+		return cmp.Compare(b.Dir, a.Dir)
+	},
+	"oldest": func(a, b *Row) int { return a.Started.Compare(b.Started) },
+	"name": func(a, b *Row) int {
+		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Name, b.Name), b.Started.Compare(a.Started))
+	},
+	"system": func(a, b *Row) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Server, b.Server), b.Started.Compare(a.Started))
+	},
+	"rate":  func(a, b *Row) int { return known(a.Rate, b.Rate, -1) },
+	"p50":   func(a, b *Row) int { return known(a.P50, b.P50, 1) },
+	"p99":   func(a, b *Row) int { return known(a.P99, b.P99, 1) },
+	"p99.9": func(a, b *Row) int { return known(a.P999, b.P999, 1) },
+}
+
+// known compares figures, ascending for a direction of 1. What is not known comes last.
+func known[T cmp.Ordered](a, b *T, direction int) int {
+	switch {
+	case a == nil || b == nil:
+		return cmp.Compare(btoi(a == nil), btoi(b == nil))
+	default:
+		return direction * cmp.Compare(*a, *b)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // A Listing is what a query found.
@@ -57,105 +85,83 @@ type Listing struct {
 	Rows  []Row
 }
 
-const columns = "dir, kind, name, scenario, driver, server, guarantee, started, touched, status, slo, wrong, rate, received, family, p50, p99, p999"
-
 // List returns the rows of a query.
 func (x *Index) List(ctx context.Context, q Query) (Listing, error) {
-	where, args := q.where()
-	var l Listing
-	if err := x.db.QueryRowContext(ctx, "SELECT count(*) FROM runs WHERE "+where, args...).Scan(&l.Total); err != nil {
-		return l, fmt.Errorf("listing runs: %w", err)
+	order := orders[q.Sort]
+	if order == nil {
+		order = orders["newest"]
 	}
-	order, ok := orders[q.Sort]
-	if !ok {
-		order = orders[""]
+	takes := q.takes()
+	var rows []*Row
+	x.mu.RLock()
+	for _, e := range x.rows {
+		if takes(e) {
+			rows = append(rows, &e.Row)
+		}
 	}
+	x.mu.RUnlock()
+	slices.SortFunc(rows, func(a, b *Row) int {
+		if c := order(a, b); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.Dir, b.Dir)
+	})
+	l := Listing{Total: len(rows)}
 	most := q.Most
 	if most <= 0 || most > MostListed {
 		most = MostListed
 	}
-	rows, err := x.db.QueryContext(ctx, "SELECT "+columns+" FROM runs WHERE "+where+" ORDER BY "+order+" LIMIT ? OFFSET ?", append(args, most, max(0, q.From))...)
-	if err != nil {
-		return l, fmt.Errorf("listing runs: %w", err)
+	rows = rows[min(max(0, q.From), len(rows)):]
+	for _, r := range rows[:min(most, len(rows))] {
+		l.Rows = append(l.Rows, *r)
 	}
-	for rows.Next() {
-		r, err := scan(rows)
-		if err != nil {
-			return l, errors.Join(fmt.Errorf("listing runs: %w", err), rows.Close())
-		}
-		l.Rows = append(l.Rows, r)
-	}
-	return l, errors.Join(rows.Err(), rows.Close())
+	return l, ctx.Err()
 }
 
-// where is the condition of a query.
-func (q Query) where() (string, []any) {
-	var parts []string
-	var args []any
-	add := func(part string, values ...any) { parts, args = append(parts, part), append(args, values...) }
+// takes is the condition of a query.
+func (q Query) takes() func(*entry) bool {
 	kinds := q.Kinds
 	if len(kinds) == 0 {
 		kinds = []Kind{Ended, Unended}
 	}
-	marks := make([]string, len(kinds))
-	for i, k := range kinds {
-		marks[i], args = "?", append(args, string(k))
-	}
-	parts = append(parts, "kind IN ("+strings.Join(marks, ",")+")")
 	words := strings.Fields(strings.ToLower(q.Words))
-	for _, w := range words[:min(len(words), mostWords)] {
-		add("instr(words, ?) > 0", w)
+	words = words[:min(len(words), mostWords)]
+	return func(e *entry) bool {
+		r := &e.Row
+		return slices.Contains(kinds, r.Kind) &&
+			!slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e.words, w) }) &&
+			(q.System == "" || r.Driver == q.System) && (q.Scenario == "" || r.Scenario == q.Scenario) && r.has(q.Status) &&
+			(q.Below == "" || q.Below == "." || r.Dir == q.Below || strings.HasPrefix(r.Dir, q.Below+"/"))
 	}
-	if q.System != "" {
-		add("driver = ?", q.System)
-	}
-	if q.Scenario != "" {
-		add("scenario = ?", q.Scenario)
-	}
-	switch q.Status {
-	case "":
-	case "fail":
-		add("slo = 'fail'")
-	case "interrupted":
-		add("status LIKE 'interrupted%'")
-	case "open":
-		add("kind = ?", string(Unended))
-	default:
-		add("status = ?", q.Status)
-	}
-	if q.Below != "" && q.Below != "." {
-		add("(dir = ? OR substr(dir, 1, length(?)) = ?)", q.Below, q.Below+"/", q.Below+"/")
-	}
-	return strings.Join(parts, " AND "), args
 }
 
-// scan reads a row.
-func scan(rows interface{ Scan(...any) error }) (Row, error) {
-	var r Row
-	var started, touched int64
-	err := rows.Scan(&r.Dir, &r.Kind, &r.Name, &r.Scenario, &r.Driver, &r.Server, &r.Guarantee, &started, &touched, &r.Status, &r.SLO, &r.Wrong,
-		&r.Rate, &r.Received, &r.Family, &r.P50, &r.P99, &r.P999)
-	for _, t := range []struct {
-		ns int64
-		to *time.Time
-	}{{started, &r.Started}, {touched, &r.Touched}} {
-		if t.ns != 0 {
-			*t.to = time.Unix(0, t.ns).UTC()
-		}
+// has reports whether a row has a verdict that a query names.
+func (r *Row) has(status string) bool {
+	switch status {
+	case "":
+		return true
+	case "fail":
+		return r.SLO == string(result.Fail)
+	case "interrupted":
+		return strings.HasPrefix(r.Status, "interrupted")
+	case "open":
+		return r.Kind == Unended
 	}
-	return r, err
+	return r.Status == status
 }
 
 // ErrUnknown is wrapped where the index has no such folder.
 var ErrUnknown = errors.New("there is no such run")
 
 // Row returns that of one folder, or ErrUnknown.
-func (x *Index) Row(ctx context.Context, dir string) (Row, error) {
-	r, err := scan(x.db.QueryRowContext(ctx, "SELECT "+columns+" FROM runs WHERE dir = ?", dir))
-	if errors.Is(err, sql.ErrNoRows) {
-		return r, ErrUnknown
+func (x *Index) Row(_ context.Context, dir string) (Row, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	e, ok := x.rows[dir]
+	if !ok {
+		return Row{}, ErrUnknown
 	}
-	return r, err
+	return e.Row, nil
 }
 
 // A Choice is a value that rows have, and how many have it.
@@ -169,31 +175,24 @@ const mostChoices = 500
 
 // Choices are the systems and scenarios of the runs, in the order of their names.
 func (x *Index) Choices(ctx context.Context) (systems, scenarios []Choice, err error) {
-	for _, c := range []struct {
-		column string
-		to     *[]Choice
-	}{{"driver", &systems}, {"scenario", &scenarios}} {
-		if *c.to, err = x.choices(ctx, c.column); err != nil {
-			return nil, nil, fmt.Errorf("listing what runs have: %w", err)
+	drivers, names := map[string]int{}, map[string]int{}
+	x.mu.RLock()
+	for _, e := range x.rows {
+		if e.Row.Kind != Capacity {
+			drivers[e.Row.Driver]++
+			names[e.Row.Scenario]++
 		}
 	}
-	return systems, scenarios, nil
+	x.mu.RUnlock()
+	return choices(drivers), choices(names), ctx.Err()
 }
 
-func (x *Index) choices(ctx context.Context, column string) ([]Choice, error) {
-	rows, err := x.db.QueryContext(ctx, "SELECT "+column+", count(*) FROM runs WHERE kind <> ? AND "+column+" <> '' GROUP BY 1 ORDER BY 1 LIMIT ?", string(Capacity), mostChoices)
-	if err != nil {
-		return nil, err
+func choices(runs map[string]int) (out []Choice) {
+	delete(runs, "")
+	for _, value := range slices.Sorted(maps.Keys(runs)) {
+		out = append(out, Choice{value, runs[value]})
 	}
-	var out []Choice
-	for rows.Next() {
-		var c Choice
-		if err := rows.Scan(&c.Value, &c.Runs); err != nil {
-			return nil, errors.Join(err, rows.Close())
-		}
-		out = append(out, c)
-	}
-	return out, errors.Join(rows.Err(), rows.Close())
+	return out[:min(len(out), mostChoices)]
 }
 
 // Path returns the path of a folder that the index has, for readers that want one. Each of

@@ -2,11 +2,11 @@ package index
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -22,7 +22,7 @@ const (
 	deepest    = 4       // a folder of nights, a night, a suite, a run
 	mostRuns   = 100_000 // that are listed
 	mostLooked = 400_000 // folders that are looked into
-	batch      = 200     // rows that are written at once
+	batch      = 200     // rows that are shown at once
 )
 
 // A Synced says what a Sync found.
@@ -48,40 +48,34 @@ func (x *Index) Sync(ctx context.Context, told func(Synced)) (Synced, error) {
 	x.sync.Lock()
 	defer x.sync.Unlock()
 	var s Synced
-	known, err := x.stamps(ctx)
-	if err != nil {
-		return s, fmt.Errorf("reading the index: %w", err)
-	}
 	seen := map[string]bool{}
-	var rows []Row
-	var stamps []string
-	flush := func() error {
-		if len(rows) == 0 {
-			return nil
+	var batched []*entry
+	ended := false // a folder was read that will not change soon
+	flush := func() {
+		if len(batched) == 0 {
+			return
 		}
-		err := x.put(ctx, rows, stamps)
-		rows, stamps = rows[:0], stamps[:0]
-		if told != nil {
+		x.put(batched)
+		if batched = batched[:0]; told != nil {
 			told(s)
 		}
-		return err
 	}
 	looked := 0
-	err = x.walk(ctx, ".", 0, &looked, func(f folder) error {
+	err := x.walk(ctx, ".", 0, &looked, func(f folder) error {
 		if s.Runs == mostRuns {
 			s.Beyond = true
 			return fs.SkipAll
 		}
 		s.Runs++
 		seen[f.dir] = true
-		if known[f.dir] == f.stamp {
+		if x.stamp(f.dir) == f.stamp {
 			return nil
 		}
 		s.Read++
 		x.read++
-		rows, stamps = append(rows, readRow(x.root, f)), append(stamps, f.stamp)
-		if len(rows) >= batch {
-			return flush()
+		ended = ended || f.kind != Unended
+		if batched = append(batched, entryOf(readRow(x.root, f), f.stamp)); len(batched) == batch {
+			flush()
 		}
 		return nil
 	})
@@ -89,10 +83,11 @@ func (x *Index) Sync(ctx context.Context, told func(Synced)) (Synced, error) {
 		s.Beyond, err = true, nil
 	}
 	if err == nil {
-		err = flush()
-	}
-	if err == nil {
-		s.Gone, err = x.drop(ctx, known, seen)
+		flush()
+		s.Gone = x.keep(seen)
+		if ended || s.Gone > 0 { // a run that goes on changes every second
+			err = x.store(ctx)
+		}
 	}
 	if err != nil {
 		return s, fmt.Errorf("looking for runs: %w", err)
@@ -179,77 +174,30 @@ func (x *Index) folderOf(dir string, entries []os.DirEntry) (folder, bool) {
 	return f, true
 }
 
-func (x *Index) stamps(ctx context.Context) (map[string]string, error) {
-	rows, err := x.db.QueryContext(ctx, "SELECT dir, stamp FROM runs")
-	if err != nil {
-		return nil, err
+// stamp is the state in which a folder was read; "" where it was not.
+func (x *Index) stamp(dir string) string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if e := x.rows[dir]; e != nil {
+		return e.Stamp
 	}
-	known := map[string]string{}
-	for rows.Next() {
-		var dir, stamp string
-		if err := rows.Scan(&dir, &stamp); err != nil {
-			return nil, errors.Join(err, rows.Close())
-		}
-		known[dir] = stamp
-	}
-	return known, errors.Join(rows.Err(), rows.Close())
+	return ""
 }
 
-// put writes rows.
-func (x *Index) put(ctx context.Context, rows []Row, stamps []string) error {
-	return x.within(ctx, func(tx *sql.Tx) error {
-		insert, err := tx.PrepareContext(ctx, "INSERT OR REPLACE INTO runs VALUES (?"+strings.Repeat(",?", 19)+")")
-		if err != nil {
-			return err
-		}
-		for i, r := range rows {
-			words := strings.ToLower(strings.Join([]string{r.Dir, r.Name, r.Scenario, r.Driver, r.Server, r.Guarantee, r.Status, r.SLO}, "\n"))
-			_, err := insert.ExecContext(ctx, r.Dir, string(r.Kind), stamps[i], r.Name, r.Scenario, r.Driver, r.Server, r.Guarantee,
-				instant(r.Started), instant(r.Touched), r.Status, r.SLO, r.Wrong, r.Rate, r.Received, r.Family, r.P50, r.P99, r.P999, words)
-			if err != nil {
-				return errors.Join(err, insert.Close())
-			}
-		}
-		return insert.Close()
-	})
+// put takes rows that were read.
+func (x *Index) put(entries []*entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range entries {
+		x.rows[e.Row.Dir] = e
+	}
 }
 
-// instant is a time in ns since 1970; 0 for one that is not known, or too far off.
-func instant(t time.Time) int64 {
-	if y := t.Year(); y < 1971 || y > 2200 {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-// drop removes what is gone.
-func (x *Index) drop(ctx context.Context, known map[string]string, seen map[string]bool) (int, error) {
-	var gone []string
-	for dir := range known {
-		if !seen[dir] {
-			gone = append(gone, dir)
-		}
-	}
-	if len(gone) == 0 {
-		return 0, nil
-	}
-	return len(gone), x.within(ctx, func(tx *sql.Tx) error {
-		for _, dir := range gone {
-			if _, err := tx.ExecContext(ctx, "DELETE FROM runs WHERE dir = ?", dir); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func (x *Index) within(ctx context.Context, do func(*sql.Tx) error) error {
-	tx, err := x.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := do(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
+// keep removes all folders but those that were seen, and returns how many.
+func (x *Index) keep(seen map[string]bool) (gone int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before := len(x.rows)
+	maps.DeleteFunc(x.rows, func(dir string, _ *entry) bool { return !seen[dir] })
+	return before - len(x.rows)
 }
