@@ -1,25 +1,28 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: build packages concurrent test race systems systems-tests systems-ran tested lint check generate bench
+.PHONY: help build packages concurrent test race systems systems-tests systems-ran tested lint check generate bench
 SHELL = bash -o pipefail
 
 # Packages whose tests install and start servers that weir does not embed: those
 # that import drivers/internal/served, and it. With the tag systems there are more.
 served = go list $(1) -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/\/drivers\/internal\/served[] ]/ {print $$1}'
 
-build: ## the program, in the working folder
+help: ## print this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+build: ## build weir into the working folder
 	go build -trimpath -o weir ./cmd/weir
 
 # The package that takes longest begins: others run beside it.
 unserved = go list ./internal/cli ./... | grep -vxF "$$($(call served))"
 
-packages: ## those that need no server beyond the embedded one
+packages: ## list the packages that need no installed server
 	@$(unserved)
 
 # Every line that a test prints goes to the file LOG, where one is named.
 heard = 2>&1 | tee -a $(or $(LOG),/dev/null) | .ci/said
 
 # The linters have go vet's checks. Some packages wait more than they work, so one more runs than there are cores.
-test: ## those, and what this host could not try (RUN='TestA|TestB': only these)
+test: ## run their tests, and say what this host could not try (RUN='TestA|TestB' picks)
 	go test -v -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(unserved))) $(heard)
 
 # Nothing can race in a package that begins nothing beside itself, holds no lock, and has no test that does. The house
@@ -28,42 +31,42 @@ at_once = \<go (func|[[:alnum:]_.]+)\(|\.Go\(|AfterFunc|Parallel\(|"sync"|"sync/
 concurrent = served=$$($(call served)); go list -f '{{.ImportPath}} {{.Dir}}' ./internal/fleet/... ./internal/cli ./... | grep -v '/internal/policy ' | \
 	while read -r package dir; do ! grep -qE '$(at_once)' "$$dir"/*.go || echo "$$package"; done | grep -vxF "$$served"
 
-concurrent: ## the packages that race tests
+concurrent: ## list the packages that make race tests
 	@$(concurrent)
 
-race: ## what can race of them under the race detector, without the long ones
+race: ## run the tests of concurrent code under the race detector, without the long ones
 	go test -v -race -short -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(concurrent))) $(heard)
 
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
 
-systems: ## the drivers of systems that weir installs, against the real servers
+systems: ## install the real servers and run the drivers' tests against them
 	rm -f $(WEIR_SYSTEMS_LOG)
 	$(MAKE) systems-tests
 	$(MAKE) systems-ran
 
 # Two at once: they wait for servers more than they work. Those that take longest begin.
-systems-tests: ## the tests of it (PACKAGES=./drivers/nsq: of one)
+systems-tests: ## the tests of make systems alone (PACKAGES=./drivers/nsq picks)
 	$(if $(PACKAGES),,go test -count=1 -tags systems -timeout 30m -run '^TestNothingOfAFaultIsLeft$$' ./internal/cli)
 	go test -v -p 2 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./drivers/kmq ./drivers/redisstreams ./internal/broker $$($(call served,-tags systems))) $(heard)
 
-systems-ran: ## the last of it: which systems ran, which this host could not run, and that no recipe was forgotten
+systems-ran: ## check that make systems-tests ran every system that this host can run
 	go test -count=1 -v -tags systems -run '^TestEverySystemRan$$' ./drivers/all
 
-tested: ## every driver's conformance against the real systems, and what passed recorded in drivers/all/tested.yaml
+tested: ## run every driver's conformance suite, and record what passed in drivers/all/tested.yaml
 	WEIR_TESTED=$(CURDIR)/drivers/all/tested.yaml go test -p 1 -count=1 -tags systems -timeout 60m -run '^TestConformance' $$(go list ./drivers/... | grep -v /internal/)
 	$(MAKE) generate
 
-lint: ## linters, at the version that tools/go.mod pins
+lint: ## run the linters that tools/go.mod pins
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.lintcache go tool -modfile=tools/go.mod golangci-lint run
 
-check: lint ## linters, house rules and links, generated files up to date; make test has all of these but the linters
+check: lint ## run linters, house rules, and checks of links and generated files
 	go test ./internal/policy
 	go test ./internal/scenario ./internal/suite ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
 
-generate: ## what is generated: the scenario's schema and table of keys, the drivers' pages
+generate: ## write the generated files again: schemas, tables, driver pages
 	go test ./internal/scenario ./internal/suite ./internal/cli -run 'UpToDate|ThePageListsEveryKey' -update
 
-bench: ## cost, allocations and lateness of the hot path
+bench: ## measure cost, allocations and lateness of the hot path
 	go test -run '^$$' -bench . -benchmem ./schedule ./internal/stamp ./internal/ledger ./internal/pace ./measure ./engine
 
