@@ -59,7 +59,7 @@ func (*capacityCommand) Help() string {
 		"A probe that the generator or its host spoilt never counts against the system, nor does one that missed something while other programs used the host. " +
 		"A system that weir starts is started anew for each probe.\n\n" +
 		"Exit codes are those of weir run. They describe the search, not the probes: 4 when no rate passed, 5 when the search ended without an interval.\n\n" +
-		"The flags of weir run that describe the scenario and the fleet, such as --driver, --rate and --fleet, work, too: weir run --help lists them."
+		"The flags of weir run that describe the scenario and the fleet, such as --driver, --rate and --fleet, work, too: weir run --help=all lists them."
 }
 
 // run searches.

@@ -30,7 +30,7 @@ func TestEveryKeyIsEverywhere(t *testing.T) {
 	if err := json.Unmarshal(b, &schema); err != nil {
 		t.Fatal(err)
 	}
-	_, help, _ := do(t, World{}, "run", "--help")
+	_, help, _ := do(t, World{}, "run", "--help=all")
 	flags := completed(t, World{}, "run", "--")
 	explained := explainedKeys(t)
 	for _, k := range scenario.Keys() {

@@ -68,7 +68,7 @@ func TestEachHelpFitsASmallTerminal(t *testing.T) {
 	t.Parallel()
 	help := func(cols int, verb ...string) string {
 		w := World{Drivers: all.Definitions(), StdoutTerminal: true, Size: func() (int, int) { return cols, 24 }}
-		code, stdout, stderr := do(t, w, append(slices.Clone(verb), "--help")...)
+		code, stdout, stderr := do(t, w, append(slices.Clone(verb), "--help=all")...)
 		if code != int(OK) {
 			t.Fatalf("%q: exit code %d\n%s", verb, code, stderr)
 		}

@@ -29,6 +29,7 @@ type Grammar struct {
 	parser  *kong.Kong
 	drivers []driver.Definition
 	helped  bool
+	all     bool // help was asked for with every flag
 }
 
 // New makes the grammar of a struct of commands, as kong has it.
@@ -41,7 +42,7 @@ func New(commands any, in Surroundings) (*Grammar, error) {
 		kong.Writers(in.Stdout, in.Stderr),
 		kong.Exit(func(int) { g.helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.Help(helpFor(in.Columns)),
+		kong.Help(g.help(in.Columns)),
 		kong.WithHyphenPrefixedParameters(true),
 	)
 	if err != nil {
@@ -64,7 +65,7 @@ type Reading struct {
 // Read reads the arguments behind the program's name. Its error is that help could not be
 // written.
 func (g *Grammar) Read(args []string) (*Reading, error) {
-	r := &Reading{Args: spoken(normalize(args))}
+	r := &Reading{Args: g.everything(spoken(normalize(args)))}
 	r.Hint = helps(g.Model, r.Args)
 	if err := known(g.Model, r.Args); err != nil {
 		r.Faults = []error{err}

@@ -50,19 +50,19 @@ func TestOneReadingTellsAllThatIsWrong(t *testing.T) {
 	for line, want := range map[string][]string{
 		"run -t2 -c100 x --qps 5 --foo": {
 			"unknown flag -t, did you mean --measure or --producers?", "unknown flag -c, did you mean --producers or --consumers?",
-			"unknown flag --qps, did you mean --rate?", "unknown flag --foo", "weir run --help lists its flags",
+			"unknown flag --qps, did you mean --rate?", "unknown flag --foo", "weir run --help=all lists its flags",
 		},
-		"run -rate 5":           {"unknown flag -rate, did you mean --rate?", "weir run --help lists its flags"},
-		"run -o a -o b":         {"--out: is given twice (once)", "weir run --help lists its flags"},
-		"run --option --rate 5": {"--option: has no value before the next flag (--option=VALUE)", "weir run --help lists its flags"},
-		"run --rate":            {"--rate: has no value (--rate=VALUE)", "weir run --help lists its flags"},
+		"run -rate 5":           {"unknown flag -rate, did you mean --rate?", "weir run --help=all lists its flags"},
+		"run -o a -o b":         {"--out: is given twice (once)", "weir run --help=all lists its flags"},
+		"run --option --rate 5": {"--option: has no value before the next flag (--option=VALUE)", "weir run --help=all lists its flags"},
+		"run --rate":            {"--rate: has no value (--rate=VALUE)", "weir run --help=all lists its flags"},
 		"report":                {"report: <dir> ... is missing (result folder)", "weir report --help lists its flags"},
 		"report --csv":          {"unknown flag --csv, did you mean --format csv?", "weir report --help lists its flags"},
 		"bench":                 {`unknown command "bench"; did you mean "run"? (run, report, fleet)`, "weir --help lists the commands"},
 		"reprot x":              {`unknown command "reprot"; did you mean "report"? (run, report, fleet)`, "weir --help lists the commands"},
 		"fleet ls":              {`unknown command "fleet ls"; did you mean "fleet status"? (status, doctor)`, "weir fleet --help lists its commands"},
 		"fleet":                 {"which command? (status, doctor)", "weir fleet --help lists its commands"},
-		"run --messages -5 -q":  {"unknown flag -q, did you mean --rate or --quiet?", "weir run --help lists its flags"},
+		"run --messages -5 -q":  {"unknown flag -q, did you mean --rate or --quiet?", "weir run --help=all lists its flags"},
 	} {
 		r, _, _ := read(t, line, 0)
 		var got []string

@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -14,16 +15,37 @@ import (
 // wide is how many columns kong's two columns of help take.
 const wide = 80
 
-// helpFor writes help for a terminal of so many columns; 0 where that is not known. One with
+// usual are the flags of weir run that its help shows; --help=all shows all of them.
+var usual = []string{"driver", "address", "start", "rate", "size", "measure", "producers", "consumers", "repeat", "slo", "fault", "out", "help"}
+
+// everything turns --help=all into --help with every flag.
+func (g *Grammar) everything(args []string) []string {
+	g.all = false
+	args = slices.Clone(args)
+	for i, a := range args {
+		if a == "--" {
+			break
+		}
+		if a == "--help=all" {
+			args[i], g.all = "--help", true
+		}
+	}
+	return args
+}
+
+// help writes help for a terminal of so many columns; 0 where that is not known. One with
 // less room than kong's help takes gets the same words one below the other.
-func helpFor(cols int) kong.HelpPrinter {
+func (g *Grammar) help(cols int) kong.HelpPrinter {
 	return func(o kong.HelpOptions, ctx *kong.Context) error {
 		node := ctx.Selected()
 		if node == nil {
 			node = ctx.Model.Node
 		}
-		if node.Name == "capacity" {
-			ownOnly(node)
+		switch {
+		case node.Name == "capacity":
+			hide(node, func(f *kong.Flag) bool { return f.Group != nil }) // weir run --help=all lists them
+		case node.Name == "run" && node.Parent == ctx.Model.Node && !g.all:
+			shorten(node)
 		}
 		if cols <= 0 || cols >= wide {
 			return kong.DefaultHelpPrinter(o, ctx)
@@ -63,14 +85,21 @@ func helpFor(cols int) kong.HelpPrinter {
 	}
 }
 
-// ownOnly hides from the help of a command the flags that describe a scenario, which have the
-// headings of its sections. weir run --help lists them.
-func ownOnly(node *kong.Node) {
+// hide hides flags from the help of a command.
+func hide(node *kong.Node, hidden func(*kong.Flag) bool) {
 	for _, f := range node.Flags {
-		if f.Group != nil {
-			f.Hidden = true
-		}
+		f.Hidden = f.Hidden || hidden(f)
 	}
+}
+
+// shorten leaves the usual flags in the help of a command, and says how to list the others.
+func shorten(node *kong.Node) {
+	all := 0
+	hide(node, func(f *kong.Flag) bool { all++; return !slices.Contains(usual, f.Name) })
+	for _, f := range node.Flags {
+		f.Group = nil
+	}
+	node.Detail = fmt.Sprintf("weir run --help=all shows all %d flags, the environment variables and the exit codes.", all)
 }
 
 // columns are what separates the columns of a table in a text of help.

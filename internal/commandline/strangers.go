@@ -94,6 +94,9 @@ func helps(model *kong.Application, args []string) string {
 	case len(node.Children) > 0:
 		return typed + " --help lists its commands"
 	}
+	if node.Name == "run" && node.Parent == model.Node {
+		return typed + " --help=all lists its flags"
+	}
 	return typed + " --help lists its flags"
 }
 
