@@ -23,7 +23,7 @@ heard = 2>&1 | tee -a $(or $(LOG),/dev/null) | .ci/said
 
 # The linters have go vet's checks. Some packages wait more than they work, so one more runs than there are cores.
 test: ## run their tests, and say what this host could not try (RUN='TestA|TestB' picks)
-	go test -v -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(unserved))) $(heard)
+	go test -v -vet=off -ldflags=-w -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(unserved))) $(heard)
 
 # Nothing can race in a package that begins nothing beside itself, holds no lock, and has no test that does. The house
 # rules are read one after the other, too.
@@ -35,7 +35,7 @@ concurrent: ## list the packages that make race tests
 	@$(concurrent)
 
 race: ## run the tests of concurrent code under the race detector, without the long ones
-	go test -v -race -short -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(concurrent))) $(heard)
+	go test -v -race -ldflags=-w -short -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(concurrent))) $(heard)
 
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
@@ -48,7 +48,7 @@ systems: ## install the real servers and run the drivers' tests against them
 # Two at once: they wait for servers more than they work. Those that take longest begin.
 systems-tests: ## the tests of make systems alone (PACKAGES=./drivers/nsq picks)
 	$(if $(PACKAGES),,go test -count=1 -tags systems -timeout 30m -run '^TestNothingOfAFaultIsLeft$$' ./internal/cli)
-	go test -v -p 2 -count=1 -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./drivers/kmq ./drivers/redisstreams ./internal/broker $$($(call served,-tags systems))) $(heard)
+	go test -v -p 2 -count=1 -ldflags=-w -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./drivers/kmq ./drivers/redisstreams ./internal/broker $$($(call served,-tags systems))) $(heard)
 
 systems-ran: ## check that make systems-tests ran every system that this host can run
 	go test -count=1 -v -tags systems -run '^TestEverySystemRan$$' ./drivers/all
