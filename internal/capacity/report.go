@@ -113,6 +113,9 @@ type Probed struct {
 	Of    string `json:"of,omitempty"`
 	P50NS *int64 `json:"p50_ns,omitempty"`
 	P99NS *int64 `json:"p99_ns,omitempty"`
+	// The true value is not below the one that is stored: messages failed or never came.
+	P50AtLeast bool `json:"p50_at_least,omitempty"`
+	P99AtLeast bool `json:"p99_at_least,omitempty"`
 }
 
 // Answered is an Answer as it is stored.
@@ -139,12 +142,36 @@ func (p *Probed) Measured(r *result.Result, broken bool) {
 		x := &all[i]
 		promised := slices.ContainsFunc(r.Verdict.SLO, func(s result.SLO) bool { return strings.HasPrefix(s.Expr, x.of+".") })
 		if x.d != nil && (p.Of == "" || promised) {
-			p.Of, p.P50NS, p.P99NS = x.of, x.d.SupportedNS(50), x.d.SupportedNS(99)
+			p.Of = x.of
+			p.P50NS, p.P50AtLeast = stored(x.d.Value(50))
+			p.P99NS, p.P99AtLeast = stored(x.d.Value(99))
 		}
 		if x.d != nil && promised {
 			return
 		}
 	}
+}
+
+// stored is a percentile as a Probed has it.
+func stored(v *result.Value) (ns *int64, atLeast bool) {
+	if v == nil {
+		return nil, false
+	}
+	least, atLeast := v.Least()
+	return new(int64(least)), atLeast
+}
+
+// P50 and P99 return the percentiles in ns, or nil.
+func (p *Probed) P50() *result.Value { return loaded(p.P50NS, p.P50AtLeast) }
+
+// P99 is as P50.
+func (p *Probed) P99() *result.Value { return loaded(p.P99NS, p.P99AtLeast) }
+
+func loaded(ns *int64, atLeast bool) *result.Value {
+	if ns == nil {
+		return nil
+	}
+	return new(result.Bound(float64(*ns), atLeast))
 }
 
 // Numbers are those of what is varied, or 0 alone.

@@ -27,7 +27,7 @@ import (
 // has.
 const (
 	application = 0x77656972 // "weir"
-	version     = 1
+	version     = 2
 )
 
 // ErrForeign is wrapped by Open where the file is not an index that weir wrote.
@@ -48,7 +48,8 @@ CREATE TABLE runs (
 	dir TEXT PRIMARY KEY, kind TEXT NOT NULL, stamp TEXT NOT NULL,
 	name TEXT NOT NULL, scenario TEXT NOT NULL, driver TEXT NOT NULL, server TEXT NOT NULL, guarantee TEXT NOT NULL,
 	started INTEGER NOT NULL, touched INTEGER NOT NULL, status TEXT NOT NULL, slo TEXT NOT NULL, wrong TEXT NOT NULL,
-	rate REAL, received REAL, family TEXT NOT NULL, p50 INTEGER, p99 INTEGER, p999 INTEGER, words TEXT NOT NULL
+	rate REAL, received REAL, family TEXT NOT NULL, p50 REAL, p50_at_least INTEGER NOT NULL,
+	p99 REAL, p99_at_least INTEGER NOT NULL, p999 REAL, p999_at_least INTEGER NOT NULL, words TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX newest ON runs (kind, started DESC, dir);
 CREATE TABLE meta (dir TEXT NOT NULL);

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/userfile"
+	"github.com/weirmq/weir/result"
 )
 
 // A Query says which folders a list is of. An empty field takes all.
@@ -34,7 +35,8 @@ const (
 	mostWords  = 12
 )
 
-// Sorts are the orders of a list, by their names. Rows that lack the figure come last.
+// Sorts are the orders of a list, by their names. Rows that lack the figure come last, after
+// those of which only a lower bound is known.
 func Sorts() []string {
 	return []string{"newest", "oldest", "name", "system", "rate", "p50", "p99", "p99.9"}
 }
@@ -46,9 +48,9 @@ var orders = map[string]string{
 	"name":   "scenario, name, started DESC, dir",
 	"system": "driver, server, started DESC, dir",
 	"rate":   "rate IS NULL, rate DESC, dir",
-	"p50":    "p50 IS NULL, p50, dir",
-	"p99":    "p99 IS NULL, p99, dir",
-	"p99.9":  "p999 IS NULL, p999, dir",
+	"p50":    "p50 IS NULL, p50_at_least, p50, dir",
+	"p99":    "p99 IS NULL, p99_at_least, p99, dir",
+	"p99.9":  "p999 IS NULL, p999_at_least, p999, dir",
 }
 
 // A Listing is what a query found.
@@ -57,7 +59,7 @@ type Listing struct {
 	Rows  []Row
 }
 
-const columns = "dir, kind, name, scenario, driver, server, guarantee, started, touched, status, slo, wrong, rate, received, family, p50, p99, p999"
+const columns = "dir, kind, name, scenario, driver, server, guarantee, started, touched, status, slo, wrong, rate, received, family, p50, p50_at_least, p99, p99_at_least, p999, p999_at_least"
 
 // List returns the rows of a query.
 func (x *Index) List(ctx context.Context, q Query) (Listing, error) {
@@ -133,8 +135,10 @@ func (q Query) where() (string, []any) {
 func scan(rows interface{ Scan(...any) error }) (Row, error) {
 	var r Row
 	var started, touched int64
+	var p50, p99, p999 storedValue
 	err := rows.Scan(&r.Dir, &r.Kind, &r.Name, &r.Scenario, &r.Driver, &r.Server, &r.Guarantee, &started, &touched, &r.Status, &r.SLO, &r.Wrong,
-		&r.Rate, &r.Received, &r.Family, &r.P50, &r.P99, &r.P999)
+		&r.Rate, &r.Received, &r.Family, &p50.least, &p50.atLeast, &p99.least, &p99.atLeast, &p999.least, &p999.atLeast)
+	r.P50, r.P99, r.P999 = p50.value(), p99.value(), p999.value()
 	for _, t := range []struct {
 		ns int64
 		to *time.Time
@@ -144,6 +148,27 @@ func scan(rows interface{ Scan(...any) error }) (Row, error) {
 		}
 	}
 	return r, err
+}
+
+// A storedValue is a value as its two columns have it.
+type storedValue struct {
+	least   *float64
+	atLeast bool
+}
+
+func stored(v *result.Value) (s storedValue) {
+	if v != nil {
+		least, atLeast := v.Least()
+		s = storedValue{&least, atLeast}
+	}
+	return s
+}
+
+func (s storedValue) value() *result.Value {
+	if s.least == nil {
+		return nil
+	}
+	return new(result.Bound(*s.least, s.atLeast))
 }
 
 // ErrUnknown is wrapped where the index has no such folder.

@@ -198,14 +198,16 @@ func (x *Index) stamps(ctx context.Context) (map[string]string, error) {
 // put writes rows.
 func (x *Index) put(ctx context.Context, rows []Row, stamps []string) error {
 	return x.within(ctx, func(tx *sql.Tx) error {
-		insert, err := tx.PrepareContext(ctx, "INSERT OR REPLACE INTO runs VALUES (?"+strings.Repeat(",?", 19)+")")
+		insert, err := tx.PrepareContext(ctx, "INSERT OR REPLACE INTO runs VALUES (?"+strings.Repeat(",?", 22)+")")
 		if err != nil {
 			return err
 		}
 		for i, r := range rows {
 			words := strings.ToLower(strings.Join([]string{r.Dir, r.Name, r.Scenario, r.Driver, r.Server, r.Guarantee, r.Status, r.SLO}, "\n"))
+			p50, p99, p999 := stored(r.P50), stored(r.P99), stored(r.P999)
 			_, err := insert.ExecContext(ctx, r.Dir, string(r.Kind), stamps[i], r.Name, r.Scenario, r.Driver, r.Server, r.Guarantee,
-				instant(r.Started), instant(r.Touched), r.Status, r.SLO, r.Wrong, r.Rate, r.Received, r.Family, r.P50, r.P99, r.P999, words)
+				instant(r.Started), instant(r.Touched), r.Status, r.SLO, r.Wrong, r.Rate, r.Received, r.Family,
+				p50.least, p50.atLeast, p99.least, p99.atLeast, p999.least, p999.atLeast, words)
 			if err != nil {
 				return errors.Join(err, insert.Close())
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/result"
 )
 
 // Came says in a line what a search for the capacity came to.
@@ -82,11 +83,11 @@ func judged(word string) layout.Tone {
 	return layout.Doubtful
 }
 
-func timeOr(ns *int64) string {
-	if ns == nil {
+func timeOr(v *result.Value) string {
+	if v == nil {
 		return "-"
 	}
-	return Time(*ns)
+	return v.Text(timeText)
 }
 
 // loaded draws the response against the rate: of each rate the median of its probes. It is
@@ -102,7 +103,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		return nil
 	}
 	f := &layout.Chart{
-		Caption: "The operating range: each dot is a probe, and a line joins the medians of the rates. A hollow dot did not pass.",
+		Caption: "The operating range: each dot is a probe, and a line joins the medians of the rates. A hollow dot did not pass. An arrow: at least so much.",
 		Chart:   plot.Chart{ID: "load", Title: of + " response against the load", Desc: "The table below has the values.", Height: high},
 	}
 	least, most, first, last := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
@@ -111,20 +112,22 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		dots := plot.Line{Class: line.Class, Dots: true}
 		at := map[float64][]float64{}
 		for _, x := range all {
-			ns := x.P50NS
+			v := x.P50()
 			if name == "p99" {
-				ns = x.P99NS
+				v = x.P99()
 			}
-			if ns == nil || x.Of != of || x.RatePerS <= 0 {
+			if v == nil || x.Of != of || x.RatePerS <= 0 {
 				continue
 			}
-			y := float64(*ns)
+			y, atLeast := v.Least()
 			form := plot.Full
-			if x.Judgement != capacity.Passed.String() {
+			if atLeast {
+				form = plot.Upward
+			} else if x.Judgement != capacity.Passed.String() {
 				form = plot.Hollow
 			}
 			at[x.RatePerS] = append(at[x.RatePerS], y)
-			dots.Points = append(dots.Points, plot.Point{X: x.RatePerS, Y: y, Form: form, Text: Rate(x.RatePerS) + ": " + name + " " + Time(*ns) + ", " + x.Judgement}, plot.Point{X: x.RatePerS, Y: math.NaN()})
+			dots.Points = append(dots.Points, plot.Point{X: x.RatePerS, Y: y, Form: form, Text: Rate(x.RatePerS) + ": " + name + " " + v.Text(timeText) + ", " + x.Judgement}, plot.Point{X: x.RatePerS, Y: math.NaN()})
 			least, most, first, last = min(least, y), max(most, y), min(first, x.RatePerS), max(last, x.RatePerS)
 		}
 		for rate, y := range at {

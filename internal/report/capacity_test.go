@@ -17,6 +17,7 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 		Probes: []capacity.Probed{
 			{RatePerS: 1000, Purpose: capacity.Doubling, Judgement: "passed", Verdict: result.Valid, Dir: "01", Of: "send", P50NS: ns(1e6), P99NS: ns(2e6)},
 			{RatePerS: 2000, Purpose: capacity.Doubling, Judgement: "failed", Why: "send.p99 <= 5ms", Verdict: result.Valid, Dir: "02", Of: "send", P50NS: ns(2e6), P99NS: ns(9e6)},
+			{RatePerS: 3000, Purpose: capacity.Doubling, Judgement: "failed", Why: "send.p99 <= 5ms", Verdict: result.Valid, Dir: "04", Of: "send", P50NS: ns(2e6), P99NS: ns(8e9), P99AtLeast: true},
 			{RatePerS: 1500, Purpose: capacity.Bisection, Judgement: "undecided", Verdict: result.Valid, Dir: "<script>"},
 		},
 		Answer: capacity.Answered{PassPerS: 1000, FailPerS: 2000, Stop: capacity.Found},
@@ -28,16 +29,16 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 	page := b.String()
 	for _, want := range []string{
 		"Capacity under send.p99 &lt;= 5ms, lost == 0", "1,000/s kept the promise, 2,000/s did not", `<svg class="chart"`,
-		"2,000/s: p99 9.00 ms, failed", `<td class="left bad">failed</td>`, `<td class="left good">passed</td>`, "&lt;script&gt;",
+		"2,000/s: p99 9.00 ms, failed", "3,000/s: p99 &gt;= 8.00 s, failed", ">&gt;= 8.00 s</td>", `<td class="left bad">failed</td>`, `<td class="left good">passed</td>`, "&lt;script&gt;",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if n := strings.Count(page, `class="hollow"`); n != 2 {
-		t.Errorf("%d hollow dots, want the two of the probe that failed", n)
+	if n := strings.Count(page, `class="hollow"`); n != 4 {
+		t.Errorf("%d hollow dots, want the three values and the bound of the probes that failed", n)
 	}
-	r.Probes = r.Probes[2:]
+	r.Probes = r.Probes[3:]
 	b.Reset()
 	if err := CapacityHTML(&b, r); err != nil || strings.Contains(b.String(), "<svg") {
 		t.Errorf("a search without latencies is drawn, or %v", err)

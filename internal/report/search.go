@@ -40,10 +40,10 @@ func NewSearch(dir string, r *capacity.Report, measure time.Duration) *Search {
 
 // measuredText is what a probe measured, in short.
 func measuredText(p *capacity.Probed) string {
-	if p.P99NS == nil {
+	if p.P99() == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s p99 %s", p.Of, Time(*p.P99NS))
+	return fmt.Sprintf("%s p99 %s", p.Of, p.P99().Text(timeText))
 }
 
 // ProbeLine is a probe in one line.
@@ -218,7 +218,7 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 		if i >= len(r.Probes) {
 			why = "curve"
 		}
-		cells := []string{Rate(x.RatePerS), why, x.Judgement, or(x.Of, "-"), timeOr(x.P50NS), timeOr(x.P99NS), x.Dir, or(x.Why, "-")}
+		cells := []string{Rate(x.RatePerS), why, x.Judgement, or(x.Of, "-"), timeOr(x.P50()), timeOr(x.P99()), x.Dir, or(x.Why, "-")}
 		t.Row(cells[:len(heads)]...)
 		t.Rows[len(t.Rows)-1][2] = judged(x.Judgement).Of(x.Judgement)
 	}
