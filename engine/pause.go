@@ -98,9 +98,7 @@ func (p *pausing) look(now, resume int64) {
 		p.looks.Add(int64(waiting), 1)
 	case s.Began == 0:
 		p.close(now)
-		if n := p.looks.Total(); n > 0 {
-			s.Before = uint64(p.looks.At((n*99 + 99) / 100))
-		}
+		s.Before = uint64(p.looks.Percentile(99))
 	case s.Resumed == 0:
 		if p.plan.For > 0 && now >= s.Began+int64(p.plan.For) || p.plan.Waiting > 0 && waiting >= p.plan.Waiting {
 			p.resume(waiting)

@@ -151,9 +151,7 @@ func pausedOf(parts []*Part, subs int, planned int64) *Paused {
 	for ; at < planned; at += step {
 		before.Add(int64(all.waiting(at)), 1)
 	}
-	if n := before.Total(); n > 0 {
-		sum.Before = uint64(before.At((n*99 + 99) / 100))
-	}
+	sum.Before = uint64(before.Percentile(99))
 	sum.Step = step
 	sum.Waiting = all.waiting(sum.Resumed)
 	sum.Until = max(to, sum.Resumed)

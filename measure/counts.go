@@ -263,6 +263,9 @@ func (c *Counts) middle(i int) float64 {
 	return float64(max(min(low+(high-low+1)/2, c.max), c.min))
 }
 
+// Percentile returns the value of percentile p, in percent: At its Rank. It is 0 of nothing.
+func (c *Counts) Percentile(p float64) int64 { return c.At(Rank(p, c.total)) }
+
 // Rank returns the rank that percentile p, in percent, of n values has:
 // max(1, ceil(p/100 n)), at most n. It is computed so that a p written with up
 // to six decimals gives what it gives on paper.

@@ -246,12 +246,13 @@ type SLO struct {
 	Value float64 `json:"value"` // in Unit; 0 where the run has no such figure
 
 	// Since weir began to judge; absent before.
-	Status Outcome  `json:"status,omitempty"`
-	Unit   string   `json:"unit,omitempty"`    // "ns", "messages", "per_s" or "ratio"; absent where there is no figure
-	Lo     *float64 `json:"lo,omitempty"`      // the 95 % interval of Value that was judged, in Unit
-	Hi     *float64 `json:"hi,omitempty"`      // absent where nothing bounds it
-	Why    string   `json:"why,omitempty"`     // what it could not be decided for
-	NeedsS float64  `json:"needs_s,omitempty"` // length of a measured window that would probably decide it; absent where none is known
+	Status  Outcome  `json:"status,omitempty"`
+	AtLeast bool     `json:"at_least,omitempty"` // the true value is not below Value
+	Unit    string   `json:"unit,omitempty"`     // "ns", "messages", "per_s" or "ratio"; absent where there is no figure
+	Lo      *float64 `json:"lo,omitempty"`       // the 95 % interval of Value that was judged, in Unit
+	Hi      *float64 `json:"hi,omitempty"`       // absent where nothing bounds it
+	Why     string   `json:"why,omitempty"`      // what it could not be decided for
+	NeedsS  float64  `json:"needs_s,omitempty"`  // length of a measured window that would probably decide it; absent where none is known
 }
 
 // An Outcome says whether an objective was met.
@@ -414,14 +415,6 @@ func (d *Dist) Percentile(p float64) *Percentile {
 		if d.Percentiles[i].P == p {
 			return &d.Percentiles[i]
 		}
-	}
-	return nil
-}
-
-// SupportedNS returns percentile p in ns where it is supported, or nil; d may be nil.
-func (d *Dist) SupportedNS(p float64) *int64 {
-	if x := d.Percentile(p); x != nil && x.Supported {
-		return &x.NS
 	}
 	return nil
 }

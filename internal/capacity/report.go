@@ -127,6 +127,9 @@ type Figure struct {
 	AtLeast bool    `json:"at_least,omitempty"` // the true value is not below NS: messages that never completed reach into it
 }
 
+// Value returns the percentile in ns.
+func (f *Figure) Value() result.Value { return result.Bound(float64(f.NS), f.AtLeast) }
+
 // Figure returns percentile p of the probe, or nil.
 func (p *Probed) Figure(percent float64) *Figure {
 	for i := range p.Figures {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/result"
 )
 
 // A Verdict says what was found of a figure.
@@ -184,10 +185,15 @@ func (x *test) measure(conf float64) {
 
 // highest returns the values with those that are lower bounds at infinity.
 func (v *Values) highest() []float64 {
-	out := make([]float64, len(v.Runs))
-	for i, x := range v.Runs {
-		out[i] = x
-		if v.AtLeast != nil && v.AtLeast[i] {
+	return Highest(v.Values())
+}
+
+// Highest returns the values, lower bounds at infinity.
+func Highest(values []result.Value) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		var exact bool
+		if out[i], exact = v.Exact(); !exact {
 			out[i] = math.Inf(1)
 		}
 	}

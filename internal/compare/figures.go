@@ -62,6 +62,15 @@ type Values struct {
 	Change        *Change   `json:"change,omitempty"`       // against the base; absent for the base itself
 }
 
+// Values returns the figure of each run.
+func (v *Values) Values() []result.Value {
+	out := make([]result.Value, len(v.Runs))
+	for i, x := range v.Runs {
+		out[i] = result.Bound(x, v.AtLeast != nil && v.AtLeast[i])
+	}
+	return out
+}
+
 // Missing is a figure that was not compared because some runs do not have it.
 type Missing struct {
 	Family string `json:"family"`
@@ -404,10 +413,8 @@ func (x reading) read(used [][]Run) (*Figure, *Missing) {
 		if slices.Contains(flags, true) {
 			v.AtLeast = flags
 		}
-		v.Median = stats.Median(v.Runs)
-		for n, at := range v.AtLeast {
-			v.MedianAtLeast = v.MedianAtLeast || at && v.Runs[n] <= v.Median
-		}
+		median, _, _ := result.Spread(v.Values())
+		v.Median, v.MedianAtLeast = median.Least()
 		f.Sides = append(f.Sides, v)
 	}
 	return f, missing

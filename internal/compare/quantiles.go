@@ -30,14 +30,18 @@ type Point struct {
 
 // A PointSide is a percentile on one side.
 type PointSide struct {
-	Side      string   `json:"side"`
-	NS        int64    `json:"ns"` // of the merged runs
-	AtLeast   bool     `json:"at_least"`
-	Supported bool     `json:"supported"`
-	RunsLoNS  int64    `json:"runs_lo_ns"` // least and largest of the single runs
-	RunsHiNS  int64    `json:"runs_hi_ns"`
-	ShiftNS   *int64   `json:"shift_ns,omitempty"` // against the base; absent for the base, and where a side is a lower bound
-	Percent   *float64 `json:"percent,omitempty"`
+	Side      string `json:"side"`
+	NS        int64  `json:"ns"` // of the merged runs
+	AtLeast   bool   `json:"at_least"`
+	Supported bool   `json:"supported"`
+	RunsLoNS  int64  `json:"runs_lo_ns"` // least and largest of the single runs
+	RunsHiNS  int64  `json:"runs_hi_ns"`
+
+	RunsLoAtLeast bool `json:"runs_lo_at_least,omitempty"` // the true value is not below it
+	RunsHiAtLeast bool `json:"runs_hi_at_least,omitempty"`
+
+	ShiftNS *int64   `json:"shift_ns,omitempty"` // against the base; absent for the base, and where a side is a lower bound
+	Percent *float64 `json:"percent,omitempty"`
 }
 
 // described are the percentiles of a shift function.
@@ -92,13 +96,14 @@ func (f *ShiftFunction) add(side string, runs []Run, tag, censored string) {
 		point := &f.Points[i]
 		x := PointSide{Side: side, Supported: stats.Supported(all.counts.Total(), point.P)}
 		x.NS, x.AtLeast = all.at(point.P)
+		values := make([]result.Value, len(each))
 		for n, r := range each {
-			v, _ := r.at(point.P)
-			if n == 0 {
-				x.RunsLoNS, x.RunsHiNS = v, v
-			}
-			x.RunsLoNS, x.RunsHiNS = min(x.RunsLoNS, v), max(x.RunsHiNS, v)
+			ns, atLeast := r.at(point.P)
+			values[n] = result.Bound(float64(ns), atLeast)
 		}
+		_, lowest, highest := result.Spread(values)
+		x.RunsLoNS, x.RunsLoAtLeast = whole(lowest)
+		x.RunsHiNS, x.RunsHiAtLeast = whole(highest)
 		if len(point.Sides) > 0 {
 			if base := point.Sides[0]; !base.AtLeast && !x.AtLeast {
 				x.ShiftNS = new(x.NS - base.NS)
@@ -129,6 +134,12 @@ func rank(observed, censored *measure.Counts) ranked {
 		r.certain = r.counts.Below(censored.Min())
 	}
 	return r
+}
+
+// whole is a value in whole ns.
+func whole(v result.Value) (ns int64, atLeast bool) {
+	least, atLeast := v.Least()
+	return int64(least), atLeast
 }
 
 func (r ranked) at(p float64) (ns int64, atLeast bool) {

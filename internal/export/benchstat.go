@@ -10,8 +10,8 @@ import (
 
 // benchstat writes a line for each run in the benchmark format of Go
 // (golang.org/design/14313-benchmark-format). Repeats of one scenario have one name, so
-// that benchstat takes them as samples of one benchmark. Invalid runs are left out, with a
-// line that says so: benchstat knows no verdict.
+// that benchstat takes them as samples of one benchmark. Invalid runs and figures that are
+// only lower bounds are left out, each with a line that says so: benchstat knows neither.
 func benchstat(w io.Writer, runs []Run) error {
 	var b bytes.Buffer
 	last := ""
@@ -30,18 +30,26 @@ func benchstat(w io.Writer, runs []Run) error {
 		if name == "" {
 			name = r.name()
 		}
-		fmt.Fprintf(&b, "Benchmark%s %d", benchName(name), max(1, x.Messages.Sent, x.Messages.Delivered))
+		line := fmt.Sprintf("Benchmark%s %d", benchName(name), max(1, x.Messages.Sent, x.Messages.Delivered))
 		for _, f := range shown(x) {
+			unit := ""
 			switch f.Unit {
 			case unitNS:
-				fmt.Fprintf(&b, " %s %s-ns", number(f.Value), strings.ReplaceAll(f.Name, ".", "-"))
+				unit = strings.ReplaceAll(f.Name, ".", "-") + "-ns"
 			case unitPerS:
-				fmt.Fprintf(&b, " %s %s-messages/s", number(f.Value), f.Of)
+				unit = f.Of + "-messages/s"
 			case unitBytesS:
-				fmt.Fprintf(&b, " %s %s-B/s", number(f.Value), f.Of)
+				unit = f.Of + "-B/s"
+			default:
+				continue
+			}
+			if v, exact := f.Value.Exact(); exact {
+				line += " " + number(v) + " " + unit
+			} else {
+				fmt.Fprintf(&b, "# left out, only a lower bound is known: %s %s (%s)\n", unit, f.Value.Text(number), oneLine(r.Dir))
 			}
 		}
-		b.WriteString("\n")
+		b.WriteString(line + "\n")
 	}
 	_, err := w.Write(b.Bytes())
 	return err

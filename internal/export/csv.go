@@ -13,10 +13,11 @@ func writeCSV(w io.Writer, runs []Run) error {
 	for _, r := range runs {
 		x := r.Result
 		for _, f := range Figures(x) {
+			value, atLeast := f.Value.Least()
 			rows = append(rows, []string{
 				r.Dir, x.Run.Name, x.Run.StartedAt, x.System.Driver, x.System.Server.Name, x.System.Server.Version, strconv.Itoa(x.System.Server.Nodes),
 				x.System.Guarantee, string(x.Verdict.Status),
-				f.Name, f.Unit, number(f.Value), optional(f.Low), optional(f.High), strconv.FormatBool(!f.Weak), strconv.FormatBool(f.AtLeast),
+				f.Name, f.Unit, number(value), optional(f.Low), optional(f.High), strconv.FormatBool(!f.Weak), strconv.FormatBool(atLeast),
 			})
 		}
 	}

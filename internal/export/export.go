@@ -59,15 +59,14 @@ const (
 
 // A Figure is one number of a run, by the name that an objective gives it.
 type Figure struct {
-	Name    string  // "e2e.p99", "send.service.p50", "lost", "sent.rate"
-	Of      string  // "e2e", "send.service", "sent", "lost": what it is a figure of
-	P       float64 // percent, of a percentile; 100 is the maximum; 0: it is none
-	Unit    string
-	Value   float64
-	Low     *float64 // of its 95 % interval, in Unit; nil where it is not known
-	High    *float64
-	Weak    bool // a percentile with too few samples, or one that is known only from below
-	AtLeast bool // the true value is not below Value
+	Name  string  // "e2e.p99", "send.service.p50", "lost", "sent.rate"
+	Of    string  // "e2e", "send.service", "sent", "lost": what it is a figure of
+	P     float64 // percent, of a percentile; 100 is the maximum; 0: it is none
+	Unit  string
+	Value result.Value
+	Low   *float64 // of its 95 % interval, in Unit; nil where it is not known
+	High  *float64
+	Weak  bool // a percentile with too few samples
 }
 
 // Figures returns the figures of a measured window: those of its distributions, its rates
@@ -94,7 +93,7 @@ func Figures(r *result.Result) []Figure {
 	}
 	t := &r.Throughput
 	rate := func(name, unit string, v float64) {
-		out = append(out, Figure{Name: name, Of: strings.TrimSuffix(strings.TrimSuffix(name, ".rate"), ".bytes"), Unit: unit, Value: v})
+		out = append(out, Figure{Name: name, Of: strings.TrimSuffix(strings.TrimSuffix(name, ".rate"), ".bytes"), Unit: unit, Value: result.Exactly(v)})
 	}
 	if !r.Consuming() {
 		rate("offered.rate", unitPerS, t.OfferedPerS)
@@ -111,7 +110,7 @@ func Figures(r *result.Result) []Figure {
 	counts := reflect.ValueOf(r.Messages)
 	for i := range counts.NumField() {
 		name, _, _ := strings.Cut(counts.Type().Field(i).Tag.Get("json"), ",")
-		out = append(out, Figure{Name: name, Of: name, Unit: unitMessages, Value: float64(counts.Field(i).Uint())})
+		out = append(out, Figure{Name: name, Of: name, Unit: unitMessages, Value: result.Exactly(float64(counts.Field(i).Uint()))})
 	}
 	return out
 }
@@ -123,8 +122,8 @@ func ofDistribution(name string, d *result.Dist) []Figure {
 	var out []Figure
 	for _, p := range d.Percentiles {
 		f := Figure{
-			Name: name + ".p" + number(p.P), Of: name, P: p.P, Unit: unitNS, Value: float64(p.NS),
-			Low: toFloat(p.LoNS), High: toFloat(p.HiNS), Weak: !p.Supported, AtLeast: p.AtLeast,
+			Name: name + ".p" + number(p.P), Of: name, P: p.P, Unit: unitNS, Value: p.Value(),
+			Low: toFloat(p.LoNS), High: toFloat(p.HiNS), Weak: !p.Supported,
 		}
 		if p.P == 100 {
 			f.Name = name + ".max"
@@ -132,12 +131,12 @@ func ofDistribution(name string, d *result.Dist) []Figure {
 		out = append(out, f)
 	}
 	if d.MeanNS != nil {
-		out = append(out, Figure{Name: name + ".mean", Of: name, Unit: unitNS, Value: *d.MeanNS})
+		out = append(out, Figure{Name: name + ".mean", Of: name, Unit: unitNS, Value: result.Exactly(*d.MeanNS)})
 	}
 	if d.MinNS != nil {
-		out = append(out, Figure{Name: name + ".min", Of: name, Unit: unitNS, Value: float64(*d.MinNS)})
+		out = append(out, Figure{Name: name + ".min", Of: name, Unit: unitNS, Value: result.Exactly(float64(*d.MinNS))})
 	}
-	return append(out, Figure{Name: name + ".samples", Of: name, Unit: unitMessages, Value: float64(d.Count)})
+	return append(out, Figure{Name: name + ".samples", Of: name, Unit: unitMessages, Value: result.Exactly(float64(d.Count))})
 }
 
 func toFloat(ns *int64) *float64 {
@@ -148,12 +147,12 @@ func toFloat(ns *int64) *float64 {
 	return &f
 }
 
-// Flat returns the figures that are supported, by their names.
+// Flat returns the figures that are supported and not merely bounds, by their names.
 func Flat(r *result.Result) map[string]float64 {
 	flat := map[string]float64{}
 	for _, f := range Figures(r) {
-		if !f.Weak && !f.AtLeast {
-			flat[f.Name] = f.Value
+		if v, exact := f.Value.Exact(); exact && !f.Weak {
+			flat[f.Name] = v
 		}
 	}
 	return flat

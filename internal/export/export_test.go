@@ -66,6 +66,75 @@ func TestEachFormatIsWrittenAsExpected(t *testing.T) {
 	}
 }
 
+// outage is a run in which messages never came: three of its figures are only bounds.
+func outage() Run {
+	r := *runs()[0].Result
+	d := result.Dist{Count: 9000, Censored: 998, Percentiles: []result.Percentile{
+		{P: 50, NS: 1000, Supported: true}, {P: 99, NS: 9_051_308_032, Supported: true, AtLeast: true}, {P: 100, NS: 9_051_308_032, Supported: true, AtLeast: true},
+	}}
+	r.Latency.E2E.Response = &d
+	r.Verdict.SLO = []result.SLO{{Expr: "e2e.p99 <= 10s", Status: result.Undecided, Value: 9_051_308_032, AtLeast: true, Unit: "ns", Why: "998 never came"}, {Expr: "e2e.p99 <= 5s", Status: result.Fail, Value: 9_051_308_032, AtLeast: true, Unit: "ns"}}
+	return Run{"r/out", &r}
+}
+
+// TestABoundIsMarkedOrLeftOut holds in each format each appearance of a bound against what
+// marks it there.
+func TestABoundIsMarkedOrLeftOut(t *testing.T) {
+	t.Parallel()
+	for format, c := range map[string]struct {
+		bound, mark string
+		want        int
+	}{
+		"csv":         {"9051308032", ",9051308032,,,true,true\n", 2},
+		"benchstat":   {"9051308032", "-ns >= 9051308032 (r/out)\n", 2},
+		"openmetrics": {"9.051308032", "weir_latency_at_least_seconds{", 2},
+		"junit":       {"9.051308032", "found &gt;= 9.051308032s", 1},
+	} {
+		var b bytes.Buffer
+		if err := Write(&b, format, []Run{outage()}); err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for line := range strings.Lines(b.String()) {
+			if strings.Contains(line, c.bound) {
+				found++
+				if !strings.Contains(line, c.mark) {
+					t.Errorf("%s has the bound without %q: %s", format, c.mark, line)
+				}
+			}
+		}
+		if found != c.want {
+			t.Errorf("%s has the bound in %d lines; want %d:\n%s", format, found, c.want, &b)
+		}
+	}
+	if _, is := Flat(outage().Result)["e2e.p99"]; is {
+		t.Error("a bound is among the flat figures")
+	}
+}
+
+// TestNoSeriesIsThereTwice: readers of OpenMetrics refuse a text with two values for one
+// series. Repeats may have one name, and a folder may be named twice.
+func TestNoSeriesIsThereTwice(t *testing.T) {
+	t.Parallel()
+	first, second := *runs()[0].Result, *runs()[0].Result
+	second.Run.Repeat = 2
+	var b bytes.Buffer
+	if err := Write(&b, "openmetrics", []Run{{"r/01", &first}, {"r/02", &second}, {"r/01", &first}}); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(b.String()) {
+		series, _, _ := strings.Cut(line, "} ")
+		if seen[series] {
+			t.Errorf("twice: %s", line)
+		}
+		seen[series] = true
+	}
+	if !seen[`weir_verdict{run="a b-1",folder="r/02",driver="nats",status="suspect"`] {
+		t.Errorf("the second run is not there:\n%s", &b)
+	}
+}
+
 // TestOtherReadersReadThem shows that the texts are well-formed, and that no run is lost.
 func TestOtherReadersReadThem(t *testing.T) {
 	t.Parallel()

@@ -114,10 +114,12 @@ func suiteOf(r Run) testSuite {
 
 func objectiveCase(class string, o *result.SLO) testCase {
 	c := testCase{Class: class, Name: o.Expr}
-	found := fmt.Sprintf("found %s %s", number(o.Value), o.Unit)
-	if o.Unit == unitNS {
-		found = fmt.Sprintf("found %v", time.Duration(o.Value))
-	}
+	found := "found " + o.Found().Text(func(v float64) string {
+		if o.Unit == unitNS {
+			return time.Duration(v).String()
+		}
+		return number(v) + " " + o.Unit
+	})
 	switch o.Outcome() {
 	case result.Fail:
 		c.Failure = &outcome{Message: found, Text: o.Why}

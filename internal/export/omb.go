@@ -19,8 +19,9 @@ import (
 // period is how long an element of a series is, in seconds: the benchmark's own.
 const period = 10
 
-// ombTags are the distributions that the benchmark knows, and failures.
-var ombTags = [...]string{"send.service.measure", "send.lateness.measure", "send.blocked.measure", "e2e.service.measure", "send.failed.measure"}
+// ombTags are the distributions that the benchmark knows, failures, and rtt, which is the
+// confirmation of a request that the client itself waits for.
+var ombTags = [...]string{"send.service.measure", "send.lateness.measure", "send.blocked.measure", "e2e.service.measure", "send.failed.measure", "rtt.service.measure"}
 
 const (
 	ombService = iota
@@ -28,10 +29,31 @@ const (
 	ombBlocked
 	ombE2E
 	ombFailed
+	ombRTT
 )
 
 // samples are what a span of time counts, in the order of ombTags.
-type samples [len(ombTags)]measure.Counts
+type samples [len(ombTags)]logged
+
+// logged is a distribution of a log. Its buckets have lost the largest sample, which each
+// line has beside them.
+type logged struct {
+	measure.Counts
+	largest int64
+}
+
+func (c *logged) merge(l *result.Line) {
+	c.Merge(l.Counts)
+	c.largest = max(c.largest, l.Max)
+}
+
+// at returns the value of a percentile, 0 where nothing is counted.
+func (c *logged) at(p float64) int64 {
+	if p >= 100 {
+		return c.largest
+	}
+	return min(c.Percentile(p), c.largest)
+}
 
 // OMB writes the run of the result folder dir as a result of the OpenMessaging
 // Benchmark: its fields, with its meanings and units. It reads the folder's files; the
@@ -42,13 +64,16 @@ func OMB(w io.Writer, dir string) error {
 		return err
 	}
 	r := saved.Result
-	began, length := window(r)
+	began, length := float64(r.WindowFrom())/1e9, windowLength(r)
 	all := new(samples)
 	parts := make([]samples, max(1, int(length/period)))
+	// A row begins up to a second late: it belongs to the second that it is nearest to.
+	partOf := func(second float64) int {
+		return min(max(0, int(math.Round(second-began))/period), len(parts)-1)
+	}
 	if err := eachLine(dir, func(tag int, l *result.Line) {
-		i := min(max(0, int((float64(l.From)/1e9-began)/period)), len(parts)-1)
-		parts[i][tag].Merge(l.Counts)
-		all[tag].Merge(l.Counts)
+		parts[partOf(float64(l.From)/1e9)][tag].merge(l)
+		all[tag].merge(l)
 	}); err != nil {
 		return err
 	}
@@ -56,21 +81,28 @@ func OMB(w io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
+	rows := make([]struct {
+		took                float64
+		confirmed, received uint64
+		backlog             uint64
+	}, len(parts))
+	for i, x := range r.Intervals {
+		if x.Phase != measure.Measure.String() {
+			continue
+		}
+		took := 1.0
+		if i+1 < len(r.Intervals) {
+			took = r.Intervals[i+1].TS - x.TS
+		}
+		row := &rows[partOf(x.TS)]
+		row.took += took
+		row.confirmed, row.received, row.backlog = row.confirmed+x.Confirmed, row.received+x.Received, x.Backlog
+	}
 	var published, errs, consumed []float64
 	var backlog []uint64
 	for i := range parts {
-		from, to := began+float64(i)*period, began+float64(i+1)*period
-		if i == len(parts)-1 {
-			to = began + length
-		}
-		var confirmed, received, left uint64
-		for _, x := range r.Intervals {
-			if x.Phase == "measure" && x.TS >= from-1e-6 && x.TS < to-1e-6 {
-				confirmed, received, left = confirmed+x.Confirmed, received+x.Received, x.Backlog
-			}
-		}
-		per := func(n uint64) float64 { return float64(n) / max(to-from, 1e-3) }
-		published, consumed, backlog = append(published, per(confirmed)), append(consumed, per(received)), append(backlog, left)
+		per := func(n uint64) float64 { return float64(n) / max(rows[i].took, 1e-3) }
+		published, consumed, backlog = append(published, per(rows[i].confirmed)), append(consumed, per(rows[i].received)), append(backlog, rows[i].backlog)
 		errs = append(errs, per(parts[i][ombFailed].Total()))
 		parts[i].each(func(name string, v float64) {
 			series, _ := out[name].([]float64)
@@ -81,7 +113,7 @@ func OMB(w io.Writer, dir string) error {
 	all.each(func(name string, v float64) { out["aggregated"+strings.ToUpper(name[:1])+name[1:]] = v })
 	for name, of := range all.quantiles() {
 		steps := map[string]float64{}
-		for p := range ticks(all[ombService].Total() + all[ombE2E].Total()) {
+		for p := range ticks(all.confirmed().Total() + all[ombE2E].Total()) {
 			steps[number(p)] = of(p)
 		}
 		out["aggregated"+name+"Quantiles"] = steps
@@ -91,21 +123,16 @@ func OMB(w io.Writer, dir string) error {
 	return e.Encode(out)
 }
 
-// window returns when the measured window began and how long it is, in seconds.
-func window(r *result.Result) (began, length float64) {
-	length = r.Throughput.SendS
+// windowLength returns how long the measured window is, in seconds.
+func windowLength(r *result.Result) float64 {
+	length := r.Throughput.SendS
 	if r.Consuming() || length == 0 {
 		length = r.Throughput.ReceiveS
 	}
 	if length == 0 {
 		length = r.Run.MeasureS
 	}
-	for _, x := range r.Intervals {
-		if x.Phase == "measure" {
-			return x.TS, length
-		}
-	}
-	return 0, length
+	return length
 }
 
 // eachLine calls visit with each line of the folder's log that has a tag of ombTags.
@@ -173,20 +200,24 @@ var percentiles = []struct {
 // own units: ms, and whole µs for the delay of a publish. That is start - due, the sum of
 // what weir stores apart: a percentile of it is at least the greater of the two.
 func (s *samples) quantiles() map[string]func(p float64) float64 {
-	ms := func(c *measure.Counts) func(float64) float64 {
-		return func(p float64) float64 { return float64(at(c, p)) / 1e6 }
+	ms := func(c *logged) func(float64) float64 {
+		return func(p float64) float64 { return float64(c.at(p)) / 1e6 }
 	}
 	return map[string]func(float64) float64{
-		"PublishLatency": ms(&s[ombService]), "EndToEndLatency": ms(&s[ombE2E]),
+		"PublishLatency": ms(s.confirmed()), "EndToEndLatency": ms(&s[ombE2E]),
 		"PublishDelayLatency": func(p float64) float64 {
-			return math.Floor(float64(max(at(&s[ombLateness], p), at(&s[ombBlocked], p))) / 1e3)
+			return math.Floor(float64(max(s[ombLateness].at(p), s[ombBlocked].at(p))) / 1e3)
 		},
 	}
 }
 
-// at returns the value of a percentile, 0 where nothing is counted.
-func at(c *measure.Counts, p float64) int64 {
-	return c.At(max(1, uint64(math.Ceil(p/100*float64(c.Total())))))
+// confirmed is how long confirmations took. The reply confirms a request whose client
+// reports nothing before it.
+func (s *samples) confirmed() *logged {
+	if s[ombService].Total() == 0 {
+		return &s[ombRTT]
+	}
+	return &s[ombService]
 }
 
 // each calls set with each latency of the benchmark by its name.
@@ -197,7 +228,7 @@ func (s *samples) each(set func(name string, v float64)) {
 			set(name+x.suffix, of(x.p))
 		}
 	}
-	set("publishLatencyAvg", s[ombService].Mean()/1e6)
+	set("publishLatencyAvg", s.confirmed().Mean()/1e6)
 	set("endToEndLatencyAvg", s[ombE2E].Mean()/1e6)
 	set("publishDelayLatencyAvg", (s[ombLateness].Mean()+s[ombBlocked].Mean())/1e3)
 }

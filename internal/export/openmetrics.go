@@ -10,29 +10,41 @@ import (
 )
 
 // openMetrics writes gauges with the names and base units of Prometheus: seconds and
-// bytes.
+// bytes. A lower bound of a latency is in a family of its own, because a query that
+// aggregates over a label would mix it with values. Runs of one name differ by their
+// folders.
 func openMetrics(w io.Writer, runs []Run) error {
 	latency := family("weir_latency_seconds", "Latency of the measured window by distribution; percentile 100 is the maximum.")
+	bound := family("weir_latency_at_least_seconds", "Lower bound of a latency of the measured window that is not known, because messages failed or never came.")
 	rate := family("weir_messages_per_second", "Messages of the measured window per second.")
 	bytes := family("weir_payload_bytes_per_second", "Payload of the measured window per second.")
 	messages := family("weir_messages", "Messages of the measured window by what became of them.")
 	verdict := family("weir_verdict", "1 for the verdict of the run.")
 	objective := family("weir_objective_met", "1 where the objective is met, 0 where it is missed; absent where it is not decided.")
+	seen := map[[2]string]bool{}
 	for _, r := range runs {
 		x := r.Result
+		if key := [2]string{r.name(), r.Dir}; seen[key] {
+			continue // a folder that was named twice
+		} else {
+			seen[key] = true
+		}
 		of := func(f *dto.MetricFamily, v float64, labels ...string) {
-			add(f, v, append([]string{"run", r.name(), "driver", x.System.Driver}, labels...)...)
+			add(f, v, append([]string{"run", r.name(), "folder", r.Dir, "driver", x.System.Driver}, labels...)...)
 		}
 		for _, f := range shown(x) {
+			v, atLeast := f.Value.Least()
 			switch {
+			case f.P > 0 && atLeast:
+				of(bound, v/1e9, "distribution", f.Of, "percentile", number(f.P))
 			case f.P > 0:
-				of(latency, f.Value/1e9, "distribution", f.Of, "percentile", number(f.P))
+				of(latency, v/1e9, "distribution", f.Of, "percentile", number(f.P))
 			case f.Unit == unitPerS:
-				of(rate, f.Value, "kind", f.Of)
+				of(rate, v, "kind", f.Of)
 			case f.Unit == unitBytesS:
-				of(bytes, f.Value, "kind", f.Of)
+				of(bytes, v, "kind", f.Of)
 			case f.Unit == unitMessages:
-				of(messages, f.Value, "outcome", f.Of)
+				of(messages, v, "outcome", f.Of)
 			}
 		}
 		of(verdict, 1, "status", string(x.Verdict.Status))
@@ -45,7 +57,7 @@ func openMetrics(w io.Writer, runs []Run) error {
 			}
 		}
 	}
-	for _, f := range []*dto.MetricFamily{latency, rate, bytes, messages, verdict, objective} {
+	for _, f := range []*dto.MetricFamily{latency, bound, rate, bytes, messages, verdict, objective} {
 		if len(f.Metric) == 0 {
 			continue
 		}

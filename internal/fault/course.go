@@ -72,11 +72,10 @@ func tail(iv *measure.Interval, k measure.Kind) (p99, worst int64) {
 		all.Merge(a)
 		all.Merge(b)
 	}
-	n := one.Total()
-	if n == 0 {
+	if one.Total() == 0 {
 		return -1, -1
 	}
-	return one.At((n*99 + 99) / 100), one.Max()
+	return one.Percentile(99), one.Max()
 }
 
 func join(a, b part) part {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/result"
 )
 
 // Schema is that of a History as JSON; docs/formats/history.md describes it.
@@ -115,14 +116,23 @@ type Figure struct {
 	Changes []Change  `json:"changes"`            // in the order of the runs
 }
 
+// Value returns the figure of run i.
+func (f *Figure) Value(i int) result.Value {
+	return result.Bound(f.Values[i], f.AtLeast != nil && f.AtLeast[i])
+}
+
 // A Change is where a figure changes.
 type Change struct {
 	At     int     `json:"at"` // the first run after it, counted from 0
 	Before float64 `json:"before"`
 	After  float64 `json:"after"` // medians of the runs from the change before this one, and up to the next one
 
+	BeforeAtLeast bool `json:"before_at_least,omitempty"` // the median is a lower bound
+	AfterAtLeast  bool `json:"after_at_least,omitempty"`
+
 	// By how much the runs after lie above those before (Hodges-Lehmann), in percent, and its
-	// 95 % interval; null where a value is 0, or the runs give no end.
+	// 95 % interval; null where a value is 0, or the runs give no end. Beside a lower bound
+	// the percentage is of the bounds, and the end that it could move is null.
 	Percent   *float64 `json:"percent"`
 	PercentLo *float64 `json:"percent_lo"`
 	PercentHi *float64 `json:"percent_hi"`
@@ -140,7 +150,7 @@ type Verdict string
 const (
 	Worse  Verdict = "worse"
 	Better Verdict = "better"
-	Spread Verdict = "spread" // the medians are the same, and the runs lie further apart or closer together
+	Spread Verdict = "spread" // the medians are the same, or lower bounds leave open which is larger
 )
 
 // Of finds the changes of runs. It orders them by when they began. The error wraps
@@ -343,6 +353,7 @@ func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure 
 			x[i] = math.Log(v)
 		}
 	}
+	known := values.Values()
 	found := stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)
 	for i, c := range found {
 		from, to := 0, len(x)
@@ -353,17 +364,28 @@ func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure 
 			to = found[i+1].At
 		}
 		before, after := values.Runs[from:c.At], values.Runs[c.At:to]
-		change := Change{At: c.At, Before: stats.Median(before), After: stats.Median(after), P: min(1, c.P*float64(tests)), New: c.At >= len(x)-o.Latest}
+		was, is := known[from:c.At], known[c.At:to]
+		change := Change{At: c.At, P: min(1, c.P*float64(tests)), New: c.At >= len(x)-o.Latest}
+		median, _, _ := result.Spread(was)
+		change.Before, change.BeforeAtLeast = median.Least()
+		median, _, _ = result.Spread(is)
+		change.After, change.AfterAtLeast = median.Least()
 		if ratio, ok := stats.HodgesLehmannRatio(before, after, 0.95); ok {
+			if values.AtLeast != nil {
+				low, _ := stats.HodgesLehmannRatio(compare.Highest(was), after, 0.95)
+				high, _ := stats.HodgesLehmannRatio(before, compare.Highest(is), 0.95)
+				ratio.Lo, ratio.Hi = low.Lo, high.Hi
+			}
 			change.Percent, change.PercentLo, change.PercentHi = percent(&ratio.Estimate), percent(ratio.Lo), percent(ratio.Hi)
 			if math.Abs(ratio.Estimate-1) < o.Least {
 				continue
 			}
 		}
+		larger := change.After > change.Before
 		switch {
-		case change.After == change.Before:
+		case change.After == change.Before, larger && change.BeforeAtLeast, !larger && change.AfterAtLeast:
 			change.Verdict = Spread
-		case (change.After > change.Before) == (f.Better == "lower"):
+		case larger == (f.Better == "lower"):
 			change.Verdict = Worse
 		default:
 			change.Verdict = Better

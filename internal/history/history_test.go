@@ -257,3 +257,39 @@ func TestNoChangeSaysHowLargeAOneWouldHaveShown(t *testing.T) {
 		}
 	}
 }
+
+func TestAChangeOfBoundsHasNoOpenEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after, lo, hi bool
+		verdict               Verdict
+	}{
+		"values":               {lo: true, hi: true, verdict: Worse},
+		"the later are bounds": {after: true, lo: true, verdict: Worse},
+		"the first are bounds": {before: true, hi: true, verdict: Spread},
+		"all are bounds":       {before: true, after: true, verdict: Spread},
+	} {
+		runs := nightly(3, 20, 10, 2)
+		for i := range runs {
+			for _, p := range []float64{50, 99} {
+				runs[i].Result.Latency.Send.Response.Percentile(p).AtLeast = i < 10 && c.before || i >= 10 && c.after
+			}
+		}
+		h, err := Of(runs, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, f := range h.Series[0].Figures {
+			for _, x := range f.Changes {
+				found++
+				if (x.PercentLo != nil) != c.lo || (x.PercentHi != nil) != c.hi || x.BeforeAtLeast != c.before || x.AfterAtLeast != c.after || x.Verdict != c.verdict {
+					t.Errorf("%s: %s %+v; want %+v", name, f.Name, x, c)
+				}
+			}
+		}
+		if found != 2 {
+			t.Errorf("%s: %d changes; want that of p50 and of p99", name, found)
+		}
+	}
+}

@@ -18,7 +18,7 @@ import (
 // ran writes the folder of a run that ended.
 func ran(t testing.TB, dir, name, driver string, at time.Time, status result.Status) {
 	t.Helper()
-	p99 := result.Percentile{P: 99, NS: int64(len(name)) * 1000, Supported: true}
+	p99 := result.Percentile{P: 99, NS: int64(len(name)) * 1000, Supported: true, AtLeast: name == "short"}
 	r := &result.Result{
 		Run:        result.Run{ID: name, Name: name, Series: "nightly", StartedAt: at.Format(time.RFC3339Nano), Loop: result.LoopOpen},
 		System:     result.System{Driver: driver, Server: result.Server{Name: "server", Version: "1.2"}, Guarantee: "received"},
@@ -97,21 +97,21 @@ func TestAQueryFindsWhatItSays(t *testing.T) {
 		q    Query
 		want []string
 	}{
-		"all, newest first":           {Query{Below: "nights"}, []string{"nights/b", "nights/a"}},
-		"one folder":                  {Query{Below: "nights/a"}, []string{"nights/a"}},
-		"a folder is not a beginning": {Query{Below: "night"}, []string{}},
-		"words, in any case":          {Query{Words: "LONGER nightly"}, []string{"nights/b"}},
-		"signs of SQL are letters":    {Query{Words: "100%_"}, []string{"lone"}},
-		"and quotes are, too":         {Query{Words: "' OR 1=1 --"}, []string{}},
-		"a system":                    {Query{System: "nats"}, []string{"lone", "nights/a"}},
-		"a scenario":                  {Query{Scenario: "cut off"}, []string{"killed"}},
-		"a verdict":                   {Query{Status: "invalid"}, []string{"nights/b"}},
-		"a failed objective":          {Query{Status: "fail", Sort: "p99"}, []string{"nights/a", "lone", "nights/b"}},
-		"no result yet":               {Query{Status: "open"}, []string{"killed"}},
-		"the oldest":                  {Query{System: "nats", Sort: "oldest"}, []string{"nights/a", "lone"}},
-		"an order that is not known":  {Query{System: "nats", Sort: "dir; DROP TABLE runs"}, []string{"lone", "nights/a"}},
-		"a part":                      {Query{Below: "nights", From: 1, Most: 1}, []string{"nights/a"}},
-		"searches":                    {Query{Kinds: []Kind{Capacity}}, []string{"search"}},
+		"all, newest first":               {Query{Below: "nights"}, []string{"nights/b", "nights/a"}},
+		"one folder":                      {Query{Below: "nights/a"}, []string{"nights/a"}},
+		"a folder is not a beginning":     {Query{Below: "night"}, []string{}},
+		"words, in any case":              {Query{Words: "LONGER nightly"}, []string{"nights/b"}},
+		"signs of SQL are letters":        {Query{Words: "100%_"}, []string{"lone"}},
+		"and quotes are, too":             {Query{Words: "' OR 1=1 --"}, []string{}},
+		"a system":                        {Query{System: "nats"}, []string{"lone", "nights/a"}},
+		"a scenario":                      {Query{Scenario: "cut off"}, []string{"killed"}},
+		"a verdict":                       {Query{Status: "invalid"}, []string{"nights/b"}},
+		"a failed objective, bounds last": {Query{Status: "fail", Sort: "p99"}, []string{"lone", "nights/b", "nights/a"}},
+		"no result yet":                   {Query{Status: "open"}, []string{"killed"}},
+		"the oldest":                      {Query{System: "nats", Sort: "oldest"}, []string{"nights/a", "lone"}},
+		"an order that is not known":      {Query{System: "nats", Sort: "dir; DROP TABLE runs"}, []string{"lone", "nights/a"}},
+		"a part":                          {Query{Below: "nights", From: 1, Most: 1}, []string{"nights/a"}},
+		"searches":                        {Query{Kinds: []Kind{Capacity}}, []string{"search"}},
 	} {
 		if diff := cmp.Diff(c.want, dirs(t, x, c.q)); diff != "" {
 			t.Errorf("%s (-want +found):\n%s", name, diff)
@@ -129,13 +129,13 @@ func TestARowSaysWhatItsFilesSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	row.Touched = time.Time{}
-	p := func(v int64) *int64 { return &v }
+	p50, p99 := result.Exactly(5), result.AtLeast(5000)
 	f := func(v float64) *float64 { return &v }
 	want := Row{
 		Dir: "nights/a", Kind: Ended, Name: "short", Scenario: "nightly", Driver: "nats", Server: "server 1.2", Guarantee: "received", Started: morning,
-		Status: "valid", SLO: "fail", Rate: f(1000), Received: f(990), Family: "send response", P50: p(5), P99: p(5000),
+		Status: "valid", SLO: "fail", Rate: f(1000), Received: f(990), Family: "send response", P50: &p50, P99: &p99,
 	}
-	if diff := cmp.Diff(want, row); diff != "" {
+	if diff := cmp.Diff(want, row, cmp.AllowUnexported(result.Value{})); diff != "" {
 		t.Errorf("(-want +found):\n%s", diff)
 	}
 	if row, _ := x.Row(t.Context(), "broken"); !strings.Contains(row.Wrong, "torn") && !strings.Contains(row.Wrong, "cut") {
@@ -276,7 +276,7 @@ func many(b testing.TB, n int) *Index {
 	b.Helper()
 	x := opened(b, b.TempDir(), filepath.Join(b.TempDir(), "i"))
 	for i := range n {
-		v := int64(i)
+		v := result.Exactly(float64(i))
 		x.put([]*entry{entryOf(Row{Dir: fmt.Sprintf("night-%04d/run-%d", i/10, i%10), Kind: Ended, Name: fmt.Sprintf("run-%d", i), Scenario: fmt.Sprintf("scenario %d", i%20), Driver: fmt.Sprintf("system%d", i%7), Started: morning.Add(time.Duration(i) * time.Minute), Status: "valid", P99: &v}, "")})
 	}
 	return x

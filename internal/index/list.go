@@ -36,7 +36,8 @@ const (
 	mostWords  = 12
 )
 
-// Sorts are the orders of a list, by their names. Rows that lack the figure come last.
+// Sorts are the orders of a list, by their names. Rows that lack the figure come last, after
+// those of which only a lower bound is known.
 func Sorts() []string {
 	return []string{"newest", "oldest", "name", "system", "rate", "p50", "p99", "p99.9"}
 }
@@ -56,27 +57,36 @@ var orders = map[string]func(a, b *Row) int{
 	"system": func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Server, b.Server), b.Started.Compare(a.Started))
 	},
-	"rate":  func(a, b *Row) int { return known(a.Rate, b.Rate, -1) },
-	"p50":   func(a, b *Row) int { return known(a.P50, b.P50, 1) },
-	"p99":   func(a, b *Row) int { return known(a.P99, b.P99, 1) },
-	"p99.9": func(a, b *Row) int { return known(a.P999, b.P999, 1) },
+	"rate": func(a, b *Row) int {
+		if a.Rate == nil || b.Rate == nil {
+			return after(a.Rate == nil, b.Rate == nil)
+		}
+		return cmp.Compare(*b.Rate, *a.Rate)
+	},
+	"p50":   func(a, b *Row) int { return lowest(a.P50, b.P50) },
+	"p99":   func(a, b *Row) int { return lowest(a.P99, b.P99) },
+	"p99.9": func(a, b *Row) int { return lowest(a.P999, b.P999) },
 }
 
-// known compares figures, ascending for a direction of 1. What is not known comes last.
-func known[T cmp.Ordered](a, b *T, direction int) int {
-	switch {
-	case a == nil || b == nil:
-		return cmp.Compare(btoi(a == nil), btoi(b == nil))
-	default:
-		return direction * cmp.Compare(*a, *b)
+// lowest compares values, ascending. Bounds come behind them, and what is not known last.
+func lowest(a, b *result.Value) int {
+	if a == nil || b == nil {
+		return after(a == nil, b == nil)
 	}
+	x, xAtLeast := a.Least()
+	y, yAtLeast := b.Least()
+	return cmp.Or(after(xAtLeast, yAtLeast), cmp.Compare(x, y))
 }
 
-func btoi(b bool) int {
-	if b {
+// after puts what is marked behind what is not.
+func after(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
 		return 1
 	}
-	return 0
+	return -1
 }
 
 // A Listing is what a query found.

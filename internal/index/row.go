@@ -40,12 +40,12 @@ type Row struct {
 	SLO       string    // pass, fail or undecided: the worst of its objectives; "" without any
 	Wrong     string    // why it cannot be read; "": it can
 
-	Rate     *float64 // offered per second, of an open loop
-	Received *float64 // per second; confirmed where nothing is received
-	Family   string   // that the percentiles are of: "e2e response"
-	P50      *int64   // ns; nil: not told, or too few samples
-	P99      *int64
-	P999     *int64
+	Rate     *float64      // offered per second, of an open loop
+	Received *float64      // per second; confirmed where nothing is received
+	Family   string        // that the percentiles are of: "e2e response"
+	P50      *result.Value // ns; nil: not told, or too few samples
+	P99      *result.Value
+	P999     *result.Value
 }
 
 // Bounds of what is read of a folder.
@@ -133,7 +133,7 @@ func (r *Row) ended(root *os.Root) error {
 		{"send service", x.Latency.Send.Service},
 	} {
 		if d.dist != nil {
-			r.Family, r.P50, r.P99, r.P999 = d.name, d.dist.SupportedNS(50), d.dist.SupportedNS(99), d.dist.SupportedNS(99.9)
+			r.Family, r.P50, r.P99, r.P999 = d.name, d.dist.Value(50), d.dist.Value(99), d.dist.Value(99.9)
 			break
 		}
 	}

@@ -146,7 +146,7 @@ func Points(c *measure.Counts) result.Points {
 		if !stats.Supported(n, p) {
 			return nil
 		}
-		v := c.At(measure.Rank(p, n))
+		v := c.Percentile(p)
 		return &v
 	}
 	most := c.Max()

@@ -365,10 +365,11 @@ func missing(format string, args ...any) found { return found{why: fmt.Sprintf(f
 
 // found is a figure with its interval.
 type found struct {
-	value  float64
-	unit   string   // "" where there is no such figure
-	lo, hi *float64 // nil where nothing bounds it
-	why    string   // what is missing of the figure or of an end, "" where nothing is
+	value   float64
+	unit    string   // "" where there is no such figure
+	atLeast bool     // the true value is not below value
+	lo, hi  *float64 // nil where nothing bounds it
+	why     string   // what is missing of the figure or of an end, "" where nothing is
 }
 
 func exactly(v float64, unit string) found { return found{value: v, unit: unit, lo: &v, hi: &v} }
@@ -382,7 +383,7 @@ func (o Objective) Judge(r *result.Result) result.SLO { return o.judge(r, confid
 // judge is Judge for a distribution with intervals of some confidence.
 func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 	f := o.figure.find(r)
-	s := result.SLO{Expr: o.String(), Value: f.value, Unit: f.unit, Lo: f.lo, Hi: f.hi, Status: result.Undecided}
+	s := result.SLO{Expr: o.String(), Value: f.value, AtLeast: f.atLeast, Unit: f.unit, Lo: f.lo, Hi: f.hi, Status: result.Undecided}
 	if f.unit == "" {
 		s.Why = f.why
 		return s
@@ -543,10 +544,10 @@ func countedBetween(r *result.Result, of string, over float64, unit string) foun
 	x := exactly(float64(n)/over, unit)
 	if of == lostCount && r.Messages.Pending+r.Messages.Unknown > 0 {
 		hi := float64(n+r.Messages.Pending+r.Messages.Unknown) / over
-		x.hi, x.why = &hi, undelivered(r)
+		x.atLeast, x.hi, x.why = true, &hi, undelivered(r)
 	}
 	if of == duplicatedCount && r.Messages.Unknown > 0 {
-		x.hi, x.why = nil, undelivered(r)
+		x.atLeast, x.hi, x.why = true, nil, undelivered(r)
 	}
 	return x
 }

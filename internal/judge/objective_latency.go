@@ -117,7 +117,7 @@ func findMax(d *result.Dist) found {
 	}
 	x := exactly(float64(row.NS), "ns")
 	if row.AtLeast {
-		x.hi, x.why = nil, endless(d)
+		x.atLeast, x.hi, x.why = true, nil, endless(d)
 	}
 	return x
 }
@@ -164,7 +164,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 		return missing("the result has no %s (it has %s)", name(f.p), strings.Join(has, ", "))
 	}
 	n := d.Count + d.Censored
-	x := found{value: float64(row.NS), unit: "ns"}
+	x := found{value: float64(row.NS), unit: "ns", atLeast: row.AtLeast}
 	// With so few samples the smallest of them may well lie above the percentile.
 	if row.LoNS != nil && math.Pow(1-f.p/100, float64(n)/max(1, row.Deff)) <= (1-confidence)/2 {
 		lo := float64(*row.LoNS)

@@ -336,10 +336,10 @@ func TestWhatIsPendingMayBeLost(t *testing.T) {
 	r.Messages.Delivered, r.Messages.Lost, r.Messages.Pending = 900, 20, 80
 	const why = "80 messages were still pending when the run ended, so weir does not know whether they are lost: use a longer drain"
 	for expr, want := range map[string]result.SLO{
-		"lost == 0":               {Status: result.Fail, Value: 20, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0)},
-		"lost <= 20":              {Status: result.Undecided, Value: 20, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0), Why: why},
-		"lost <= 100":             {Status: result.Pass, Value: 20, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0)},
-		"ratio(lost, sent) <= 5%": {Status: result.Undecided, Value: 0.02, Unit: "ratio", Lo: ptr(0.02), Hi: ptr(0.1), Why: why},
+		"lost == 0":               {Status: result.Fail, Value: 20, AtLeast: true, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0)},
+		"lost <= 20":              {Status: result.Undecided, Value: 20, AtLeast: true, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0), Why: why},
+		"lost <= 100":             {Status: result.Pass, Value: 20, AtLeast: true, Unit: "messages", Lo: ptr(20.0), Hi: ptr(100.0)},
+		"ratio(lost, sent) <= 5%": {Status: result.Undecided, Value: 0.02, AtLeast: true, Unit: "ratio", Lo: ptr(0.02), Hi: ptr(0.1), Why: why},
 		"ratio(failed, lost) < 1": {Status: result.Undecided, Why: why},
 		"pending <= 80":           {Status: result.Pass, Value: 80, Unit: "messages", Lo: ptr(80.0), Hi: ptr(80.0)},
 	} {
@@ -360,10 +360,10 @@ func TestWhatIsUnknownMayBeLostAndHidesDuplicates(t *testing.T) {
 	r.Messages.Delivered, r.Messages.Lost, r.Messages.Unknown, r.Messages.Duplicated = 900, 0, 100, 3
 	const why = "the outcome of 100 messages is unknown, because too many were out of order at once to remember all of them"
 	for expr, want := range map[string]result.SLO{
-		"lost == 0":        {Status: result.Undecided, Value: 0, Unit: "messages", Lo: ptr(0.0), Hi: ptr(100.0), Why: why},
-		"lost <= 100":      {Status: result.Pass, Value: 0, Unit: "messages", Lo: ptr(0.0), Hi: ptr(100.0)},
-		"duplicated <= 2":  {Status: result.Fail, Value: 3, Unit: "messages", Lo: ptr(3.0)},
-		"duplicated <= 10": {Status: result.Undecided, Value: 3, Unit: "messages", Lo: ptr(3.0), Why: why},
+		"lost == 0":        {Status: result.Undecided, Value: 0, AtLeast: true, Unit: "messages", Lo: ptr(0.0), Hi: ptr(100.0), Why: why},
+		"lost <= 100":      {Status: result.Pass, Value: 0, AtLeast: true, Unit: "messages", Lo: ptr(0.0), Hi: ptr(100.0)},
+		"duplicated <= 2":  {Status: result.Fail, Value: 3, AtLeast: true, Unit: "messages", Lo: ptr(3.0)},
+		"duplicated <= 10": {Status: result.Undecided, Value: 3, AtLeast: true, Unit: "messages", Lo: ptr(3.0), Why: why},
 	} {
 		o, err := ParseObjective(expr)
 		if err != nil {
@@ -416,7 +416,7 @@ func TestAJudgementHasItsFigureAndInterval(t *testing.T) {
 		"lost <= 100":              {Value: 100, Unit: "messages", Lo: ptr(100.0), Hi: ptr(100.0)},
 		"ratio(lost, sent) <= 10%": {Value: 0.1, Unit: "ratio", Lo: ptr(0.1), Hi: ptr(0.1)},
 		"received.rate >= 90/s":    {Value: 90, Unit: "per_s", Lo: ptr(90.0), Hi: ptr(90.0)},
-		"e2e.p95 >= 1s":            {Value: 1999634432, Unit: "ns", Lo: ptr(1999634432.0)},
+		"e2e.p95 >= 1s":            {Value: 1999634432, AtLeast: true, Unit: "ns", Lo: ptr(1999634432.0)},
 	} {
 		o, err := ParseObjective(expr)
 		if err != nil {

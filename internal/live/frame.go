@@ -201,11 +201,10 @@ func some(c *[measure.NumPhases]measure.Counts) bool {
 
 // at is a percentile so far, for eyes only; "-" where there is none yet.
 func at(c *measure.Counts, p float64) string {
-	n := c.Total()
-	if n == 0 {
+	if c.Total() == 0 {
 		return "-"
 	}
-	return report.Time(c.At(measure.Rank(p, n)))
+	return report.Time(c.Percentile(p))
 }
 
 // frame is the block for a terminal of cols columns, and no more lines than it

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -199,12 +200,12 @@ func bits(all []arrival, bytes int) int64 {
 	return int64(float64(len(seen)-1) * float64(bytes) * 8 / max(span.Seconds(), 1e-9))
 }
 
-// at is the quantile p of the delays, 0 without any.
+// at is percentile p of the delays, 0 without any.
 func (m *measured) at(p float64) time.Duration {
 	if len(m.delays) == 0 {
 		return 0
 	}
-	return m.delays[int(p*float64(len(m.delays)-1))]
+	return m.delays[measure.Rank(p, uint64(len(m.delays)))-1]
 }
 
 // Tolerances of what is measured before a run.
@@ -233,12 +234,12 @@ func (c *Conditions) verify(m *measured) error {
 		// The error of a median is at most 1.26 J/√n for each of the distributions.
 		// Probes that left out the latency move it by so many ranks.
 		chance := time.Duration((spread*1.26/math.Sqrt(float64(n)) + 2*c.Reorder) * float64(c.Jitter))
-		if d := m.at(0.5) - want; d < -chance-want/1000-10*time.Microsecond || d > chance+slack {
-			fault("median latency", want, m.at(0.5))
+		if d := m.at(50) - want; d < -chance-want/1000-10*time.Microsecond || d > chance+slack {
+			fault("median latency", want, m.at(50))
 		}
 		// A busy host makes single packets late, which the quartiles do not see.
 		if wide := c.delay(0.75) - c.delay(0.25); n >= 20 {
-			if is := m.at(0.75) - m.at(0.25); is < wide/2 || is > 2*wide+slackTime {
+			if is := m.at(75) - m.at(25); is < wide/2 || is > 2*wide+slackTime {
 				fault("latency between its quartiles", wide, is)
 			}
 		}
@@ -284,7 +285,7 @@ func (c *Conditions) asked() result.Conditions {
 func (c *Conditions) direction(m *measured) result.Direction {
 	d := result.Direction{Asked: c.asked(), Probes: result.Probes{Delays: len(m.delays), Shares: m.shares, Rate: m.rated}}
 	r := &d.Measured
-	r.LatencyNS, r.MeanNS = int64(m.at(0.5)), int64(m.mean)
+	r.LatencyNS, r.MeanNS = int64(m.at(50)), int64(m.mean)
 	if len(m.delays) > 0 {
 		r.LeastNS = int64(m.delays[0])
 	}

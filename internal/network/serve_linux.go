@@ -171,7 +171,7 @@ func (l *joint) try(spec Spec) (result.Network, error) {
 	if err != nil {
 		return n, err
 	}
-	n.BareRoundTripNS = int64(bare[0].at(0.5) + bare[1].at(0.5))
+	n.BareRoundTripNS = int64(bare[0].at(50) + bare[1].at(50))
 	for _, ends := range [][2]net.PacketConn{{l.clients, l.system}, {l.system, l.clients}} {
 		all, err := train{n: 5000, payload: 1000 - heads}.send(ends[0], ends[1], 0)
 		if err != nil {
@@ -186,7 +186,7 @@ func (l *joint) try(spec Spec) (result.Network, error) {
 		return n, err
 	}
 	n.ToSystem, n.FromSystem = spec.To.direction(&m[0]), spec.From.direction(&m[1])
-	n.RoundTripNS = int64(m[0].at(0.5) + m[1].at(0.5))
+	n.RoundTripNS = int64(m[0].at(50) + m[1].at(50))
 	for i, c := range []*Conditions{&spec.To, &spec.From} {
 		if err := c.verify(&m[i]); err != nil {
 			return n, fmt.Errorf("%w: %s: %w", ErrNotAsAsked, []string{"to-system", "from-system"}[i], err)

@@ -192,6 +192,14 @@ func (c *conversion) connections(w *tree.Node, topics int64, at *tree.Node) {
 		}
 		c.beyond(k, "consumerPerSubscription", topics*consumers*subscriptions)
 		c.set("topology.consumers", text(k, "%d", topics*consumers))
+		if topics > 1 {
+			at := s.At
+			if w.Field("subscriptionsPerTopic") == nil {
+				at = w.Field("topics").At
+			}
+			c.note(at, "subscriptionsPerTopic", "differs: the benchmark has %d subscriptions, each of one topic and with %d consumers; a subscription of weir takes all topics, so there are %d, each with %d consumers",
+				topics*subscriptions, consumers, subscriptions, topics*consumers)
+		}
 		all += topics * consumers * subscriptions
 	}
 	if all > mostConns {

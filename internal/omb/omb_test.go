@@ -47,18 +47,18 @@ func TestAWorkloadBecomesAScenario(t *testing.T) {
 		"a rate, random bytes and a name": {
 			"name: my/test\n" + counts + "useRandomizedPayloads: true\nrandomBytesRatio: 0.25\nrandomizedPayloadPoolSize: 9\nproducerRate: 5000\ntestDurationMinutes: 3\nkeyDistributor: KEY_ROUND_ROBIN\n",
 			"{weir: 1, name: my-test, " + strings.TrimPrefix(made, "{weir: 1, ") + "load: {rate: 5000/s}, message: {size: 100B, payload: {compressible: 0.75}, keys: {round_robin: 10000}}, warmup: 1m, measure: 3m}",
-			[]string{"w.yaml:1:7: name: becomes my-test", "w.yaml:10:28: randomizedPayloadPoolSize: is not carried over"},
+			[]string{"w.yaml:1:7: name: becomes my-test", "w.yaml:5:24: subscriptionsPerTopic: differs: the benchmark has 4 subscriptions, each of one topic and with 4 consumers; a subscription of weir takes all topics, so there are 2, each with 8 consumers", "w.yaml:10:28: randomizedPayloadPoolSize: is not carried over"},
 		},
 		"the highest rate, and a file that is there": {
 			counts + "payloadFile: there\nproducerRate: 10000000\ntestDurationMinutes: 3\nwarmupDurationMinutes: 0\n",
 			made + "load: {rate: max}, message: {size: 100B, payload: {file: ../there}}, warmup: 0m, measure: 3m}",
-			[]string{"w.yaml:7:14: payloadFile: becomes ../there", "w.yaml:8:15: producerRate: becomes rate: max"},
+			[]string{"w.yaml:4:24: subscriptionsPerTopic: differs", "w.yaml:7:14: payloadFile: becomes ../there", "w.yaml:8:15: producerRate: becomes rate: max"},
 		},
 		"a rate to be found, a file that is not there, and unknown keys": {
 			counts + "payloadFile: nowhere\nproducerRate: 0\ntestDurationMinutes: 0\nkeyDistributor: OTHER\nmystery: 1\n",
 			made + "load: {rate: 10000/s}, message: {size: 100B}, warmup: 1m}",
 			[]string{
-				"w.yaml:7:14: payloadFile: is not carried over: there is no file nowhere", "w.yaml:8:15: producerRate: is carried over as 10000/s", "w.yaml:9:22: testDurationMinutes: is not carried over",
+				"w.yaml:4:24: subscriptionsPerTopic: differs", "w.yaml:7:14: payloadFile: is not carried over: there is no file nowhere", "w.yaml:8:15: producerRate: is carried over as 10000/s", "w.yaml:9:22: testDurationMinutes: is not carried over",
 				"w.yaml:10:17: keyDistributor: is taken as NO_KEY", "w.yaml:11:1: mystery: is not carried over: it is not a key",
 			},
 		},
@@ -121,6 +121,12 @@ func TestADriverBecomesASystem(t *testing.T) {
 				"d.yaml:12:1: producerConfig.batch.size: is not carried over: --option batch-max-bytes takes 512B or more", "d.yaml:13:1: producerConfig.mystery: is not carried over: driver kafka has no such option",
 				"d.yaml:16:1: consumerConfig.auto.offset.reset: is not carried over",
 			},
+		},
+		"redpanda, by the protocol of kafka": {
+			class + "redpanda.RedpandaBenchmarkDriver\nreplicationFactor: 3\nreset: true\ntopicConfig: |\ncommonConfig: |\n  bootstrap.servers=h:9092\n  request.timeout.ms=120000\n" +
+				"producerConfig: |\n  acks=all\n  linger.ms=1\n  batch.size=131072\nconsumerConfig: |\n  group.id=benchGroup\n  auto.offset.reset=earliest\n  enable.auto.commit=false\n",
+			"{weir: 1, system: {driver: kafka, options: {address: h:9092, acks: all, linger: 1ms, batch-max-bytes: 131072B}, guarantee: received}, topology: {replication: 3}, consume: {settle: batch}}",
+			[]string{"d.yaml:8:1: commonConfig.request.timeout.ms: is not carried over", "d.yaml:14:1: consumerConfig.group.id: is not carried over: each subscription"},
 		},
 		"kafka that syncs each message": {
 			class + "kafka.KafkaBenchmarkDriver\ntopicConfig: |\n  flush.messages=1\n  flush.ms=0\nproducerConfig: |\n  acks=all\n",

@@ -93,7 +93,7 @@ var levels = map[string]int{
 	"internal/diagnosis":         2,
 	"internal/brokerpage":        5,
 	"internal/calibration":       7,
-	"internal/trend":             2,
+	"internal/trend":             3,
 	"internal/metrics":           4,
 	"internal/report":            6,
 	"internal/export":            4,

@@ -100,7 +100,7 @@ func figureOr(f *capacity.Figure, instead string) string {
 	if f == nil {
 		return instead
 	}
-	return atLeast(Time(f.NS), f.AtLeast)
+	return f.Value().Text(timeText)
 }
 
 // promisedPercentiles are the percentiles of a response that a search's objectives are about,

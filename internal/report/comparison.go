@@ -156,7 +156,7 @@ func (c comparison) changes(side int) {
 			layout.Column{Kind: layout.Word, Head: "verdict", Tone: layout.Strong, Judges: true})}
 		for _, f := range figures {
 			change := f.Sides[side].Change
-			shift, between := changeText(change, f.Unit)
+			shift, between := changeText(&f, side)
 			p := "-"
 			if change.Tests > 0 {
 				p = pText(change.PHolm)
@@ -243,7 +243,14 @@ func pText(p float64) string {
 }
 
 // valueText writes a value in its unit.
-func valueText(v float64, unit string) string {
+func valueText(v float64, unit string) string { return unitText(unit)(v) }
+
+// unitText returns what writes values of a unit.
+func unitText(unit string) func(float64) string {
+	return func(v float64) string { return unitValue(v, unit) }
+}
+
+func unitValue(v float64, unit string) string {
 	switch unit {
 	case compare.UnitTime:
 		return Time(int64(math.Round(v)))
@@ -263,7 +270,7 @@ func valueText(v float64, unit string) string {
 }
 
 func medianText(v compare.Values, unit string) string {
-	text := atLeast(valueText(v.Median, unit), v.MedianAtLeast)
+	text := result.Bound(v.Median, v.MedianAtLeast).Text(unitText(unit))
 	if v.HostLimited > 0 {
 		text = "!" + text
 	}
@@ -272,7 +279,8 @@ func medianText(v compare.Values, unit string) string {
 
 // changeText writes the shift and its interval, as a percentage where there is
 // one.
-func changeText(c *compare.Change, unit string) (shift, between string) {
+func changeText(f *compare.Figure, side int) (shift, between string) {
+	c, unit := f.Sides[side].Change, f.Unit
 	write := func(v *float64) string {
 		if v == nil {
 			return ""
@@ -297,7 +305,20 @@ func changeText(c *compare.Change, unit string) (shift, between string) {
 	if lo != nil || hi != nil {
 		between = write(lo) + ".." + write(hi) + end
 	}
-	return write(value) + end, between
+	return shiftOf(f.Sides[0].AtLeast != nil, f.Sides[side].AtLeast != nil, write(value)+end), between
+}
+
+// shiftOf marks the shift between figures of which some are only lower bounds.
+func shiftOf(from, to bool, text string) string {
+	switch {
+	case from && to:
+		return "-"
+	case to:
+		return ">= " + text
+	case from:
+		return "<= " + text
+	}
+	return text
 }
 
 // signedPercent writes a percentage with its sign: "+3.4", "-12.0", "+1,234".
@@ -347,8 +368,8 @@ func (c comparison) runs() {
 			t.Columns = append(t.Columns, layout.Column{Head: f.Name, Tone: layout.Strong})
 			row := 0
 			for _, v := range f.Sides {
-				for i, x := range v.Runs {
-					t.Rows[row] = append(t.Rows[row], plain(atLeast(valueText(x, f.Unit), v.AtLeast != nil && v.AtLeast[i])))
+				for _, x := range v.Values() {
+					t.Rows[row] = append(t.Rows[row], plain(x.Text(unitText(f.Unit))))
 					row++
 				}
 			}
@@ -357,12 +378,10 @@ func (c comparison) runs() {
 	})
 }
 
-// atLeast marks a figure that is a lower bound.
-func atLeast(text string, is bool) string {
-	if is {
-		return ">= " + text
-	}
-	return text
+// pointTexts writes a percentile of merged runs, and the extremes of the single runs.
+func pointTexts(x *compare.PointSide) (merged, low, high string) {
+	write := func(ns int64, atLeast bool) string { return result.Bound(float64(ns), atLeast).Text(timeText) }
+	return write(x.NS, x.AtLeast), write(x.RunsLoNS, x.RunsLoAtLeast), write(x.RunsHiNS, x.RunsHiAtLeast)
 }
 
 // shift writes a shift function, the first with what it is.
@@ -384,11 +403,11 @@ func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 	for _, p := range f.Points {
 		row := []string{strconv.FormatFloat(p.P, 'f', -1, 64) + " %"}
 		for i, x := range p.Sides {
-			text := atLeast(Time(x.NS), x.AtLeast)
+			text, low, high := pointTexts(&x)
 			if !x.Supported {
 				text = "~" + text
 			}
-			row = append(row, text, "("+Time(x.RunsLoNS)+".."+Time(x.RunsHiNS)+")")
+			row = append(row, text, "("+low+".."+high+")")
 			switch {
 			case i == 0:
 			case x.Percent == nil:

@@ -56,10 +56,11 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 		var curve []curved
 		for _, p := range s.Points {
 			x := p.Sides[i]
+			merged, low, high := pointTexts(&x)
 			curve = append(curve, curved{
 				at:   nines(p.P),
 				row:  &result.Percentile{P: p.P, NS: x.NS, AtLeast: x.AtLeast, Supported: x.Supported, LoNS: &x.RunsLoNS, HiNS: &x.RunsHiNS},
-				text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), atLeast(Time(x.NS), x.AtLeast), Time(x.RunsLoNS), Time(x.RunsHiNS)),
+				text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), merged, low, high),
 			})
 		}
 		band, lines := b.lines(class, len(f.Legend)+1, curve)

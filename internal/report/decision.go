@@ -229,7 +229,7 @@ func (c comparison) shifted(f *compare.Figure, side int) string {
 	if change.Percent != nil { // as in the table
 		shift, lo, hi, number, unit = change.Percent, change.PercentLo, change.PercentHi, signedPercent, " %"
 	}
-	text := name + " " + number(*shift) + unit
+	text := name + " " + shiftOf(f.Sides[0].AtLeast != nil, f.Sides[side].AtLeast != nil, number(*shift)+unit)
 	switch {
 	case lo != nil && hi != nil:
 		text += fmt.Sprintf(" (%s to %s%s)", number(*lo), number(*hi), unit)

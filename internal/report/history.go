@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/result"
 )
 
 // History puts the changes of a history on a page: each series with its changes, what
@@ -67,7 +68,7 @@ func seriesOf(p *layout.Page, h *history.History, s *history.Series) {
 				}
 				at[i] = append([]compare.Difference{}, c.Differs...)
 				shift, between := shiftText(c)
-				t.Row(strconv.Itoa(i+1), day(s.Runs[i]), figureName(f), valueText(c.Before, f.Unit), valueText(c.After, f.Unit), shift, between, pText(c.P), "")
+				t.Row(strconv.Itoa(i+1), day(s.Runs[i]), figureName(f), result.Bound(c.Before, c.BeforeAtLeast).Text(unitText(f.Unit)), result.Bound(c.After, c.AfterAtLeast).Text(unitText(f.Unit)), shift, between, pText(c.P), "")
 				t.Rows[len(t.Rows)-1][8] = wordOf(c)
 			}
 		}
@@ -136,7 +137,7 @@ func shiftText(c history.Change) (shift, between string) {
 	if c.PercentLo != nil || c.PercentHi != nil {
 		between = end(c.PercentLo) + ".." + end(c.PercentHi) + " %"
 	}
-	return signedPercent(*c.Percent) + " %", between
+	return shiftOf(c.BeforeAtLeast, c.AfterAtLeast, signedPercent(*c.Percent)+" %"), between
 }
 
 func wordOf(c history.Change) layout.Span {
@@ -245,10 +246,11 @@ func followed(p *layout.Page, s *history.Series, f history.Figure, id string) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i, v := range f.Values {
 		form := plot.Full
-		if f.AtLeast != nil && f.AtLeast[i] {
+		value := f.Value(i)
+		if _, exact := value.Exact(); !exact {
 			form = plot.Upward
 		}
-		text := fmt.Sprintf("run %d, %s, %s: %s", i+1, day(s.Runs[i]), s.Runs[i].Dir, valueText(v, f.Unit))
+		text := fmt.Sprintf("run %d, %s, %s: %s", i+1, day(s.Runs[i]), s.Runs[i].Dir, value.Text(unitText(f.Unit)))
 		dots.Points = append(dots.Points, plot.Point{X: float64(i + 1), Y: v, Text: text, Form: form})
 		least, most = min(least, v), max(most, v)
 	}
@@ -266,7 +268,7 @@ func followed(p *layout.Page, s *history.Series, f history.Figure, id string) {
 		medians.Points = append(medians.Points, level(from, to, c.After)...)
 	}
 	chart := &layout.Chart{
-		Caption: s.Name + ": each dot is a run. The line is the median of the runs between two changes.",
+		Caption: s.Name + ": each dot is a run. The line is the median of the runs between two changes. An arrow: at least so much.",
 		Legend:  []layout.Key{{Class: "s1", Text: figureName(f)}, {Class: "s2", Text: "median"}},
 		Chart:   plot.Chart{ID: id, Title: s.Name + ": " + figureName(f), Desc: "The table below has the changes.", Height: high},
 	}

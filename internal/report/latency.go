@@ -60,10 +60,7 @@ func (c distribution) figure(r *result.Result, p float64) layout.Span {
 	if row == nil {
 		return plain("-")
 	}
-	x := plain(Time(row.NS))
-	if row.AtLeast {
-		x.Text = ">= " + x.Text
-	}
+	x := plain(row.Value().Text(timeText))
 	switch {
 	case row.UnsupportedBy != "":
 		x = layout.Faint.Of("?" + x.Text)

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -44,23 +43,19 @@ func (t *single) found(s *result.SLO) (value layout.Span, between string) {
 			return x, c.between(p).Text
 		}
 	}
-	lo, hi := s.Lo, s.Hi
+	write := func(write func(float64) string) layout.Span { return plain(s.Found().Text(write)) }
 	switch s.Unit {
 	case "ns":
-		value = plain(Time(int64(math.Round(s.Value))))
-		switch {
-		case lo == nil || hi != nil && *lo == *hi: // a fact, or nothing to show
-		case hi == nil:
-			value.Text = ">= " + value.Text
-		default:
+		value = write(timeText)
+		if lo, hi := s.Lo, s.Hi; lo != nil && hi != nil && *lo != *hi {
 			between = endOf(int64(*lo), int64(s.Value)) + ".." + endOf(int64(*hi), int64(s.Value))
 		}
 	case "messages":
-		value = plain(Count(uint64(max(0, s.Value))))
+		value = write(countText)
 	case "per_s":
-		value = plain(Rate(s.Value))
+		value = write(Rate)
 	case "ratio":
-		value = plain(strconv.FormatFloat(s.Value*100, 'g', 3, 64) + " %")
+		value = write(func(v float64) string { return strconv.FormatFloat(v*100, 'g', 3, 64) + " %" })
 	default:
 		value = plain("no such figure")
 		if s.Status == "" {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -79,7 +78,7 @@ func repeats(p *layout.Page, entries []Entry) {
 // A repeated is one figure of each of several runs.
 type repeated struct {
 	name     string
-	values   []float64
+	values   []result.Value
 	write    func(float64) string
 	together string // of all runs as one; "" where that is not known
 }
@@ -97,10 +96,10 @@ func repeatsTable(runs []Entry) *layout.Table {
 		x.Columns = append(x.Columns, layout.Column{Group: "each run", Head: fmt.Sprintf("r%d", max(1, e.Result.Run.Repeat)), Tone: layout.Faint})
 	}
 	for _, f := range repeatedFigures(runs) {
-		sorted := slices.Sorted(slices.Values(f.values))
-		row := []layout.Span{plain(f.name), plain(f.write(stats.Median(f.values))), plain(f.write(sorted[0])), plain(f.write(sorted[len(sorted)-1])), plain(or(f.together, "-"))}
+		median, lowest, highest := result.Spread(f.values)
+		row := []layout.Span{plain(f.name), plain(median.Text(f.write)), plain(lowest.Text(f.write)), plain(highest.Text(f.write)), plain(or(f.together, "-"))}
 		for _, v := range f.values[:own] {
-			row = append(row, layout.Faint.Of(f.write(v)))
+			row = append(row, layout.Faint.Of(v.Text(f.write)))
 		}
 		x.Rows = append(x.Rows, row)
 	}
@@ -120,7 +119,7 @@ func repeatedFigures(runs []Entry) []repeated {
 			if !has(e.Result) {
 				return
 			}
-			f.values = append(f.values, of(e.Result.Throughput))
+			f.values = append(f.values, result.Exactly(of(e.Result.Throughput)))
 		}
 		out = append(out, f)
 	}
@@ -132,10 +131,10 @@ func repeatedFigures(runs []Entry) []repeated {
 		}
 		merged := together(runs, c)
 		for _, percentile := range []float64{50, 99, 99.9, 100} {
-			f := repeated{name: c.group + " " + percent(percentile), write: func(v float64) string { return Time(int64(v)) }}
+			f := repeated{name: c.group + " " + percent(percentile), write: timeText}
 			for _, e := range runs {
 				if row := percentileOf(e.Result, c, percentile); row != nil && row.Supported {
-					f.values = append(f.values, float64(row.NS))
+					f.values = append(f.values, row.Value())
 				}
 			}
 			if len(f.values) < len(runs) {

@@ -103,3 +103,20 @@ func TestAFigureThatARunDoesNotHaveIsNotSpread(t *testing.T) {
 		}
 	}
 }
+
+func TestARepeatThatIsABoundIsMarked(t *testing.T) {
+	t.Parallel()
+	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 3_000_000, 1000)}
+	for i := range entries[1].Result.Latency.Send.Response.Percentiles {
+		entries[1].Result.Latency.Send.Response.Percentiles[i].AtLeast = true
+	}
+	var b strings.Builder
+	if err := Overview(&b, entries, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{">= 2.00 ms, the median of 3 runs (1.00 ms to >= 3.00 ms)", "send 50 %    >= 2.00 ms  1.00 ms  >= 3.00 ms"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the overview lacks %q:\n%s", want, b.String())
+		}
+	}
+}

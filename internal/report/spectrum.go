@@ -211,9 +211,9 @@ func (x plotted) fine(class string, series int, b *bounded) plot.Line {
 	}
 	for i := range finest + 1 {
 		at := end * float64(i) / finest
-		rank := uint64(math.Ceil((1 - math.Pow(10, -at)) * n))
+		rank := measure.Rank(100*(1-math.Pow(10, -at)), uint64(n))
 		// A log has the ends of buckets, and a result the extremes: a page is the same of both.
-		y := float64(max(*x.c.d.MinNS, min(x.counts.At(max(1, min(rank, x.counts.Total()))), *x.c.d.MaxNS)))
+		y := float64(max(*x.c.d.MinNS, min(x.counts.At(rank), *x.c.d.MaxNS)))
 		switch {
 		case i == 0:
 			y = float64(*x.c.d.MinNS)

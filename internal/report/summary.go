@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 )
 
@@ -193,8 +192,8 @@ func repeatedHeadline(entries []Entry) (label, text string) {
 		} else {
 			what = "p" + strings.TrimSuffix(what, " %")
 		}
-		return label, fmt.Sprintf("%s %s, the median of %d runs (%s to %s)", what, f.write(stats.Median(f.values)), len(used),
-			f.write(slices.Min(f.values)), f.write(slices.Max(f.values)))
+		median, lowest, highest := result.Spread(f.values)
+		return label, fmt.Sprintf("%s %s, the median of %d runs (%s to %s)", what, median.Text(f.write), len(used), lowest.Text(f.write), highest.Text(f.write))
 	}
 	return "", ""
 }

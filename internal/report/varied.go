@@ -108,7 +108,7 @@ func varied(p *layout.Page, entries []Entry) {
 	}
 	head, group := headlines(entries)
 	first := true
-	draw := func(id, title string, write func(float64) string, of func(r *result.Result) (v float64, weak, ok bool)) {
+	draw := func(id, title string, write func(float64) string, of func(r *result.Result) (v result.Value, weak, ok bool)) {
 		f := trend.Figure{ID: id, Title: title + " over " + x.path, Key: x.path, Write: write}
 		for i, e := range entries {
 			if e.Result.Verdict.Status == result.Invalid {
@@ -133,24 +133,20 @@ func varied(p *layout.Page, entries []Entry) {
 	draw("varied-rate", "messages per second", rateText, carried)
 	for _, percentile := range []float64{50, 99} {
 		name := percent(percentile)
-		draw("varied-p"+strings.TrimSuffix(name, " %"), head+" "+name, timeText, func(r *result.Result) (float64, bool, bool) {
-			d := headline(r, group)
-			if d == nil {
-				return 0, false, false
+		draw("varied-p"+strings.TrimSuffix(name, " %"), head+" "+name, timeText, func(r *result.Result) (result.Value, bool, bool) {
+			row := headline(r, group).Percentile(percentile)
+			if row == nil {
+				return result.Value{}, false, false
 			}
-			row := d.Percentile(percentile)
-			if row == nil || row.AtLeast {
-				return 0, false, false
-			}
-			return float64(row.NS), !row.Supported, true
+			return row.Value(), !row.Supported, true
 		})
 	}
-	draw("varied-mean", head+" mean", timeText, func(r *result.Result) (float64, bool, bool) {
+	draw("varied-mean", head+" mean", timeText, func(r *result.Result) (result.Value, bool, bool) {
 		d := headline(r, group)
 		if d == nil || d.MeanNS == nil {
-			return 0, false, false
+			return result.Value{}, false, false
 		}
-		return *d.MeanNS, false, true
+		return result.Exactly(*d.MeanNS), false, true
 	})
 	best(p, entries, x)
 }
@@ -162,7 +158,7 @@ func best(p *layout.Page, entries []Entry, x *variedKey) {
 	if x.path == by {
 		return
 	}
-	highest := map[string]float64{}
+	highest := map[string]result.Value{}
 	var order []string
 	for _, e := range entries {
 		v, _, ok := carried(e.Result)
@@ -173,7 +169,7 @@ func best(p *layout.Page, entries []Entry, x *variedKey) {
 		if _, there := highest[name]; !there {
 			order = append(order, name)
 		}
-		highest[name] = max(highest[name], v)
+		_, _, highest[name] = result.Spread([]result.Value{highest[name], v})
 	}
 	f := trend.Figure{ID: "varied-best", Title: "highest messages per second of each system", Key: by, Write: rateText, Caption: "Of all values of " + x.path + " the best. It ranks nothing: see the guarantees."}
 	for _, name := range order {
@@ -185,11 +181,11 @@ func best(p *layout.Page, entries []Entry, x *variedKey) {
 }
 
 // carried is what a second of a run carried: received where that is known, else confirmed.
-func carried(r *result.Result) (v float64, weak, ok bool) {
+func carried(r *result.Result) (v result.Value, weak, ok bool) {
 	if rated(r) {
-		return received(r), false, true
+		return result.Exactly(received(r)), false, true
 	}
-	return r.Throughput.ConfirmedPerS, false, sent(r)
+	return result.Exactly(r.Throughput.ConfirmedPerS), false, sent(r)
 }
 
 // headlines returns which direction's latency decides: the last that all runs have.

@@ -161,6 +161,5 @@ func hiccups(c *measure.Counts) *result.Hiccups {
 	if n == 0 {
 		return nil
 	}
-	at := func(p float64) int64 { return c.At(measure.Rank(p, n)) }
-	return &result.Hiccups{Count: n, P50NS: at(50), P99NS: at(99), P999NS: at(99.9), MaxNS: c.Max()}
+	return &result.Hiccups{Count: n, P50NS: c.Percentile(50), P99NS: c.Percentile(99), P999NS: c.Percentile(99.9), MaxNS: c.Max()}
 }

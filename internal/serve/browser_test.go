@@ -191,7 +191,7 @@ func TestInABrowserHostileNamesRunNothing(t *testing.T) {
 	b := browsing(t)
 	dir := t.TempDir()
 	for i, name := range hostile {
-		made{name, name, 1, morning}.write(t, filepath.Join(dir, "x"+strings.ReplaceAll(name, "/", "∕")), uint64(i))
+		made{name, name, 1, morning, 0}.write(t, filepath.Join(dir, "x"+strings.ReplaceAll(name, "/", "∕")), uint64(i))
 		g := begins(t, filepath.Join(dir, "y"+strings.ReplaceAll(name, "/", "∕")))
 		g.second(10, 1000)
 		g.second(10, 1000)

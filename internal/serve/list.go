@@ -18,6 +18,7 @@ import (
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/result"
 )
 
 //go:embed page.tmpl
@@ -224,11 +225,11 @@ func viewOf(r index.Row) rowView {
 		}
 	}
 	for _, x := range []struct {
-		from *int64
+		from *result.Value
 		to   *string
 	}{{r.P50, &v.Median}, {r.P99, &v.High}, {r.P999, &v.Tails}} {
 		if x.from != nil {
-			*x.to = report.Time(*x.from)
+			*x.to = x.from.Text(func(v float64) string { return report.Time(int64(v)) })
 		}
 	}
 	return v

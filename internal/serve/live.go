@@ -266,8 +266,7 @@ func pointOf(sum map[string]*measure.Counts, from, to int64, phase string) point
 			if c == nil || c.Total() == 0 {
 				continue
 			}
-			n := c.Total()
-			p50, p99 := c.At((n+1)/2), c.At(n-n/100)
+			p50, p99 := c.Percentile(50), c.Percentile(99)
 			p.Of, p.P50, p.P99 = d+" "+name, &p50, &p99
 			return p
 		}

@@ -32,6 +32,7 @@ type made struct {
 	name, driver string
 	slow         float64 // times as slow
 	at           time.Time
+	never        int // messages that never came, for 11.7 s
 }
 
 var morning = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -54,7 +55,9 @@ func (m made) write(t testing.TB, dir string, seed uint64) {
 		MessagesAll: result.Messages{Scheduled: n, Sent: n, Confirmed: n, Delivered: n},
 		Throughput:  result.Throughput{OfferedPerS: 300, SentPerS: 300, ConfirmedPerS: 300},
 	}
-	r.Latency.Send.Response = judge.Distribution(c, nil)
+	never := new(measure.Counts)
+	never.Add(11_700_000_000, uint64(m.never))
+	r.Latency.Send.Response = judge.Distribution(c, never)
 	for i := range 3 {
 		r.Intervals = append(r.Intervals, result.Interval{TS: float64(i), Sent: 300, Confirmed: 300})
 	}
@@ -129,8 +132,8 @@ func get(t testing.TB, address string, change func(*http.Request)) (status int, 
 func several(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	series(t, filepath.Join(dir, "fast"), 12, made{"fast", "nats", 1, morning})
-	series(t, filepath.Join(dir, "slow"), 5, made{"slow", "kafka", 2, morning.Add(time.Hour)})
+	series(t, filepath.Join(dir, "fast"), 12, made{"fast", "nats", 1, morning, 0})
+	series(t, filepath.Join(dir, "slow"), 5, made{"slow", "kafka", 2, morning.Add(time.Hour), 0})
 	search := filepath.Join(dir, "search")
 	text := `{"schema":"weir.capacity/v1","promise":["send.p99 <= 5ms"],"probes":[{"rate_per_s":1000,"judgement":"passed","dir":"01"}],"answer":{"pass_per_s":1000,"fail_per_s":1100,"stop":"found"}}`
 	if err := errors.Join(os.Mkdir(search, 0o700), os.WriteFile(filepath.Join(search, "capacity.json"), []byte(text), 0o600)); err != nil {
@@ -158,7 +161,7 @@ func published(t testing.TB, dir string) (string, Published) {
 // TestEachLinkOfPublishedPagesLeadsToOne: a web host has only files.
 func TestEachLinkOfPublishedPagesLeadsToOne(t *testing.T) {
 	dir := several(t)
-	series(t, filepath.Join(dir, "alike"), 5, made{"slow", "kafka", 3, morning.Add(2 * time.Hour)})
+	series(t, filepath.Join(dir, "alike"), 5, made{"slow", "kafka", 3, morning.Add(2 * time.Hour), 0})
 	if err := os.RemoveAll(filepath.Join(dir, "fast", "r12")); err != nil {
 		t.Fatal(err)
 	}
@@ -261,6 +264,15 @@ func TestPagesShowWhatTheyAreAskedFor(t *testing.T) {
 	}
 }
 
+func TestAListMarksABound(t *testing.T) {
+	dir := t.TempDir()
+	made{name: "outage", driver: "nats", slow: 1, at: morning, never: 60}.write(t, filepath.Join(dir, "outage"), 1)
+	_, _, body := get(t, serving(t, dir, Options{}).URL+"/", nil)
+	if marked, all := strings.Count(body, "&gt;= 11.7 s"), strings.Count(body, "11.7 s"); marked == 0 || marked != all {
+		t.Errorf("%d of %d times 11.7 s is marked as a lower bound; want p99 and no unmarked one", marked, all)
+	}
+}
+
 func afterStyle(body string) string {
 	_, rest, _ := strings.Cut(body, "</style>")
 	return rest[:min(len(rest), 4000)]
@@ -268,7 +280,7 @@ func afterStyle(body string) string {
 
 func TestAListHasPages(t *testing.T) {
 	dir := t.TempDir()
-	series(t, dir, perPage+1, made{"x", "nats", 1, morning})
+	series(t, dir, perPage+1, made{"x", "nats", 1, morning, 0})
 	srv := serving(t, dir, Options{})
 	_, _, first := get(t, srv.URL+"/?system=nats", nil)
 	if !strings.Contains(first, "1 to 100 of 101 runs") || !strings.Contains(first, `href="/?from=100&amp;system=nats">Next page`) {
@@ -284,7 +296,7 @@ func TestAListHasPages(t *testing.T) {
 func TestARunThatComesIsListed(t *testing.T) {
 	dir := several(t)
 	srv := serving(t, dir, Options{})
-	made{"late", "nats", 1, morning}.write(t, filepath.Join(dir, "late"), 99)
+	made{"late", "nats", 1, morning, 0}.write(t, filepath.Join(dir, "late"), 99)
 	for range 100 {
 		if _, _, body := get(t, srv.URL+"/?q=late", nil); strings.Contains(body, "of 1 run") {
 			return
@@ -320,7 +332,7 @@ func TestHostileNamesAreInert(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range hostile {
 		folder := filepath.Join(dir, strings.ReplaceAll(name, "/", "∕"))
-		made{name, name, 1, morning}.write(t, folder, uint64(i))
+		made{name, name, 1, morning, 0}.write(t, folder, uint64(i))
 	}
 	srv := serving(t, dir, Options{})
 	allowed := regexp.MustCompile(`<(script|img|iframe|object|embed|link|base)\b|\son[a-z]+\s*=\s*["'a-z]|(href|src|action|formaction)="(javascript|data|vbscript):`)

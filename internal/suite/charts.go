@@ -122,10 +122,10 @@ func (r *Report) spots(c *Chart) (unit string, spots []trend.Spot) {
 			}
 			unit = f.Unit
 			if l.Verdict != string(result.Invalid) {
-				spots = append(spots, trend.Spot{Series: l.System, Key: key, Value: f.Value})
+				spots = append(spots, trend.Spot{Series: l.System, Key: key, Value: f.value()})
 			}
 			if f.Published != nil {
-				spots = append(spots, trend.Spot{Series: l.System, Key: key, Value: f.Published.Value, Printed: true})
+				spots = append(spots, trend.Spot{Series: l.System, Key: key, Value: result.Exactly(f.Published.Value), Printed: true})
 			}
 		}
 	}
@@ -138,13 +138,13 @@ func bestOf(spots []trend.Spot, unit string) (best []trend.Spot) {
 	for _, s := range spots {
 		s.Series = "best row"
 		i := slices.IndexFunc(best, func(b trend.Spot) bool { return b.Key == s.Key && b.Printed == s.Printed })
-		switch {
-		case i < 0:
+		if i < 0 {
 			best = append(best, s)
-		case unit == "ns":
-			best[i].Value = min(best[i].Value, s.Value)
-		default:
-			best[i].Value = max(best[i].Value, s.Value)
+			continue
+		}
+		_, lowest, highest := result.Spread([]result.Value{best[i].Value, s.Value})
+		if best[i].Value = highest; unit == "ns" {
+			best[i].Value = lowest
 		}
 	}
 	return best

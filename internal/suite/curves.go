@@ -173,7 +173,7 @@ func (r *Report) curves(p *layout.Page) {
 				case !x.Supported:
 					form = plot.Hollow
 				}
-				text := fmt.Sprintf("%s, %s: %s", d.As, percent(x.P), report.Time(x.NS))
+				text := fmt.Sprintf("%s, %s: %s", d.As, percent(x.P), result.Bound(float64(x.NS), x.AtLeast).Text(func(v float64) string { return report.Time(int64(v)) }))
 				line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.NS), Text: text, Form: form})
 				if x.P == 50 || x.P == 99 || x.P == 100 {
 					said = append(said, text)

@@ -158,9 +158,13 @@ func drawing(id, unit string, all []pair, heading string) *layout.Chart {
 		text := fmt.Sprintf("%s, %s: ours %s, article %s", x.of, f.Figure, f.Shown(), article)
 		said = append(said, text)
 		low, high = min(low, f.Value, f.Published.Value), max(high, f.Value, f.Published.Value)
+		form := plot.Full
+		if f.AtLeast {
+			form = plot.Upward
+		}
 		// A point that stands alone is between two gaps.
 		gap := plot.Point{X: at, Y: math.NaN(), Form: plot.Undotted}
-		ours.Points = append(ours.Points, plot.Point{X: at, Y: f.Value, Text: text}, gap)
+		ours.Points = append(ours.Points, plot.Point{X: at, Y: f.Value, Text: text, Form: form}, gap)
 		theirs.Points = append(theirs.Points, plot.Point{X: at, Y: f.Published.Value, Text: text, Form: plot.Hollow}, gap)
 	}
 	number := func(v float64) string { return fmt.Sprint(int(v)) }

@@ -78,12 +78,13 @@ type Line struct {
 
 // A Figure is one of ours, with what the article printed beside it.
 type Figure struct {
-	Figure string   `json:"figure"`
-	Unit   string   `json:"unit,omitempty"` // ns, messages, per_s or ratio; "": the run has no such figure
-	Value  float64  `json:"value"`
-	Lo     *float64 `json:"lo,omitempty"` // the 95 % interval; nil where nothing bounds it
-	Hi     *float64 `json:"hi,omitempty"`
-	Why    string   `json:"why,omitempty"` // what is missing of the figure or of an end
+	Figure  string   `json:"figure"`
+	Unit    string   `json:"unit,omitempty"` // ns, messages, per_s or ratio; "": the run has no such figure
+	Value   float64  `json:"value"`
+	AtLeast bool     `json:"at_least,omitempty"` // the true value is not below Value
+	Lo      *float64 `json:"lo,omitempty"`       // the 95 % interval; nil where nothing bounds it
+	Hi      *float64 `json:"hi,omitempty"`
+	Why     string   `json:"why,omitempty"` // what is missing of the figure or of an end
 
 	Published *Print `json:"published,omitempty"` // nil: the article gives none
 }
@@ -154,7 +155,7 @@ func (i *Item) Measured(res *result.Result, around *result.Environment, dir stri
 			continue // Parse refuses it
 		}
 		found := o.Judge(res)
-		f := Figure{Figure: name, Unit: found.Unit, Value: found.Value, Lo: found.Lo, Hi: found.Hi, Why: found.Why}
+		f := Figure{Figure: name, Unit: found.Unit, Value: found.Value, AtLeast: found.AtLeast, Lo: found.Lo, Hi: found.Hi, Why: found.Why}
 		for _, p := range i.Row.Published {
 			if p.System == i.System.Name && p.Figure == name {
 				f.Published = p.print(scale)
@@ -309,8 +310,10 @@ func (f *Figure) Shown() string {
 	if f.Unit == "" {
 		return "not known"
 	}
-	return shown(f.Unit, f.Value)
+	return f.value().Text(func(v float64) string { return shown(f.Unit, v) })
 }
+
+func (f *Figure) value() result.Value { return result.Bound(f.Value, f.AtLeast) }
 
 // interval is that of a figure that is an estimate.
 func (f *Figure) interval() string {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -19,7 +19,7 @@ import (
 type Spot struct {
 	Series  string // the line that it is on
 	Key     string // the key's value, as it is written
-	Value   float64
+	Value   result.Value
 	Weak    bool // do not rely on it
 	Printed bool // an article has it: a dot of its own
 }
@@ -73,19 +73,27 @@ func Numeric(values []string) bool {
 // A place is what the runs of one series have at one value of the key.
 type place struct {
 	series, key string
-	values      []float64
+	values      []result.Value
 	weak        bool
 	printed     bool
 }
 
-// middle is the median of the runs.
-func (p *place) middle() float64 { return stats.Median(p.values) }
+// spread is the median of the runs, the lowest and the highest, and whether the median is
+// only a lower bound.
+func (p *place) spread() (middle, low, high float64, atLeast bool) {
+	median, lowest, highest := result.Spread(p.values)
+	middle, atLeast = median.Least()
+	low, _ = lowest.Least()
+	high, _ = highest.Least()
+	return middle, low, high, atLeast
+}
 
 // says is what a dot or a bar tells.
 func (p *place) says(f *Figure) string {
-	text := p.series + ", " + f.Key + " " + p.key + ": " + f.Write(p.middle())
+	median, lowest, highest := result.Spread(p.values)
+	text := p.series + ", " + f.Key + " " + p.key + ": " + median.Text(f.Write)
 	if n := len(p.values); n > 1 {
-		text += fmt.Sprintf(", median of %d runs from %s to %s", n, f.Write(slices.Min(p.values)), f.Write(slices.Max(p.values)))
+		text += fmt.Sprintf(", median of %d runs from %s to %s", n, lowest.Text(f.Write), highest.Text(f.Write))
 	}
 	if p.weak {
 		text += " (too few samples)"
@@ -101,7 +109,7 @@ func (f Figure) Chart() *layout.Chart {
 	var places []*place
 	var names, keys []string
 	for _, s := range f.Spots {
-		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+		if v, _ := s.Value.Least(); math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
 		}
 		if !slices.Contains(names, s.Series) {
@@ -150,7 +158,8 @@ func (f Figure) Chart() *layout.Chart {
 func (f *Figure) value(c *layout.Chart, places []*place) {
 	least, most := math.Inf(1), 0.0
 	for _, p := range places {
-		least, most = min(least, slices.Min(p.values)), max(most, slices.Max(p.values))
+		_, low, high, _ := p.spread()
+		least, most = min(least, low), max(most, high)
 	}
 	if least >= 1 && most >= wide*least {
 		if c.Y = plot.Log(least, most, "", f.Write); len(c.Bars) > 0 {
@@ -197,17 +206,21 @@ func (f *Figure) lines(c *layout.Chart, places []*place, names, keys []string) {
 				if p.series != name || p.key != k {
 					continue
 				}
-				dot := plot.Point{X: at[k], Y: p.middle(), Text: p.says(f)}
+				middle, low, high, atLeast := p.spread()
+				dot := plot.Point{X: at[k], Y: middle, Text: p.says(f)}
 				if p.printed {
 					dot.Form = plot.Square
 					theirs.Points = append(theirs.Points, dot, plot.Point{X: at[k], Y: math.NaN()})
 					continue
 				}
-				if p.weak {
+				switch {
+				case atLeast:
+					dot.Form = plot.Upward
+				case p.weak:
 					dot.Form = plot.Hollow
 				}
 				line.Points = append(line.Points, dot)
-				band.Points = append(band.Points, plot.BandPoint{X: at[k], Lo: slices.Min(p.values), Hi: slices.Max(p.values)})
+				band.Points = append(band.Points, plot.BandPoint{X: at[k], Lo: low, Hi: high})
 			}
 		}
 		c.Lines = append(c.Lines, line)
@@ -233,19 +246,27 @@ func (f *Figure) bars(c *layout.Chart, places []*place, names, keys []string) {
 		for i, name := range names {
 			from := float64(k) + 0.1 + width*float64(i)
 			for _, p := range places {
-				switch {
-				case p.series != name || p.key != key:
-				case p.printed:
+				if p.series != name || p.key != key {
+					continue
+				}
+				middle, _, _, atLeast := p.spread()
+				mark := func(class string, form plot.Form) {
 					c.Lines = append(c.Lines, plot.Line{
-						Class: layout.Series(i+1) + " host", Series: i + 1, Dots: true,
-						Points: []plot.Point{{X: from + width/2, Y: p.middle(), Form: plot.Square, Text: p.says(f)}},
+						Class: layout.Series(i+1) + class, Series: i + 1, Dots: true,
+						Points: []plot.Point{{X: from + width/2, Y: middle, Form: form, Text: p.says(f)}},
 					})
-				default:
-					b := plot.Bar{From: from, To: from + width, Y: p.middle(), Class: layout.Series(i + 1), Series: i + 1, Text: p.says(f)}
-					if p.weak {
-						b.Class += " weak"
-					}
-					c.Bars = append(c.Bars, b)
+				}
+				if p.printed {
+					mark(" host", plot.Square)
+					continue
+				}
+				b := plot.Bar{From: from, To: from + width, Y: middle, Class: layout.Series(i + 1), Series: i + 1, Text: p.says(f)}
+				if p.weak {
+					b.Class += " weak"
+				}
+				c.Bars = append(c.Bars, b)
+				if atLeast {
+					mark("", plot.Upward)
 				}
 			}
 		}
@@ -258,6 +279,9 @@ func (f *Figure) marks(c *layout.Chart, places []*place) {
 	some := func(has func(p *place) bool) bool { return slices.ContainsFunc(places, has) }
 	if some(func(p *place) bool { return p.printed }) {
 		c.Caption += " A square is the article's figure."
+	}
+	if some(func(p *place) bool { _, _, _, atLeast := p.spread(); return atLeast }) {
+		c.Caption += " An arrow: at least so much."
 	}
 	if some(func(p *place) bool { return p.weak }) {
 		c.Caption += " Hollow or faint: too few samples, do not quote."

@@ -2,6 +2,7 @@ package trend
 
 import (
 	"fmt"
+	"github.com/weirmq/weir/result"
 	"math"
 	"slices"
 	"strings"
@@ -44,14 +45,14 @@ func ys(l plot.Line) (out []float64) {
 func TestNumbersAreLinesInTheirOrder(t *testing.T) {
 	t.Parallel()
 	c := Figure{ID: "x", Title: "rate", Key: "message.size", Write: whole, Spots: []Spot{
-		{Series: "kafka", Key: "10KiB", Value: 50},
-		{Series: "kafka", Key: "64B", Value: 9000},
-		{Series: "kafka", Key: "1KiB", Value: 700, Weak: true},
-		{Series: "nats", Key: "64B", Value: 10},
-		{Series: "nats", Key: "64B", Value: 30},
-		{Series: "nats", Key: "64B", Value: 20},
-		{Series: "nats", Key: "1KiB", Value: math.NaN()},
-		{Series: "kafka", Key: "1KiB", Value: 600, Printed: true},
+		{Series: "kafka", Key: "10KiB", Value: result.Exactly(50)},
+		{Series: "kafka", Key: "64B", Value: result.Exactly(9000)},
+		{Series: "kafka", Key: "1KiB", Value: result.Exactly(700), Weak: true},
+		{Series: "nats", Key: "64B", Value: result.Exactly(10)},
+		{Series: "nats", Key: "64B", Value: result.Exactly(30)},
+		{Series: "nats", Key: "64B", Value: result.Exactly(20)},
+		{Series: "nats", Key: "1KiB", Value: result.Exactly(math.NaN())},
+		{Series: "kafka", Key: "1KiB", Value: result.Exactly(600), Printed: true},
 	}}.Chart()
 	if diff := cmp.Diff([]float64{9000, 700, 50}, ys(c.Lines[0])); diff != "" {
 		t.Errorf("kafka (-want +got):\n%s", diff)
@@ -80,7 +81,7 @@ func TestNumbersAreLinesInTheirOrder(t *testing.T) {
 
 func TestValuesThatAreNearHaveALinearAxis(t *testing.T) {
 	t.Parallel()
-	c := Figure{ID: "x", Key: "topology.producers", Write: whole, Spots: []Spot{{Series: "a", Key: "1", Value: 10}, {Series: "a", Key: "4", Value: 30}}}.Chart()
+	c := Figure{ID: "x", Key: "topology.producers", Write: whole, Spots: []Spot{{Series: "a", Key: "1", Value: result.Exactly(10)}, {Series: "a", Key: "4", Value: result.Exactly(30)}}}.Chart()
 	if c.X.Log || c.Y.Log || c.Y.Min != 0 {
 		t.Errorf("axes %+v and %+v; want linear ones, that of the figure from 0", c.X, c.Y)
 	}
@@ -89,10 +90,10 @@ func TestValuesThatAreNearHaveALinearAxis(t *testing.T) {
 func TestWordsAreBars(t *testing.T) {
 	t.Parallel()
 	c := Figure{ID: "x", Key: "storage", Write: whole, Spots: []Spot{
-		{Series: "a", Key: "file", Value: 10},
-		{Series: "b", Key: "file", Value: 20, Weak: true},
-		{Series: "a", Key: "memory", Value: 30},
-		{Series: "a", Key: "memory", Value: 40, Printed: true},
+		{Series: "a", Key: "file", Value: result.Exactly(10)},
+		{Series: "b", Key: "file", Value: result.Exactly(20), Weak: true},
+		{Series: "a", Key: "memory", Value: result.Exactly(30)},
+		{Series: "a", Key: "memory", Value: result.Exactly(40), Printed: true},
 	}}.Chart()
 	if len(c.Bars) != 3 || c.Bars[0].Y != 10 || c.Bars[1].Class != "s2 weak" || c.Bars[2].From < 1 || len(c.Lines) != 1 {
 		t.Errorf("bars %+v, lines %+v; want three bars and the article's dot", c.Bars, c.Lines)
@@ -104,7 +105,7 @@ func TestWordsAreBars(t *testing.T) {
 
 func TestOneValueIsNoChart(t *testing.T) {
 	t.Parallel()
-	if c := (Figure{Write: whole, Spots: []Spot{{Series: "a", Key: "1", Value: 1}, {Series: "b", Key: "1", Value: 2}}}).Chart(); c != nil {
+	if c := (Figure{Write: whole, Spots: []Spot{{Series: "a", Key: "1", Value: result.Exactly(1)}, {Series: "b", Key: "1", Value: result.Exactly(2)}}}).Chart(); c != nil {
 		t.Errorf("%+v; want none", c)
 	}
 }
@@ -114,7 +115,7 @@ func TestMoreSeriesThanCanBeToldApartAreSaidToBeLeftOut(t *testing.T) {
 	f := Figure{ID: "x", Key: "n", Write: whole}
 	for i := range layout.MostSeries + 2 {
 		for _, k := range []string{"1", "2"} {
-			f.Spots = append(f.Spots, Spot{Series: fmt.Sprint("s", i), Key: k, Value: 1})
+			f.Spots = append(f.Spots, Spot{Series: fmt.Sprint("s", i), Key: k, Value: result.Exactly(1)})
 		}
 	}
 	c := f.Chart()
@@ -127,5 +128,25 @@ func TestMoreSeriesThanCanBeToldApartAreSaidToBeLeftOut(t *testing.T) {
 			t.Errorf("class %s is there twice", k.Class)
 		}
 		classes = append(classes, k.Class)
+	}
+}
+
+func TestABoundIsDrawnAsAnArrow(t *testing.T) {
+	t.Parallel()
+	for key, next := range map[string]string{"1": "2", "file": "memory"} {
+		c := Figure{ID: "x", Key: "k", Write: whole, Spots: []Spot{
+			{Series: "a", Key: key, Value: result.Exactly(10)}, {Series: "a", Key: next, Value: result.AtLeast(30)},
+		}}.Chart()
+		arrows := 0
+		for _, l := range c.Lines {
+			for _, p := range l.Points {
+				if p.Form == plot.Upward && p.Y == 30 {
+					arrows++
+				}
+			}
+		}
+		if arrows != 1 || !strings.Contains(c.Desc, next+": >= 30") || !strings.Contains(c.Caption, "An arrow: at least so much.") {
+			t.Errorf("over %s: %d arrows, %q, %q; want one arrow, and its meaning", key, arrows, c.Desc, c.Caption)
+		}
 	}
 }

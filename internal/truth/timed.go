@@ -117,8 +117,7 @@ func (t *timing) check(name, what string) Check {
 }
 
 func spread(c *measure.Counts) *Spread {
-	at := func(p float64) int64 { return c.At(measure.Rank(p, c.Total())) }
-	return &Spread{P50: at(50), P99: at(99), P999: at(99.9), Max: c.Max()}
+	return &Spread{P50: c.Percentile(50), P99: c.Percentile(99), P999: c.Percentile(99.9), Max: c.Max()}
 }
 
 // A comparison holds the engine's figures of one distribution against the truth.
@@ -168,7 +167,7 @@ func (c *comparison) rows(withMean bool, ps ...float64) []Row {
 		r := c.row(word, c.want[rank-1], c.got.At(rank), c.worst[rank-1], late)
 		r.Says = says(p, n, &r, wrong)
 		if c.waiting != nil {
-			r.Waiting = c.waiting.At(measure.Rank(p, c.waiting.Total()))
+			r.Waiting = c.waiting.Percentile(p)
 		}
 		rows = append(rows, r)
 	}
