@@ -111,6 +111,7 @@ var levels = map[string]int{
 	"internal/fleet/survey":      6,
 	"internal/fleet/agent":       6,
 	"internal/latch":             0,
+	"internal/flock":             0,
 	"internal/signals":           0,
 	"internal/varint":            0,
 	"internal/index":             5,
