@@ -373,6 +373,7 @@ var ownFiles = map[string]string{
 	"bench/peers":                "the figures that it wrote",
 	"internal/userfile":          "it is the reader",
 	"internal/broker":            "its own installs, states and logs",
+	"internal/buildinfo":         "its own program",
 	"internal/fleet":             "its own state",
 	"internal/fleet/admission":   "its own certificate and tokens",
 	"internal/pace":              "/proc",
