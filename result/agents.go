@@ -2,6 +2,8 @@ package result
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
@@ -21,6 +23,50 @@ type Agent struct {
 	Clock       AgentClock        `json:"clock"`
 	Host        *AgentHost        `json:"host,omitempty"` // absent of one that is missing
 	Cost        *Cost             `json:"cost,omitempty"` // of the instrument on its host; nil of one that is missing, and in results of older versions
+}
+
+// A Loss names the agents whose work is missing from the figures of a run. A figure that needs
+// a side of which an agent is lost must not be used.
+type Loss struct {
+	Senders   []string
+	Receivers []string
+}
+
+// Any reports whether an agent is lost.
+func (l Loss) Any() bool { return len(l.Senders)+len(l.Receivers) > 0 }
+
+// Agents names the agents that are lost, each once.
+func (l Loss) Agents() []string {
+	all := slices.Clone(l.Senders)
+	for _, name := range l.Receivers {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// Lost returns the agents that are lost: some of their reports never came, or they vanished
+// before the measured window ended or while messages of the window were open. An agent that
+// vanished afterwards had reported all that the figures need.
+func (r *Result) Lost() (l Loss) {
+	end := r.WindowFrom() + int64(math.Round(r.Run.MeasureS*1e9))
+	for i := range r.Agents {
+		a := &r.Agents[i]
+		if !a.Missing && a.LostReports == 0 {
+			continue
+		}
+		last := len(a.Absences) - 1
+		early := a.LostReports > 0 || last < 0 || a.Absences[last].FromNS < end || r.Consuming()
+		if a.Producers > 0 && (early || r.Messages.Unsent+r.Messages.Unconfirmed > 0) {
+			l.Senders = append(l.Senders, a.Name)
+		}
+		receives := a.Consumers > 0 || r.Run.Mode == ModeRequest // there every agent receives replies
+		if receives && (early || r.Messages.Pending+r.Messages.Unknown > 0) {
+			l.Receivers = append(l.Receivers, a.Name)
+		}
+	}
+	return l
 }
 
 // An Absence is a time for which an agent was not heard of, by the run's clock.
@@ -113,6 +159,7 @@ type FleetClock struct {
 const (
 	ByClock        = "clock"         // it is finer than the bound of the clocks
 	ByUnknownClock = "unknown clock" // nothing is known of the clocks that it is of
+	ByLostAgents   = "lost agents"   // it needs what agents did that were lost
 )
 
 // Why an end of a percentile's interval is not known.

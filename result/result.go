@@ -133,6 +133,7 @@ type Gone struct {
 // Values of Run.Mode and of Evidence.WhenFull that decide what a verdict looks at.
 const (
 	ModeConsume  = "consume"
+	ModeRequest  = "request"
 	ModeBacklog  = "backlog"
 	WhenFullWait = "wait"
 )
@@ -403,7 +404,7 @@ type Percentile struct {
 	Episodes    int     `json:"episodes,omitempty"`     // separate spells in which more than the usual share lay beyond
 	UnboundedBy string  `json:"unbounded_by,omitempty"` // ByDependence or ByEpisodes: why an end is not known; absent where both are, or the samples are too few for one
 
-	UnsupportedBy string `json:"unsupported_by,omitempty"` // ByClock or ByUnknownClock; absent where it is supported, or has too few samples
+	UnsupportedBy string `json:"unsupported_by,omitempty"` // ByClock, ByUnknownClock or ByLostAgents; absent where it is supported, or has too few samples
 }
 
 // Percentile returns the row of percentile p, or nil; d may be nil.

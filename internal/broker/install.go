@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/flock"
 	"github.com/weirmq/weir/internal/guard"
 )
 
@@ -27,6 +28,9 @@ var ErrInstall = errors.New("could not be installed")
 
 // partial begins the names of folders in which installs are under way.
 const partial = ".partial-"
+
+// locking begins the names of files that are the locks of installs.
+const locking = ".lock-"
 
 // Installing says what to install, and where.
 type Installing struct {
@@ -40,7 +44,7 @@ type Installing struct {
 // Ensure returns where the programs of a recipe are, and installs them where they
 // are not there yet. What the host lacks (ErrMissing) is found before anything is
 // touched. The install runs in a process of its own under a guard and appears in
-// the cache only when it is whole: where ctx ends, it fails (ErrInstall) or this
+// the cache only when it is whole. Of several that install the same, the others wait. Where ctx ends, it fails (ErrInstall) or this
 // process is killed, no process and no folder of it stay. What the package
 // managers have downloaded by then is in their own caches.
 func Ensure(ctx context.Context, in Installing) (*Installation, error) {
@@ -57,8 +61,17 @@ func Ensure(ctx context.Context, in Installing) (*Installation, error) {
 		note = func(string) {}
 	}
 	home := filepath.Dir(in.Recipe.home(in.Cache))
-	if err := os.MkdirAll(home, 0o755); err != nil {
+	held := filepath.Join(home, locking+filepath.Base(in.Recipe.home(in.Cache)))
+	lock, err := flock.Wait(ctx, held, func() { note("another weir installs " + in.Recipe.Name + ": waiting for it") })
+	if err != nil {
 		return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
+	}
+	defer func() {
+		_, _ = os.Remove(held), lock.Close()
+		_ = syscall.Rmdir(home) // where nothing is in it; a link stays
+	}()
+	if found, err = h.installed(ctx, in.Recipe, in.Cache); err != nil || found != nil {
+		return found, err // by the other weir
 	}
 	stage, err := os.MkdirTemp(home, partial)
 	if err != nil {
@@ -69,7 +82,6 @@ func Ensure(ctx context.Context, in Installing) (*Installation, error) {
 		return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
 	}
 	said, err := runInstall(ctx, in, stage, note)
-	_ = syscall.Rmdir(home) // where nothing is in it; a link stays
 	if err != nil {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)

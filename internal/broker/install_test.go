@@ -571,7 +571,7 @@ func TestAnInstallThatIsBrokenOffLeavesNothing(t *testing.T) {
 	}
 	left := func(cache string) []string {
 		found, _ := filepath.Glob(filepath.Join(cache, "*", "*")) // hidden ones, too
-		return found
+		return slices.DeleteFunc(found, func(f string) bool { return strings.HasPrefix(filepath.Base(f), locking) })
 	}
 	t.Run("by its context", func(t *testing.T) {
 		cache := t.TempDir()
@@ -606,6 +606,85 @@ func TestAnInstallThatIsBrokenOffLeavesNothing(t *testing.T) {
 		until(t, "the processes are gone", func() bool { return !slices.ContainsFunc(pids[1:], alive) })
 		until(t, "the folder is gone", func() bool { return len(left(cache)) == 0 })
 	})
+}
+
+// TestTwoInstallsBuildOnce: the second of two that install the same waits for the first, says
+// so once, and uses what the first built.
+func TestTwoInstallsBuildOnce(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "go"), `#!/bin/sh
+if [ "$1" = mod ]; then
+	echo >>"$GOCOUNTED"
+	while ! [ -e "$GOGATE" ]; do sleep 0.02; done
+	echo "{\"Dir\": \"$GOMODULE\", \"Sum\": \"h1:x\"}"
+	exit
+fi
+while [ "$1" != -o ]; do shift; done
+mkdir -p "${2%/*}"
+echo binary >"$2"
+`, 0o755)
+	write(t, filepath.Join(dir, "module", "go.mod"), "module example.com/thing\n", 0o444)
+	counted, gate := filepath.Join(dir, "counted"), filepath.Join(dir, "gate")
+	for name, value := range map[string]string{
+		"PATH": dir + string(os.PathListSeparator) + os.Getenv("PATH"), "GORACE": "atexit_sleep_ms=0",
+		"GOCOUNTED": counted, "GOGATE": gate, "GOMODULE": filepath.Join(dir, "module"),
+	} {
+		t.Setenv(name, value)
+	}
+	self, _ := os.Executable()
+	r, err := RecipeOf(fakeDefinition(), "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := t.TempDir()
+	downloading, waiting := make(chan struct{}), make(chan struct{})
+	ensure := func(ctx context.Context, note func(string)) error {
+		in, err := Ensure(ctx, Installing{Self: self, Driver: "fake", Recipe: r, Cache: cache, Note: note})
+		if err == nil && in == nil {
+			err = errors.New("nothing is installed")
+		}
+		return err
+	}
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() {
+		first <- ensure(t.Context(), func(line string) {
+			if strings.HasPrefix(line, "downloading") {
+				close(downloading)
+			}
+		})
+	}()
+	select {
+	case <-downloading:
+	case err := <-first:
+		t.Fatal(err)
+	}
+	var notes []string
+	go func() {
+		second <- ensure(t.Context(), func(line string) {
+			if notes = append(notes, line); len(notes) == 1 {
+				close(waiting)
+			}
+		})
+	}()
+	<-waiting
+	given, giveUp := context.WithCancel(t.Context())
+	if err := ensure(given, func(string) { giveUp() }); !errors.Is(err, ErrInstall) || !errors.Is(err, context.Canceled) {
+		t.Errorf("one that gives up: %v; want ErrInstall and its context's error", err)
+	}
+	write(t, gate, "", 0o644)
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"another weir installs slow: waiting for it"}, notes); diff != "" {
+		t.Errorf("the second says (-want +got):\n%s", diff)
+	}
+	if b, err := os.ReadFile(counted); err != nil || len(b) != 1 {
+		t.Errorf("%d builds, %v; want 1", len(b), err)
+	}
+	left, _ := filepath.Glob(filepath.Join(cache, "*", ".*"))
+	if len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
 }
 
 func TestAnInstallThatFailsSaysWhyAndLeavesNothing(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/flock"
 )
 
 // keepWord is what Keep tells the keeper when the system is to stay.
@@ -149,11 +150,11 @@ func KeepMain(ctx context.Context, self string, args []string, drivers *driver.R
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGHUP)
 	p := placesOf(s.Cache, recipe.Name)
 	lock, err := p.hold()
+	if errors.Is(err, flock.ErrHeld) {
+		return alreadyUp(recipe.Name)
+	}
 	if err != nil {
 		return err
-	}
-	if lock == nil {
-		return alreadyUp(recipe.Name)
 	}
 	defer func() { _ = lock.Close() }()
 	return keep(ctx, s, p, stdin, stdout)

@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/weirmq/weir/internal/flock"
 )
 
 // schemaKept names the format of a kept system's state.
@@ -50,25 +51,9 @@ func placesOf(cache, name string) places {
 	return places{base + ".json", base + ".lock", base + ".log"}
 }
 
-// holds takes the lock of a name, which its keeper has as long as it lives,
-// whatever becomes of process ids. A nil file and no error: another has it.
-func (p places) hold() (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(p.lock), 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(p.lock, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, f.Close()
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
+// hold takes the lock of a name, which its keeper has as long as it lives, whatever becomes of
+// process ids. The error wraps flock.ErrHeld where another has it.
+func (p places) hold() (*os.File, error) { return flock.Try(p.lock) }
 
 // held reports whether a keeper has the lock.
 func (p places) held() bool {
@@ -76,10 +61,10 @@ func (p places) held() bool {
 		return false
 	}
 	f, err := p.hold()
-	if f != nil {
+	if err == nil {
 		_ = f.Close()
 	}
-	return err == nil && f == nil
+	return errors.Is(err, flock.ErrHeld)
 }
 
 // write replaces the state.

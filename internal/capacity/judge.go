@@ -11,7 +11,8 @@ import (
 )
 
 // Judge says what a run at a rate says of that rate, and why where it did not pass. broken
-// says that messages were lost, or worse than the driver declares became of them. The
+// says that messages were lost, or worse than the driver declares became of them. A run that
+// lost an agent says nothing about the system, since its death has consequences too. Else the
 // system's own failure counts first. A run that the generator or its host spoilt says
 // nothing about the system, whatever its objectives say, and so does one that missed
 // something while other programs used the host.
@@ -24,6 +25,8 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 		return &r.Verdict.Checks[i]
 	}
 	switch rate := find(judge.CheckRate); {
+	case r.Lost().Any():
+		return Limited, "INVALID for " + judge.CheckAgents + ": " + find(judge.CheckAgents).Value
 	case broken:
 		m := r.MessagesAll
 		return Failed, fmt.Sprintf("lost %d, corrupted %d, duplicated %d, reordered %d", m.Lost, m.Corrupted, m.Duplicated, m.Reordered)

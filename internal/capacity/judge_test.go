@@ -19,6 +19,7 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 		verdict result.Verdict
 		broken  bool
 		onTime  int64 // p99 of e2e without lateness, ns; 0: not stored
+		agents  []result.Agent
 		want    Judgement
 		why     string
 	}{
@@ -26,6 +27,14 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 		"messages are lost, and that counts first": {
 			verdict: result.Verdict{Status: result.Invalid, SLO: []result.SLO{met}}, broken: true,
 			want: Failed, why: "lost 0, corrupted 0, duplicated 0, reordered 0",
+		},
+		"an agent was lost, and that counts before what became of messages": {
+			verdict: result.Verdict{Status: result.Invalid, SLO: []result.SLO{missed}, Checks: []result.Check{
+				check(judge.CheckAgents, result.Invalid, "b vanished at 3.0 s"), check(judge.CheckFailed, result.Suspect, "7"),
+				check(judge.CheckRate, result.Valid, "the system took 60 % of the rate"),
+			}},
+			broken: true, agents: []result.Agent{{Name: "a", Producers: 1}, {Name: "b", Consumers: 1, Missing: true}},
+			want: Limited, why: "INVALID for agents: b vanished at 3.0 s",
 		},
 		"the system refused messages": {
 			verdict: result.Verdict{Status: result.Suspect, Checks: []result.Check{check(judge.CheckFailed, result.Suspect, "7")}},
@@ -70,7 +79,7 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &result.Result{Verdict: tt.verdict}
+			r := &result.Result{Verdict: tt.verdict, Agents: tt.agents}
 			if tt.onTime > 0 {
 				r.Latency.E2E.OnTime = &result.Dist{Count: 1000, Percentiles: []result.Percentile{{P: 99, NS: tt.onTime, Supported: true, LoNS: &tt.onTime, HiNS: &tt.onTime}}}
 			}

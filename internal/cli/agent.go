@@ -83,8 +83,14 @@ func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--join: %w", err)
 	}
+	build := buildinfo.Version() // of the same file as the coordinator
+	if !c.Own {
+		if build, err = buildinfo.Identity(); err != nil {
+			return nil, err
+		}
+	}
 	a := &agent.Agent{
-		Address: address, Version: buildinfo.Version(), Drivers: e.registry, Env: e.Env, Log: e.log, Clock: pace.NewClock,
+		Address: address, Version: build, Drivers: e.registry, Env: e.Env, Log: e.log, Clock: pace.NewClock,
 		Note: func(format string, args ...any) { e.say(format, args...) },
 	}
 	if a.Name, err = c.name(); err != nil {

@@ -58,14 +58,16 @@ func (l *lookout) look(ctx context.Context, e *env, doctor bool) (*survey.Sight,
 
 // survey reads the flags.
 func (l *lookout) survey(e *env) (*survey.Survey, error) {
-	s := &survey.Survey{Version: buildinfo.Version(), Log: e.log}
+	build, err := buildinfo.Identity()
+	if err != nil {
+		return nil, err
+	}
+	s := &survey.Survey{Version: build, Log: e.log}
 	if l.Wait != nil {
-		var err error
 		if s.Wait, err = quantity.Duration(*l.Wait); err != nil || s.Wait <= 0 || s.Wait > time.Hour {
 			return nil, fmt.Errorf("--wait: %q is not a duration above 0 (such as 5s, at most 1h)", *l.Wait)
 		}
 	}
-	var err error
 	if l.NATS != nil {
 		if l.Listen != nil {
 			return nil, errors.New("--listen and --nats are two meeting places (use one of them)")
@@ -127,7 +129,7 @@ func (c *fleetStatus) run(ctx context.Context, e *env) Code {
 	if sight == nil {
 		return code
 	}
-	if code := e.printed("the agents", e.answer(c.JSON, sight.Status(buildinfo.Version()), true, func(p *layout.Page) { sight.Show(p, buildinfo.Version()) })); code != OK {
+	if code := e.printed("the agents", e.answer(c.JSON, sight.Status(sight.Weir), true, func(p *layout.Page) { sight.Show(p, sight.Weir) })); code != OK {
 		return code
 	}
 	if len(sight.Agents) == 0 {
@@ -156,7 +158,7 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 	if sight == nil {
 		return code
 	}
-	d := sight.Diagnosis(buildinfo.Version())
+	d := sight.Diagnosis(sight.Weir)
 	show := d.Show
 	if len(sight.Agents) == 0 {
 		show = func(*layout.Page) {}

@@ -66,10 +66,14 @@ func agents(t *testing.T, where string, wrong map[string]string) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	build, err := buildinfo.Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var running sync.WaitGroup
 	for name, how := range wrong {
 		a := &agent.Agent{
-			Address: address, Name: name, Labels: map[string]string{"zone": name}, Version: buildinfo.Version(), Drivers: drivers,
+			Address: address, Name: name, Labels: map[string]string{"zone": name}, Version: build, Drivers: drivers,
 			Env: func(string) (string, bool) { return "", false }, Log: slog.New(slog.DiscardHandler), Clock: pace.NewClock,
 		}
 		if how != "" {

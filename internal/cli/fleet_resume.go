@@ -56,8 +56,11 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 
 // takeUp is the fleet of the run that is taken up.
 func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*runs.Fleet, error) {
-	o := fleet.Options{Version: buildinfo.Version(), Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
+	o := fleet.Options{Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
 	var err error
+	if o.Version, err = buildinfo.Identity(); err != nil {
+		return nil, err
+	}
 	if o.Dir, err = admission.Dir(e.Env); err != nil {
 		return nil, err
 	}

@@ -30,8 +30,11 @@ var errFleetFIFO = errors.New("--fifo: set it on each agent, because its host de
 
 // fleetOptions reads the flags, and refuses what does not go together.
 func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err error) {
-	o = fleet.Options{Version: buildinfo.Version(), Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
+	o = fleet.Options{Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
 	wait = fleetWait
+	if o.Version, err = buildinfo.Identity(); err != nil {
+		return o, 0, err
+	}
 	if p.Wait != nil {
 		if wait, err = quantity.Duration(*p.Wait); err != nil || wait <= 0 || wait > 24*time.Hour {
 			return o, 0, fmt.Errorf("--fleet-wait: %q is not a duration above 0 (such as 2m, at most 24h)", *p.Wait)

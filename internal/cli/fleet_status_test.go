@@ -30,7 +30,11 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := fleet.Open(t.Context(), fleet.Options{Keep: keep, Dir: filepath.Join(dir, "run"), Version: buildinfo.Version()})
+	build, err := buildinfo.Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.Open(t.Context(), fleet.Options{Keep: keep, Dir: filepath.Join(dir, "run"), Version: build})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +45,7 @@ func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	a := &agent.Agent{Address: at, Name: "a", Version: buildinfo.Version(), Clock: pace.NewClock, Env: func(string) (string, bool) { return "", false }}
+	a := &agent.Agent{Address: at, Name: "a", Version: build, Clock: pace.NewClock, Env: func(string) (string, bool) { return "", false }}
 	a.Log = slog.New(slog.DiscardHandler)
 	go func() { ended <- a.Run(ctx) }()
 	defer func() {

@@ -26,7 +26,7 @@ import (
 type serveCommand struct {
 	Dir       string   `arg:"" name:"dir" help:"Folder that holds the folders of runs, at most four levels deep."`
 	Listen    *string  `placeholder:"[HOST]:PORT" help:"Where to listen. Without a host only this one can read it. Port 0 takes a free one. Default: 127.0.0.1:8080."`
-	Name      []string `placeholder:"NAME" help:"Another name by which browsers call this server, such as that of a proxy; may be repeated. Addresses, localhost and the name of the host always work."`
+	Name      []string `placeholder:"NAME" help:"Another name by which browsers call this server, such as that of a proxy; may be repeated. Addresses, localhost, the name of the host and those of the certificate always work."`
 	Publish   *string  `placeholder:"DIR" help:"Write the same as static pages for any web host into this folder, which must not exist, and end."`
 	Start     bool     `help:"Let pages start runs, with a token that weir prints. A scenario can run any program: who has the token acts as you. On other addresses than loopback this needs TLS."`
 	TokenFile *string  `placeholder:"FILE" help:"Ask for the token in this file, of 20 characters or more. With --start, default: a new one at each start."`
@@ -71,6 +71,9 @@ func (c *serveCommand) run(ctx context.Context, e *env) Code {
 		return e.refused(errors.Join(fmt.Errorf("--start: others could read the token on its way to %s (--listen 127.0.0.1:PORT, or --tls-cert and --tls-key)", l.Addr()), l.Close(), x.Close()))
 	}
 	o := serve.Options{Index: x, Weir: buildinfo.Version(), Names: c.Name, Token: token, TLS: config != nil, Log: e.log}
+	if config != nil {
+		o.Names = append(o.Names, config.Certificates[0].Leaf.DNSNames...)
+	}
 	if c.Start {
 		o.Starter = serve.NewStarter(e.Self, e.Dir, e.Environ)
 	}

@@ -168,11 +168,14 @@ func same(sides []Side) error {
 }
 
 // LeftOut says why a run does not count, "" where it does: figures of an INVALID run must
-// not be used, and one that was interrupted is shorter than the others.
+// not be used, nor those of a run that lost an agent, which an earlier weir called SUSPECT, and
+// one that was interrupted is shorter than the others.
 func (r Run) LeftOut() string {
 	switch {
 	case r.Result.Verdict.Status == result.Invalid:
 		return "INVALID"
+	case r.Result.Lost().Any():
+		return "lost an agent"
 	case r.Result.Run.Interrupted:
 		return "interrupted"
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hostclock"
@@ -428,7 +429,7 @@ func (f *Fleet) whyNot() string {
 	}
 	for _, a := range all {
 		switch {
-		case a.Version != f.o.Version:
+		case !buildinfo.Same(a.Version, f.o.Version):
 			text += fmt.Sprintf("; %s on %s runs weir %s, the coordinator weir %s", a.Name, a.Host, a.Version, f.o.Version)
 		case a.Session != "" && a.Session != f.session:
 			text += fmt.Sprintf("; %s on %s belongs to another coordinator", a.Name, a.Host)

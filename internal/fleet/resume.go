@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
@@ -228,7 +229,7 @@ func (p *Paused) ResumeOptions(o Options, server admission.Address) (_ Options, 
 		}
 		o.Server = server
 	}
-	if p.Version != o.Version {
+	if !buildinfo.Same(p.Version, o.Version) {
 		return o, fmt.Errorf("weir %[2]s began run %[1]s; this is weir %[3]s", p.Run, p.Version, o.Version)
 	}
 	return o, nil

@@ -135,14 +135,15 @@ func TestRunsThatWerePutToOtherThingsAreOtherSeries(t *testing.T) {
 	}
 	runs[3].Result.Verdict.Status = result.Invalid
 	runs[4].Result.Run.Interrupted = true
+	runs[5].Result.Agents = []result.Agent{{Name: "a", Producers: 1}, {Name: "b", Consumers: 1, Missing: true}} // an earlier weir called it SUSPECT
 	h, err := Of(runs, options())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(h.Series) != 2 || len(h.Series[0].Runs) != 10 || len(h.Series[1].Runs) != 12 {
-		t.Fatalf("%d series, want two of 10 and 12 runs", len(h.Series))
+	if len(h.Series) != 2 || len(h.Series[0].Runs) != 9 || len(h.Series[1].Runs) != 12 {
+		t.Fatalf("%d series, want two of 9 and 12 runs", len(h.Series))
 	}
-	want := []LeftOut{{Dir: "runs/04", Why: "INVALID"}, {Dir: "runs/05", Why: "interrupted"}}
+	want := []LeftOut{{Dir: "runs/04", Why: "INVALID"}, {Dir: "runs/05", Why: "interrupted"}, {Dir: "runs/06", Why: "lost an agent"}}
 	if diff := cmp.Diff(want, h.Series[0].LeftOut); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}

@@ -83,6 +83,9 @@ func failed(s *subject) result.Check {
 	if !beyond {
 		return c
 	}
+	if lost := s.Lost(); lost.Any() {
+		return notRun(c.Name, c.Limit, fmt.Sprintf("%s. That may be because %s was lost.", c.Value, agentsNamed(lost.Agents())))
+	}
 	c.Status = result.Suspect
 	if e := s.evidence.Errors; e != nil && e.Worst != "" {
 		c.Why = fmt.Sprintf("The most frequent error, %s times: %s. ", count(e.Failed), e.Worst)

@@ -121,7 +121,7 @@ func agents(s *subject) result.Check {
 			}
 		}
 	}
-	gone := s.vanished()
+	gone, loss := s.vanished(), s.Lost()
 	if s.evidence.DiskFull && (lost || len(gone) > 0) {
 		c.Value = "the coordinator's disk was full: " + named(says)
 		c.Status = result.Invalid
@@ -136,13 +136,13 @@ func agents(s *subject) result.Check {
 	switch {
 	case lost:
 		c.Status = result.Invalid
-		c.Why = "What those reports held is in no figure. Check the coordinator's NATS server, and the network to it."
-	case len(gone) > 0 && s.shortfall() > rateShortfall:
+		c.Why = unusable(loss) + " Check the coordinator's NATS server, and the network to it."
+	case loss.Any():
 		c.Status = result.Invalid
-		c.Why = fmt.Sprintf("The messages of %s were not sent, so the run did not keep the planned load. What it had reported until then counts.", named(gone))
+		c.Why = unusable(loss) + " Find out why the agent ended, and run it again."
 	case len(gone) > 0:
 		c.Status = result.Suspect
-		c.Why = "The run kept the planned load all the same. What the agent had reported until then counts; what happened there afterwards is not known."
+		c.Why = fmt.Sprintf("The figures are complete: %s vanished after the measured window, and no message was open. What disturbed the host is in no figure.", agentsNamed(gone))
 	default:
 		c.Status = result.Suspect
 		c.Why = "The agent went on by itself, and all of its reports came afterwards. But a host or a network that stands still for so long may have delayed messages too."

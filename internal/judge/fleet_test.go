@@ -90,12 +90,16 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		"one that was away": {CheckAgents, result.Suspect, func(in *result.Result) {
 			agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000, ToNS: ptr(int64(12_340_000_000))}}
 		}, "b was silent from 1.0 s to 12.3 s"},
-		"one that was not back":    {CheckAgents, result.Suspect, func(in *result.Result) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was silent from 1.0 s on"},
-		"one whose reports lack":   {CheckAgents, result.Invalid, func(in *result.Result) { agent(in, 1).LostReports = 2 }, "2 of the reports of b never came"},
-		"one that vanished":        {CheckAgents, result.Suspect, func(in *result.Result) { vanish(in, 2) }, "c vanished at 6.1 s"},
+		"one that was not back":  {CheckAgents, result.Suspect, func(in *result.Result) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was silent from 1.0 s on"},
+		"one whose reports lack": {CheckAgents, result.Invalid, func(in *result.Result) { agent(in, 1).LostReports = 2 }, "2 of the reports of b never came"},
+		"one that received":      {CheckAgents, result.Invalid, func(in *result.Result) { vanish(in, 2) }, "c vanished at 6.1 s"},
+		"one that was done": {CheckAgents, result.Suspect, func(in *result.Result) {
+			vanish(in, 2)
+			agent(in, 2).Absences[0].FromNS = 20_100_000_000
+		}, "c vanished at 20.1 s"},
 		"one that took load along": {CheckAgents, result.Invalid, func(in *result.Result) { vanish(in, 1); sends(in, 90_000, false) }, "b vanished at 6.1 s"},
 		"and then of the rate":     {CheckRate, result.Invalid, func(in *result.Result) { vanish(in, 1); sends(in, 90_000, false) }, "90,000 of 100,000 sent"},
-		"one that gave nothing": {CheckAgents, result.Suspect, func(in *result.Result) {
+		"one that gave nothing": {CheckAgents, result.Invalid, func(in *result.Result) {
 			vanish(in, 2)
 			agent(in, 2).Absences = nil
 		}, "c sent no figures"},
@@ -193,5 +197,89 @@ func TestAnObjectiveOverTwoClocksIsOfTheirBoundToo(t *testing.T) {
 		if s.Outcome() != tt.want || s.Outcome() == result.Undecided && s.Why == "" {
 			t.Errorf("%s with %v: %+v; want %s", tt.expr, tt.bound, s, tt.want)
 		}
+	}
+}
+
+// TestLostAgentsDecideNothing: what needs an agent that vanished is neither kept nor missed,
+// and the system is not blamed for it.
+func TestLostAgentsDecideNothing(t *testing.T) {
+	var objectives []Objective
+	for _, expr := range []string{"e2e.service.p50 <= 1ms", "send.p50 <= 1s", "received.rate >= 1/s", "ratio(duplicated, confirmed) <= 0", "failed == 0"} {
+		o, err := ParseObjective(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objectives = append(objectives, o)
+	}
+	const p, u = result.Pass, result.Undecided
+	for name, tt := range map[string]struct {
+		lost, from, pending int64
+		status              result.Status
+		want                [5]result.Outcome
+	}{
+		"nobody":                             {lost: -1, status: result.Valid, want: [5]result.Outcome{p, p, p, p, p}},
+		"a receiver in the window":           {lost: 2, from: 6, status: result.Invalid, want: [5]result.Outcome{u, p, u, u, p}},
+		"a receiver afterwards":              {lost: 2, from: 20, status: result.Suspect, want: [5]result.Outcome{p, p, p, p, p}},
+		"a receiver, and messages are open":  {lost: 2, from: 20, pending: 3, status: result.Invalid, want: [5]result.Outcome{u, p, u, u, p}},
+		"a sender in the window":             {lost: 1, from: 6, status: result.Invalid, want: [5]result.Outcome{u, u, u, u, u}},
+		"one that never reported":            {lost: 1, from: -1, status: result.Invalid, want: [5]result.Outcome{u, u, u, u, u}},
+		"a sender's report between others":   {lost: 0, from: -2, status: result.Invalid, want: [5]result.Outcome{u, u, u, u, u}},
+		"a receiver's report between others": {lost: 2, from: -2, status: result.Invalid, want: [5]result.Outcome{u, p, u, u, p}},
+	} {
+		in := twoAgents()
+		in.Latency.E2E.Service = Distribution(upTo(100_000, 10), nil)
+		in.Latency.Send.Response = Distribution(upTo(100_000, 10), nil)
+		in.Run.Mode, in.Throughput.ReceivedPerS = "stream", ptr(10_000.0)
+		in.Messages.Pending = uint64(tt.pending)
+		in.Messages.Delivered -= uint64(tt.pending)
+		if tt.lost >= 0 {
+			a := &in.Agents[tt.lost]
+			a.Missing, a.Host, a.StartsNS, a.Cost = true, nil, nil, nil
+			switch tt.from {
+			case -1:
+			case -2:
+				a.LostReports = 1
+			default:
+				a.Absences = []result.Absence{{FromNS: tt.from * 1e9}}
+			}
+		}
+		Withhold(&in)
+		v := Verdict(&in, objectives)
+		for i, o := range objectives {
+			if got := v.SLO[i].Outcome(); got != tt.want[i] {
+				t.Errorf("%s: %s is %s (%s); want %s", name, o, got, v.SLO[i].Why, tt.want[i])
+			}
+		}
+		for _, c := range v.Checks {
+			if c.Name == CheckAgents && c.Status != tt.status {
+				t.Errorf("%s: %+v; want it %s", name, c, tt.status)
+			}
+			if c.Name == CheckSteady && tt.status == result.Invalid && c.Status != result.NotRun {
+				t.Errorf("%s: %+v; want it not run", name, c)
+			}
+		}
+		lost := in.Lost()
+		for _, d := range []struct {
+			of       *result.Dist
+			withheld bool
+		}{{in.Latency.E2E.Service, lost.Any()}, {in.Latency.Send.Response, len(lost.Senders) > 0}} {
+			if row := d.of.Percentile(50); (row.UnsupportedBy == result.ByLostAgents) != d.withheld || row.Supported == d.withheld {
+				t.Errorf("%s: p50 is %+v; withheld %v", name, row, d.withheld)
+			}
+		}
+	}
+}
+
+// TestLostAgentsFailNoMessages: messages that fail when the consumers are gone are no failure
+// of the system.
+func TestLostAgentsFailNoMessages(t *testing.T) {
+	in := twoAgents()
+	in.MessagesAll.Sent, in.MessagesAll.Failed = 100_000, 50_000
+	if c := checkOf(in, CheckFailed); c.Status != result.Suspect {
+		t.Errorf("%+v; want it suspect", c)
+	}
+	in.Agents[2].Missing = true
+	if c := checkOf(in, CheckFailed); c.Status != result.NotRun || !strings.Contains(c.Why, "because agent c was lost") {
+		t.Errorf("%+v; want it not run", c)
 	}
 }

@@ -510,8 +510,15 @@ func compare(op string, lo, hi, limit float64) (pass, fail bool) {
 	return lo == limit && hi == limit, lo > limit || hi < limit
 }
 
-// find looks the figure up.
+// find looks the figure up. It is not known where it needs agents that are lost.
 func (f figure) find(r *result.Result) found {
+	lost := r.Lost()
+	if !f.needsReceivers() {
+		lost.Receivers = nil
+	}
+	if lost.Any() {
+		return missing("it needs what %s did, and that is not all known", agentsNamed(lost.Agents()))
+	}
 	switch f.kind {
 	case countFigure:
 		return countedBetween(r, f.of, 1, "messages")

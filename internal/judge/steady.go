@@ -41,6 +41,8 @@ func steady(s *subject) result.Check {
 		return inapplicable(CheckSteady, limit, "The scenario changes the rate in the measured window, so its seconds differ by plan.")
 	case s.measuredNothing():
 		return notRun(CheckSteady, limit, "The run measured nothing.")
+	case s.Lost().Any():
+		return notRun(CheckSteady, limit, "An agent was lost, so seconds differ and messages wait for that reason.")
 	case s.wholeSeconds(len(rows)) < fewestSeconds:
 		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, s.wholeSeconds(len(rows))))
 		if found, advice := s.behind(); found != "" {

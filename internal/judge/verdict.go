@@ -109,7 +109,7 @@ func run(s *subject) result.Check {
 	case s.Run.Interrupted:
 		c.Status, c.Value = result.Suspect, "interrupted"
 		c.Why = "The figures cover the part that ran. Let a run finish before you compare it with others."
-	case s.deliveredNothing():
+	case s.deliveredNothing() && len(s.Lost().Receivers) == 0:
 		c.Status, c.Value = result.Suspect, "nothing was delivered"
 		c.Why = nothingDelivered(s)
 	}
@@ -191,7 +191,7 @@ func rate(s *subject) result.Check {
 		c.Value = fmt.Sprintf(fullSystem+"%s of the rate: %s", percent(took), c.Value)
 		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))
 	}
-	waited := !s.behindBy(1-inWindow) && !late && !beyond && s.waited() && s.evidence.Sent > 0 && inWindow < 1-waitedShortfall
+	waited := len(gone) == 0 && !s.behindBy(1-inWindow) && !late && !beyond && s.waited() && s.evidence.Sent > 0 && inWindow < 1-waitedShortfall
 	if waited {
 		c.Value = fmt.Sprintf(fullSystem+"%s of the rate: %s, %s of them after the window because the system had no room before", percent(inWindow), c.Value, count(s.Messages.Sent-min(s.Messages.Sent, s.evidence.Sent)))
 		c.Limit = fmt.Sprintf("none for a full system (the generator itself: %s)", percent(rateShortfall))

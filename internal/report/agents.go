@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -163,18 +162,25 @@ func (c distribution) headed() string {
 	return c.group
 }
 
-// finer explains the figures that are marked "?", where there are any.
-func finer(p *layout.Page, x *layout.Table) {
-	if marked(x, "?") {
+// withheld explains the figures of runs that are marked "?", where there are any.
+func withheld(p *layout.Page, x *layout.Table, rs ...*result.Result) {
+	if !marked(x, "?") {
+		return
+	}
+	by := map[string]bool{}
+	for _, r := range rs {
+		for _, c := range distributions(r) {
+			for i := range c.d.Percentiles {
+				by[c.d.Percentiles[i].UnsupportedBy] = true
+			}
+		}
+	}
+	if by[result.ByLostAgents] {
+		p.Note("? needs an agent that was lost: do not quote it")
+	}
+	if by[result.ByClock] || by[result.ByUnknownClock] {
 		p.Note("? finer than the clocks of two hosts can resolve: do not quote it")
 	}
-}
-
-// vanished reports whether an agent is missing that may have received something.
-func vanished(r *result.Result) bool {
-	return slices.ContainsFunc(r.Agents, func(a result.Agent) bool {
-		return a.Missing && (a.Consumers > 0 || r.Run.Mode == "request") // where every agent receives replies
-	})
 }
 
 // hostNames are the hosts of a run, each once, however many agents it has.

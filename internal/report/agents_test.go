@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
 
@@ -70,8 +71,38 @@ func TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived(t *testing.T)
 		if err := Text(&b, Entry{Result: e.Result}, Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(b.String(), "an agent vanished, so some pending messages"); got != tt.unsure {
+		if got := strings.Contains(b.String(), "an agent was lost, so some pending messages"); got != tt.unsure {
 			t.Errorf("%+v in mode %s: said %v; want %v", tt.agent, tt.mode, got, tt.unsure)
+		}
+	}
+}
+
+// TestLostAgentIsNotBlamedOnTheSystem: the command that helps next after a run whose
+// consumers' agent vanished is about the agents, whatever its messages and its checks say.
+func TestLostAgentIsNotBlamedOnTheSystem(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		fleet *Fleet
+		next  string
+	}{
+		{&Fleet{Meet: "--listen 127.0.0.1:7622"}, "weir fleet doctor --listen 127.0.0.1:7622"},
+		{nil, "less out/events.jsonl"},
+	} {
+		e := run(t, "jetstream-500")
+		e.Result.Agents = []result.Agent{{Name: "a", Producers: 2}, {Name: "b", Consumers: 2, Missing: true}}
+		e.Result.MessagesAll.Pending = 3
+		judge.Withhold(e.Result)
+		var b strings.Builder
+		if err := Text(&b, Entry{Result: e.Result}, Options{Dir: "out", Fleet: tt.fleet}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"next        " + tt.next, "? needs an agent that was lost: do not quote it"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%q is not in\n%s", want, b.String())
+			}
+		}
+		if strings.Contains(b.String(), "? finer than") || strings.Contains(b.String(), "\ne2e  ") {
+			t.Errorf("it shows figures that need the agent:\n%s", b.String())
 		}
 	}
 }

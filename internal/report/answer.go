@@ -253,7 +253,9 @@ func (t *single) next(scenario string) (command, why string) {
 		return "", ""
 	case r.Run.Interrupted && !fleet:
 		return again, "runs it to its end"
-	case r.MessagesAll.Lost+r.MessagesAll.Corrupted+r.MessagesAll.Misrouted > 0:
+	case r.Lost().Any() && met != "":
+		return met, "what is wrong with the agents"
+	case r.MessagesAll.Lost+r.MessagesAll.Corrupted+r.MessagesAll.Misrouted > 0 || r.Lost().Any():
 		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "what happened when"
 	case t.finds(judge.CheckRun, judge.CheckFailed):
 		return "less " + Quoted(filepath.Join(filepath.Dir(scenario), result.FileEvents)), "has the errors"

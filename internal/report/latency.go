@@ -54,7 +54,7 @@ func (c distribution) tag() string {
 
 // figure is how percentile p of a distribution is shown wherever it is: ">=" for
 // one that is only known to be at least so much, "~" for one of too few samples,
-// "?" for one that is finer than the clocks of two hosts can tell, "!" for one that the generator's own lateness decides.
+// "?" for one that is finer than the clocks of two hosts can tell or needs an agent that was lost, "!" for one that the generator's own lateness decides.
 func (c distribution) figure(r *result.Result, p float64) layout.Span {
 	row := c.d.Percentile(p)
 	if row == nil {
@@ -169,7 +169,7 @@ func (t *single) latency() {
 	t.Table(x)
 	t.table = x
 	limited(t.Page, x, t.r)
-	finer(t.Page, x)
+	withheld(t.Page, x, t.r)
 	t.unbounded(all)
 	if t.session > 0 {
 		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", Count(t.session)),

@@ -101,7 +101,7 @@ func overview(p *layout.Page, entries []Entry, first bool, o Options) {
 	if marked(x, "~") {
 		p.Note("~ too few samples for this percentile in this run: do not quote it")
 	}
-	finer(p, x)
+	withheld(p, x, rs...)
 	if marked(x, ">= ", "~>= ", "?>= ", "!>= ") {
 		p.Note(">= at least: messages that never came count with their age")
 	}

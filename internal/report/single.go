@@ -405,8 +405,8 @@ func (t *single) until() string {
 
 // drained says of a drain that ended too early how long it would have needed.
 func (t *single) drained() string {
-	if vanished(t.r) {
-		return "an agent vanished, so some pending messages may have been delivered, and some may be lost"
+	if len(t.r.Lost().Receivers) > 0 {
+		return "an agent was lost, so some pending messages may have been delivered, and some may be lost"
 	}
 	needs := time.Duration(t.r.Host.DrainNeedsNS)
 	if needs <= 0 {

@@ -63,7 +63,7 @@ func (t *single) stages() {
 		limited(t.Page, x)
 	}
 	if !marked(t.table, "?") {
-		finer(t.Page, x)
+		withheld(t.Page, x, t.r)
 	}
 	if !marked(t.table, "~") {
 		tooFew(t.Page, x)

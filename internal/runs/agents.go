@@ -29,6 +29,7 @@ func (m *measurement) fleetOf(raw *engine.Raw, r *result.Result) {
 	for i := range m.done.Agents {
 		r.Agents = append(r.Agents, m.agent(&m.done.Agents[i]))
 	}
+	defer judge.Withhold(r)
 	c := m.done.Clock
 	negative := raw.Negative[measure.Measure]
 	r.Clock = &result.FleetClock{Crosses: c.Crosses, Same: c.Same, Negative: negative.Count, WorstNegativeNS: negative.WorstNS}

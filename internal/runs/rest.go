@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/flock"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/userfile"
@@ -208,13 +208,13 @@ func (s *Series) claim() (*Series, error) {
 		return s, nil
 	}
 	if err == nil {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		if err = flock.Open(f); err == nil {
 			s.lock = f
 			return s, nil
 		}
 		_ = f.Close()
 	}
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if errors.Is(err, flock.ErrHeld) {
 		return nil, &FolderError{fmt.Errorf("%s: another weir does its runs now (wait for its end)", s.parent)}
 	}
 	return nil, &FolderError{fmt.Errorf("claiming %s: %w", s.parent, err)}

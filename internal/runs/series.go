@@ -371,7 +371,11 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	o.Result.Run.Series, o.Result.Run.Repeat, o.Result.Run.Place = t.series, t.repeat, t.place
 	o.Undone = errors.Join(undone(o.Result.Faults), m.untold(), m.broke)
 	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
-	o.Broken = raw.Damaged > 0 || broken(raw.All, t.scenario.System.Definition.Capabilities)
+	all := raw.All
+	if len(o.Result.Lost().Receivers) > 0 { // what a consumer that died had not settled comes again, and late
+		all.Duplicated, all.Reordered = 0, 0
+	}
+	o.Broken = raw.Damaged > 0 || broken(all, t.scenario.System.Definition.Capabilities)
 	if s.o.Exit != nil {
 		o.Result.Exit = s.o.Exit(o)
 	}

@@ -390,11 +390,16 @@ func TestStrangersAreRefused(t *testing.T) {
 		change func(*http.Request)
 		status int
 	}{
-		"nothing":           {"/", nil, 401},
-		"a wrong token":     {"/?token=letmeout", nil, 401},
-		"a header":          {"/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer letmein") }, 200},
-		"a wrong header":    {"/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer letmei") }, 401},
-		"the token, cooked": {"/", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: sessionName, Value: "letmein"}) }, 401},
+		"nothing":        {"/", nil, 401},
+		"a wrong token":  {"/?token=letmeout", nil, 401},
+		"a header":       {"/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer letmein") }, 200},
+		"a wrong header": {"/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer letmei") }, 401},
+		"a name that is not its own": {"/", func(r *http.Request) {
+			r.Host = "evil.example"
+			r.Header.Set("Authorization", "Bearer letmein")
+		}, 421},
+		"the token at such a name": {"/?token=letmein", func(r *http.Request) { r.Host = "evil.example:8080" }, 421},
+		"the token, cooked":        {"/", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: sessionName, Value: "letmein"}) }, 401},
 	} {
 		if status, _, body := get(t, closed.URL+c.path, c.change); status != c.status || status != 200 && strings.Contains(body, "fast") {
 			t.Errorf("%s: status %d, want %d", name, status, c.status)

@@ -131,12 +131,10 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
 			http.Error(w, "weir serve: pages of other sites may link to it, and not read it", http.StatusForbidden)
 			return
-		case s.o.Token != "":
-			if !s.admitted(w, r) {
-				return
-			}
 		case !s.called(r.Host):
 			http.Error(w, "weir serve: it is not called by this name (--name NAME allows one)", http.StatusMisdirectedRequest)
+			return
+		case s.o.Token != "" && !s.admitted(w, r):
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -144,7 +144,10 @@ func checkFleet(r *result.Result) error {
 	if err != nil {
 		return err
 	}
+	lost := r.Lost()
 	for name, d := range dists {
+		withheld := len(lost.Senders) > 0 && strings.HasPrefix(name, "send.") && name != "send.lateness" && name != "send.held_up" && name != "send.blocked" ||
+			lost.Any() && !strings.HasPrefix(name, "send.")
 		crosses := strings.HasPrefix(name, "e2e.") && r.Clock != nil && r.Clock.Crosses && !r.Clock.Same
 		if d.ClockBoundNS != nil && (!crosses || r.Clock.BoundNS == nil || *r.Clock.BoundNS != *d.ClockBoundNS) {
 			wrong("%s: a bound that is not the clocks'", name)
@@ -154,7 +157,8 @@ func checkFleet(r *result.Result) error {
 			switch {
 			case p.UnsupportedBy != "" && p.Supported,
 				p.UnsupportedBy == result.ByClock && !finer, finer && p.Supported,
-				(p.UnsupportedBy == result.ByUnknownClock) != (crosses && r.Clock.BoundNS == nil):
+				(p.UnsupportedBy == result.ByUnknownClock) != (crosses && r.Clock.BoundNS == nil && !withheld),
+				withheld && p.Supported, p.UnsupportedBy == result.ByLostAgents && !withheld:
 				wrong("%s: p%v, supported %v, by %q", name, p.P, p.Supported, p.UnsupportedBy)
 			}
 		}

@@ -78,7 +78,7 @@ var words = map[string][]any{
 
 	"Efficiency.Messages": {result.CountConfirmed, result.CountReceived},
 
-	"Percentile.UnsupportedBy": {result.ByClock, result.ByUnknownClock},
+	"Percentile.UnsupportedBy": {result.ByClock, result.ByUnknownClock, result.ByLostAgents},
 	"Percentile.UnboundedBy":   {result.ByDependence, result.ByEpisodes},
 }
 

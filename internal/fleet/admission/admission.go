@@ -38,7 +38,7 @@ var (
 	ErrScheme = errors.New("wrong scheme of the join URL")
 	// ErrReplayed: the nonce of the join was used, or was never given to its agent.
 	ErrReplayed = errors.New("replayed join")
-	// ErrVersion: the agent is of another version than the coordinator.
+	// ErrVersion: the agent is of another version, or of another build, than the coordinator.
 	ErrVersion = errors.New("another version of weir")
 	// ErrMalformed: the message is none that an agent sends.
 	ErrMalformed = errors.New("malformed join")

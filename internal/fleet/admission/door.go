@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/deal"
 )
 
@@ -86,8 +88,8 @@ func (d *Door) Admit(j Request) error {
 }
 
 func (d *Door) admit(j *Request) error {
-	if j.Version != d.version {
-		return fmt.Errorf("%w: its is %q, the coordinator's %q", ErrVersion, j.Version, d.version)
+	if err := Like(j.Version, d.version); err != nil {
+		return err
 	}
 	now := d.now()
 	d.mu.Lock()
@@ -113,4 +115,17 @@ func (d *Door) admit(j *Request) error {
 		return fmt.Errorf("%w: its proof is wrong", ErrToken)
 	}
 	return d.keep.good(t, now)
+}
+
+// Like returns ErrVersion where an agent's build is not the coordinator's: what each says of
+// itself is buildinfo.Identity.
+func Like(agent, coordinator string) error {
+	if buildinfo.Same(agent, coordinator) {
+		return nil
+	}
+	hint := ""
+	if strings.Contains(agent, "@") && strings.Contains(coordinator, "@") {
+		hint = " (builds without a revision must be the same file: copy one to all hosts)"
+	}
+	return fmt.Errorf("%w: the agent's is %q, the coordinator's %q%s", ErrVersion, agent, coordinator, hint)
 }

@@ -61,7 +61,7 @@ func TestWhoMayJoin(t *testing.T) {
 		{name: "all is in order", token: good},
 		{name: "in time", token: good, wait: NonceLife - 1},
 		{name: "too late", token: good, wait: NonceLife, is: ErrExpired},
-		{name: "another version", token: good, change: func(j *Request) { j.Version = "v2" }, is: ErrVersion, want: `its is "v2", the coordinator's "v1"`},
+		{name: "another version", token: good, change: func(j *Request) { j.Version = "v2" }, is: ErrVersion, want: `the agent's is "v2", the coordinator's "v1"`},
 		{name: "no token", is: ErrToken},
 		{name: "a token of another keep", token: other, is: ErrToken},
 		{name: "a token that is revoked", token: revoked, is: ErrRevoked},
@@ -271,4 +271,28 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%q is %+v, and then %+v, %v", b, j, l, err)
 		}
 	})
+}
+
+// TestUnlikeBuildsAreRefused: a build that names no revision is only like its own file.
+func TestUnlikeBuildsAreRefused(t *testing.T) {
+	const one, two, hint = "devel@linux/amd64:000000000001", "devel@linux/amd64:000000000002", "copy one to all hosts"
+	for _, tt := range []struct {
+		agent, coordinator string
+		refused, hinted    bool
+	}{
+		{one, one, false, false},
+		{one, two, true, true},
+		{"v1.2.0", "v1.2.1", true, false},
+		{one, "devel@darwin/arm64:000000000002", false, false},
+	} {
+		d := NewDoor(nil, tt.coordinator, nil)
+		nonce, err := d.Challenge("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = d.Admit(Request{Agent: "a", Version: tt.agent, Nonce: nonce})
+		if errors.Is(err, ErrVersion) != tt.refused || err != nil && strings.Contains(err.Error(), hint) != tt.hinted || err != nil && !tt.refused {
+			t.Errorf("%s at %s: %v", tt.agent, tt.coordinator, err)
+		}
+	}
 }

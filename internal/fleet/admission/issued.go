@@ -1,14 +1,16 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/weirmq/weir/internal/flock"
 )
 
 // An Issued is a token that was made, without its secret.
@@ -54,11 +56,11 @@ func (k *Keep) List() ([]Issued, error) {
 
 // change rewrites the list.
 func (k *Keep) change(edit func([]Issued) ([]Issued, error)) error {
-	unlock, err := lock(filepath.Join(k.dir, fileLock))
+	lock, err := flock.Wait(context.Background(), filepath.Join(k.dir, fileLock), nil) // held for an instant
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer func() { _ = lock.Close() }()
 	all, err := k.List()
 	if err != nil {
 		return err
@@ -71,25 +73,6 @@ func (k *Keep) change(edit func([]Issued) ([]Issued, error)) error {
 		return err
 	}
 	return write(filepath.Join(k.dir, fileTokens), append(b, '\n'))
-}
-
-// lock takes the lock that is the file at path, and waits for it.
-func lock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("locking %s: %w", path, err)
-	}
-	return func() { _ = f.Close() }, nil
 }
 
 // write puts a file in place whole or not at all, readable by its owner only. The

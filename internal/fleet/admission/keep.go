@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/tls"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/weirmq/weir/internal/flock"
 )
 
 // VariableDir is the environment variable that names the folder of the keep.
@@ -83,11 +86,11 @@ func open(dir string, now time.Time) (*Keep, error) {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() != 0 && int(s.Uid) != os.Geteuid() {
 		return nil, fmt.Errorf("it is another user's (set %s to a folder of your own)", VariableDir)
 	}
-	unlock, err := lock(filepath.Join(dir, fileLock))
+	lock, err := flock.Wait(context.Background(), filepath.Join(dir, fileLock), nil) // held for an instant
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer func() { _ = lock.Close() }()
 	k := &Keep{dir: dir}
 	if k.secret, err = k.kept(fileSecret, func() ([]byte, error) {
 		b := make([]byte, secretSize)

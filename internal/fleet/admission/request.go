@@ -21,7 +21,7 @@ import (
 const (
 	RequestSize = 64 << 10 // B, of the whole message
 	AboutSize   = 32 << 10 // B, of what an agent says of itself
-	NameSize    = 64       // B, of an agent's name, a version
+	NameSize    = 128      // B, of an agent's name, a version
 	Labels      = 32
 )
 

@@ -40,7 +40,7 @@ type Agent struct {
 	Name    string // see deal.CheckName
 	Labels  map[string]string
 	Allow   []string
-	Version string // of weir, which must be the coordinator's
+	Version string // buildinfo.Identity, which must be like the coordinator's
 	Drivers *driver.Registry
 	Env     func(string) (string, bool)
 	Reach   Reach  // what of Env and of this host's files a scenario may refer to
@@ -247,8 +247,8 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 
 // join asks to be let in.
 func (a *Agent) join(ctx context.Context, b protocol.Beacon) error {
-	if b.Version != a.Version {
-		return fmt.Errorf("%w: this agent's is %q, the coordinator's %q", admission.ErrVersion, a.Version, b.Version)
+	if err := admission.Like(a.Version, b.Version); err != nil {
+		return err
 	}
 	var got protocol.Answer
 	if err := a.ask(ctx, protocol.DoorSubject(b.Session, a.instance, "challenge"), protocol.Encode(protocol.Challenge{Agent: a.Name}), &got); err != nil {

@@ -47,6 +47,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/flock"
 )
 
 // What a connection may use.
@@ -148,7 +149,10 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 		return nil, err
 	}
 	_ = l.Close()
-	locked, err := lock(filepath.Join(o.Dir, "lock"))
+	locked, err := flock.Try(filepath.Join(o.Dir, "lock"))
+	if errors.Is(err, flock.ErrHeld) {
+		return nil, fmt.Errorf("%w: %s", ErrInUse, o.Dir)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -228,22 +232,6 @@ func listenAddress(s string) (host string, port int, err error) {
 		host = "0.0.0.0"
 	}
 	return host, port, nil
-}
-
-// lock takes a folder's lock, or is ErrInUse.
-func lock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s", ErrInUse, filepath.Dir(path))
-		}
-		return nil, fmt.Errorf("locking %s: %w", path, err)
-	}
-	return f, nil
 }
 
 // await returns when the server answers and JetStream is usable.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/host"
 )
 
@@ -112,7 +113,7 @@ func (c *checkup) fleet() {
 
 // agent looks at one by itself.
 func (c *checkup) agent(x *Seen) {
-	if x.Version != c.version {
+	if !buildinfo.Same(x.Version, c.version) {
 		c.add(host.Finding{
 			Name: "version", Health: host.Bad, Found: fmt.Sprintf("weir %s; this one is %s", x.Version, c.version),
 			Why: "a coordinator accepts agents of its own version only", Do: "Install the same weir on every host.",

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/diagnosis"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
@@ -80,7 +81,7 @@ func (s *Sight) Show(p *layout.Page, version string) {
 	}
 	for _, x := range s.Agents {
 		head := fmt.Sprintf("%s on %s: weir %s", x.Name, x.Host, x.Version)
-		if x.Version != version {
+		if !buildinfo.Same(x.Version, version) {
 			head += ", another version than this one's " + version
 		}
 		p.Gap()

@@ -42,6 +42,7 @@ type Survey struct {
 
 // A Sight is what a survey saw.
 type Sight struct {
+	Weir         string // the identity of the build that looked
 	At           string // where, without secrets
 	StoodIn      bool   // for a coordinator, since there was none
 	Coordinators []Coordinator
@@ -104,6 +105,7 @@ func (s *Survey) Look(ctx context.Context) (*Sight, error) {
 		return nil, err
 	}
 	v.tell(sight)
+	sight.Weir = s.Version
 	return sight, nil
 }
 

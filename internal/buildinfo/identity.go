@@ -1,0 +1,70 @@
+package buildinfo
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Identity returns Version, and where that does not name the source also the platform and the
+// hash of the program's file: "devel@linux/amd64:0123456789ab". See Same.
+func Identity() (string, error) {
+	info, ok := debug.ReadBuildInfo()
+	if ok && exact(info) {
+		return version(info), nil
+	}
+	f, err := program()
+	if err != nil {
+		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
+	}
+	return fmt.Sprintf("%s@%s/%s:%x", Version(), runtime.GOOS, runtime.GOARCH, sum.Sum(nil)[:6]), nil
+}
+
+// program opens the file that this process runs, on Linux also where another has replaced it.
+func program() (*os.File, error) {
+	f, err := os.Open("/proc/self/exe")
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+// exact reports whether the version names the source: a release, or a revision that was not
+// modified.
+func exact(info *debug.BuildInfo) bool {
+	v := version(info)
+	if v == "devel" || strings.HasSuffix(v, "+dirty") {
+		return false
+	}
+	_, modified := revision(info)
+	return !modified
+}
+
+// Same reports whether builds with these identities may be of one source. Where versions do not
+// name it, builds for one platform must be one file. Of builds for two platforms nothing more
+// can be compared.
+func Same(a, b string) bool {
+	if a == b {
+		return true
+	}
+	version, file, unnamed := strings.Cut(a, "@")
+	otherVersion, otherFile, otherUnnamed := strings.Cut(b, "@")
+	platform, _, _ := strings.Cut(file, ":")
+	otherPlatform, _, _ := strings.Cut(otherFile, ":")
+	return unnamed && otherUnnamed && version == otherVersion && platform != otherPlatform
+}

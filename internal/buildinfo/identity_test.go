@@ -1,0 +1,58 @@
+package buildinfo
+
+import (
+	"regexp"
+	"runtime/debug"
+	"testing"
+)
+
+func TestWhichVersionsNameTheSource(t *testing.T) {
+	vcs := func(modified string) []debug.BuildSetting {
+		return []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: modified}}
+	}
+	for name, tt := range map[string]struct {
+		info  debug.BuildInfo
+		exact bool
+	}{
+		"a release":             {debug.BuildInfo{Main: debug.Module{Path: weir, Version: "v1.2.0"}}, true},
+		"a revision":            {debug.BuildInfo{Main: debug.Module{Path: weir, Version: "(devel)"}, Settings: vcs("false")}, true},
+		"a modified revision":   {debug.BuildInfo{Main: debug.Module{Path: weir, Version: "(devel)"}, Settings: vcs("true")}, false},
+		"a dirty version":       {debug.BuildInfo{Main: debug.Module{Path: weir, Version: "v0.0.0-20260101000000-0123456789ab+dirty"}}, false},
+		"nothing":               {debug.BuildInfo{Main: debug.Module{Path: weir, Version: "(devel)"}}, false},
+		"a program with a weir": {debug.BuildInfo{Main: debug.Module{Path: "example.com/x"}, Deps: []*debug.Module{{Path: weir, Version: "v1.2.0"}}, Settings: vcs("true")}, true},
+	} {
+		if got := exact(&tt.info); got != tt.exact {
+			t.Errorf("%s: exact is %v", name, got)
+		}
+	}
+}
+
+func TestBuildsOfNoRevisionAreTheirFiles(t *testing.T) {
+	own, err := Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`^[^@]+@[a-z0-9]+/[a-z0-9]+:[0-9a-f]{12}$`).MatchString(own) { // of a test's binary
+		t.Errorf("the identity is %q", own)
+	}
+	if again, err := Identity(); err != nil || again != own {
+		t.Errorf("the identity is %q and %q, %v", own, again, err)
+	}
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{"v1.2.0", "v1.2.0", true},
+		{"v1.2.0", "v1.2.1", false},
+		{"devel", "devel@linux/amd64:000000000001", false},
+		{"devel@linux/amd64:000000000001", "devel@linux/amd64:000000000001", true},
+		{"devel@linux/amd64:000000000001", "devel@linux/amd64:000000000002", false},
+		{"devel@linux/amd64:000000000001", "devel@darwin/arm64:000000000002", true},
+		{"devel@linux/amd64:000000000001", "devel-0123456789ab@darwin/arm64:000000000002", false},
+		{"v1.2.0", "v1.2.0@darwin/arm64:000000000002", false},
+	} {
+		if got := Same(tt.a, tt.b); got != tt.same || Same(tt.b, tt.a) != tt.same {
+			t.Errorf("%s and %s: same is %v", tt.a, tt.b, got)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package flock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+func TestLockIsHeldUntilClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "lock")
+	f, err := Try(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Try(path); !errors.Is(err, ErrHeld) {
+		t.Errorf("a second one: %v; want ErrHeld", err)
+	}
+	other, err := os.Open(path) // reading is enough
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	if err := Open(other); !errors.Is(err, ErrHeld) {
+		t.Errorf("through another file: %v; want ErrHeld", err)
+	}
+	_ = f.Close()
+	if err := Open(other); err != nil {
+		t.Errorf("after it was closed: %v", err)
+	}
+}
+
+func TestWaitSaysOnceThatItWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := Try(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	said := 0
+	if _, err := Wait(ctx, path, func() { said++; cancel() }); !errors.Is(err, context.Canceled) || said != 1 {
+		t.Errorf("said %d times: %v; want once, and context.Canceled", said, err)
+	}
+	got, err := Wait(t.Context(), path, func() { said++; _ = f.Close() })
+	if err != nil || said != 2 {
+		t.Fatalf("said %d times in all: %v; want 2", said, err)
+	}
+	_ = got.Close()
+	if _, err = Wait(t.Context(), path, func() { t.Error("it waits for nobody") }); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRemovedLockIsNone has many take turns, where each removes the file and its folder.
+func TestRemovedLockIsNone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a")
+	path := filepath.Join(dir, "lock")
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	turns := 0
+	for range 4 {
+		all.Go(func() {
+			for range 20 {
+				f, err := Wait(t.Context(), path, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !mu.TryLock() {
+					t.Error("two hold the lock")
+					_ = f.Close()
+					return
+				}
+				turns++
+				_ = os.Remove(path)
+				_ = os.Remove(dir)
+				mu.Unlock()
+				_ = f.Close()
+			}
+		})
+	}
+	if all.Wait(); turns != 80 && !t.Failed() {
+		t.Errorf("%d turns, want 80", turns)
+	}
+}

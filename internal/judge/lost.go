@@ -1,0 +1,75 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weirmq/weir/result"
+)
+
+// unusable says of figures that need lost agents that they must not be used.
+func unusable(l result.Loss) string {
+	switch load := "and the run did not keep the planned load. Do not use any of its figures."; {
+	case len(l.Senders) == 0:
+		return fmt.Sprintf("weir does not know all that %s received, and these consumers were missing from then on. Do not use e2e times, received rates, or counts of delivered, duplicated, reordered and lost messages. The figures of sending are complete.", agentsNamed(l.Receivers))
+	case len(l.Receivers) == 0:
+		return fmt.Sprintf("weir does not know all that %s sent, %s", agentsNamed(l.Senders), load)
+	default:
+		return fmt.Sprintf("weir does not know all that %s sent and received, %s", agentsNamed(l.Agents()), load)
+	}
+}
+
+// Withhold marks the percentiles of a run that need what lost agents did: they are no
+// figures to quote.
+func Withhold(r *result.Result) {
+	lost := r.Lost()
+	if !lost.Any() {
+		return
+	}
+	withhold := func(ds ...*result.Dist) {
+		for _, d := range ds {
+			if d == nil {
+				continue
+			}
+			for i := range d.Percentiles {
+				if p := &d.Percentiles[i]; p.Supported || p.UnsupportedBy != "" { // else it has too few samples anyway
+					p.Supported, p.UnsupportedBy = false, result.ByLostAgents
+				}
+			}
+		}
+	}
+	pair := func(p *result.Pair) {
+		if p != nil {
+			withhold(p.Response, p.OnTime, p.Service)
+		}
+	}
+	l := &r.Latency
+	pair(&l.E2E)
+	pair(&l.RTT)
+	withhold(l.Settle)
+	for i := range r.Stages {
+		pair(r.Stages[i].E2E)
+		pair(r.Stages[i].RTT)
+	}
+	if len(lost.Senders) == 0 {
+		return
+	}
+	withhold(l.Send.Response, l.Send.OnTime, l.Send.Service, l.Send.Hop, l.Send.Failed)
+	for i := range r.Stages {
+		pair(r.Stages[i].Send)
+	}
+}
+
+// needsReceivers reports whether the figure needs those who received, beside those who sent.
+func (f figure) needsReceivers() bool {
+	sending := func(name string) bool { return slices.Contains(senders[:], name) }
+	switch f.kind {
+	case countFigure:
+		return !sending(f.of)
+	case ratioFigure:
+		return !sending(f.of) || !sending(f.over)
+	case rateFigure:
+		return f.of == "received"
+	}
+	return f.of != "send"
+}
