@@ -206,6 +206,57 @@ func TestAPageIsExploredInABrowser(t *testing.T) {
 	}
 }
 
+// TestASelectionCountsWhatNeverCameInABrowser selects a time with an outage. The whole run is
+// ranked as result.json ranks it: without the warm-up, and with what never came.
+func TestASelectionCountsWhatNeverCameInABrowser(t *testing.T) {
+	t.Parallel()
+	ctx := browserOf(t)
+	dir, came := outage(t, 500)
+	c, err := NewCourse(length(12), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := run(t, "jetstream-500")
+	e.Course = c
+	seenAs(t, ctx, html1(t, e, Options{}), 1280)
+	const chart = "c-e2e-time"
+	chosen := func(from, to float64) [][]string {
+		t.Helper()
+		x, y := at(t, ctx, chart, c, from)
+		end, _ := at(t, ctx, chart, c, to)
+		press(t, ctx, [2]float64{x, y}, [2]float64{(x + end) / 2, y}, [2]float64{end, y})
+		return asked[[][]string](t, ctx, `[...document.querySelectorAll(".selection tr")].map(r => [...r.children].map(c => c.textContent))`)
+	}
+	p50 := Time(tileLowest(tileOf(came.At(measure.Rank(50, 5000)))+1) - 1)
+	got := chosen(5.1, 7.9)
+	for _, want := range [][]string{
+		{"", "e2e, this time", "e2e, whole run"},
+		{"messages", "1,500", "5,000"},
+		{"never came", "1,000", "1,000"},
+		{"p50", "", p50},
+		{"p90", "", ""},
+	} {
+		row := got[0]
+		got = got[1:]
+		for i, w := range want {
+			if w != "" && row[i] != w || w == "" && i > 0 && !strings.HasPrefix(row[i], ">= 1") {
+				t.Errorf("the page says %q; want %q, and a lower bound where there is none", row, want)
+			}
+		}
+	}
+	if says := asked[string](t, ctx, `document.querySelector(".selection p.dim").textContent`); !strings.Contains(says, "The warm-up is not counted.") {
+		t.Errorf("it says %q", says)
+	}
+	x, y := at(t, ctx, chart, c, 6.4)
+	press(t, ctx, [2]float64{x, y})
+	if tip := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.Contains(tip, "due, and never came ") {
+		t.Errorf("the values at 6.4 s are %q", tip)
+	}
+	if got := chosen(0.1, 1.9); len(got) != 0 {
+		t.Errorf("of the warm-up the page says %q; want nothing", got)
+	}
+}
+
 // TestAPageIsExploredInABrowserByKeyboard: arrows move the cursor, with Shift they select, and Escape
 // ends it.
 func TestAPageIsExploredInABrowserByKeyboard(t *testing.T) {

@@ -223,6 +223,9 @@ func (c *Course) ranges(points []plot.Point) [][2]float64 {
 	return out
 }
 
+// censoredEnd ends the tags of lines of messages that did not complete.
+const censoredEnd = ".censored"
+
 // own reads the lateness and the blocking of each interval from an interval log, all its
 // latencies in parts of the time, and until when it reaches, in s.
 func own(path string) (points map[string][]plot.Point, mosaics map[string]*mosaic, until float64, err error) {
@@ -258,12 +261,12 @@ func own(path string) (points map[string][]plot.Point, mosaics map[string]*mosai
 			}
 			break
 		}
-		if !strings.HasSuffix(l.Tag, ".censored") { // that is of the whole run
+		if !strings.HasSuffix(l.Tag, censoredEnd) { // that is of the whole run
 			until = max(until, float64(l.To)/1e9)
 		}
+		tiles.take(l)
 		name := kinds[l.Tag]
 		if name == "" {
-			tiles.take(l)
 			continue
 		}
 		if last := open[name]; last != nil && last.From == l.From {
@@ -275,7 +278,7 @@ func own(path string) (points map[string][]plot.Point, mosaics map[string]*mosai
 	}
 	flush("lateness")
 	flush("blocked")
-	return points, tiles.mosaics, until, err
+	return points, tiles.done(), until, err
 }
 
 // happened takes the events of the run. What begins a phase is not an event on a page
