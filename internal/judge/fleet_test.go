@@ -90,8 +90,11 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		"one that was away": {CheckAgents, result.Suspect, func(in *result.Result) {
 			agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000, ToNS: ptr(int64(12_340_000_000))}}
 		}, "b was silent from 1.0 s to 12.3 s"},
-		"one that was not back":    {CheckAgents, result.Suspect, func(in *result.Result) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was silent from 1.0 s on"},
-		"one whose reports lack":   {CheckAgents, result.Invalid, func(in *result.Result) { agent(in, 1).LostReports = 2 }, "2 of the reports of b never came"},
+		"one that was not back":  {CheckAgents, result.Suspect, func(in *result.Result) { agent(in, 1).Absences = []result.Absence{{FromNS: 1_000_000_000}} }, "b was silent from 1.0 s on"},
+		"one whose reports lack": {CheckAgents, result.Invalid, func(in *result.Result) { agent(in, 1).LostReports = 2 }, "2 of the reports of b never came"},
+		"one in the warm-up": {CheckAgents, result.Suspect, func(in *result.Result) {
+			in.Run.WarmUpS, agent(in, 1).Absences = new(5.0), []result.Absence{{FromNS: 1_000_000_000}}
+		}, "b was silent from -4.0 s on"},
 		"one that vanished":        {CheckAgents, result.Suspect, func(in *result.Result) { vanish(in, 2) }, "c vanished at 6.1 s"},
 		"one that took load along": {CheckAgents, result.Invalid, func(in *result.Result) { vanish(in, 1); sends(in, 90_000, false) }, "b vanished at 6.1 s"},
 		"and then of the rate":     {CheckRate, result.Invalid, func(in *result.Result) { vanish(in, 1); sends(in, 90_000, false) }, "90,000 of 100,000 sent"},

@@ -45,10 +45,11 @@
   const count = (v) => commas(Math.max(0, v).toFixed(0));
   const words = { time, bytes: size, count, rate: (v) => significant(v) + "/s", cores: (v) => v.toFixed(2) };
   const short = (s) => s.replace(".00 ", " ").replace(".0 ", " ");
-  const instant = (s) => commas(s.toFixed(1)) + " s";
+  const instant = (s) => (s <= -0.05 ? "-" : "") + commas(Math.abs(s).toFixed(1)) + " s";
   const clock = (s) => {
     const r = Math.round(s * 1000) / 1000;
     if (r === 0) return "0";
+    if (r <= -60) return "-" + clock(-r);
     if (Math.abs(r) < 60) return r + " s";
     const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
     const first = parts.findIndex(([n]) => r >= n);
@@ -208,7 +209,7 @@
     const z = zoomed && [Math.max(min, zoomed[0]), Math.min(max, zoomed[1])];
     return z && z[1] > z[0] ? { min: z[0], max: z[1] } : { min, max };
   };
-  const seen = (v, x) => v.lines.filter((l) => !hidden.get(v.figure).has(l.n)).flatMap((l) => l.y.filter((y, i) => y !== null && l.x[i] >= x.min && l.x[i] <= x.max));
+  const seen = (v, x) => v.lines.filter((l) => !hidden.get(v.figure).has(l.n)).flatMap((l) => l.y.filter((y, i) => y !== null && (l.to || l.x)[i] >= x.min && l.x[i] <= x.max));
   const axisY = (v, x) => {
     const c = v.chart;
     const whole = { min: c.y[0], max: c.y[1], log: c.log, ticks: v.ticks };
@@ -263,8 +264,8 @@
           put(dot, { x: px - 4, y: py - 4 });
           return;
         }
-        d += (joined ? "L" : "M") + px + " " + py;
-        lone = joined ? "" : "h.1";
+        d += (joined ? "L" : "M") + px + " " + py + (l.to ? "H" + place(toX(x, l.to[i])) : "");
+        lone = joined || l.to ? "" : "h.1";
         joined = true;
       });
       if (!l.dots && l.path) l.path.setAttribute("d", d + lone);
@@ -294,6 +295,12 @@
     return Math.abs(xs[low] - at) <= Math.abs(xs[high] - at) ? low : high;
   };
 
+  // step is the last of the steps that begin before an instant.
+  const step = (xs, at) => {
+    const i = nearest(xs, at);
+    return xs[i] > at && i > 0 ? i - 1 : i;
+  };
+
   // point shows the values at an instant.
   const point = (v, at) => {
     for (const other of views) if (other !== v) rest(other);
@@ -301,17 +308,18 @@
     v.at = Math.max(v.x.min, Math.min(v.x.max, at));
     const rows = [], byName = new Map();
     const gap = (l) => (l.x.length > 2 ? l.x[1] - l.x[0] : 0);
-    let exact = v.at, limited = false;
+    let exact = instant(v.at), limited = false;
     for (const l of v.lines) {
       if (off.has(l.n) || l.x.length === 0) continue;
-      const i = nearest(l.x, v.at);
+      const i = (l.to ? step : nearest)(l.x, v.at);
       if (l.dots) {
         limited = limited || Math.abs(l.x[i] - v.at) < 0.5 && l.y[i] !== null;
         continue;
       }
-      if (l.x.length > 2) exact = l.x[i];
+      if (l.to) exact = instant(l.x[i]) + " to " + instant(l.to[i]);
+      else if (l.x.length > 2) exact = instant(l.x[i]);
       if (!byName.has(l.n)) byName.set(l.n, [l.path && l.path.getAttribute("class").replace("line", "key"), []]);
-      if (l.y[i] !== null && v.at >= l.x[0] - gap(l) && v.at <= l.x[l.x.length - 1] + gap(l)) byName.get(l.n)[1].push(l.y[i]);
+      if (l.y[i] !== null && v.at >= l.x[0] - gap(l) && v.at <= (l.to || l.x)[l.x.length - 1] + gap(l)) byName.get(l.n)[1].push(l.y[i]);
     }
     for (const [n, [key, values]] of byName) { // several lines of a name are several runs
       const text = [...new Set([Math.min(...values), Math.max(...values)].map(words[c.unit]))].join(" to ");
@@ -322,7 +330,7 @@
     if (tile && tile.counts.length) rows.push([null, "messages", count(total(tile.counts))]);
     if (tile && tile.never.length) rows.push([null, "due, and " + uncompleted[c.of], count(total(tile.never))]);
     if (limited) rows.push([null, "host-limited", ""]);
-    v.tip.replaceChildren(make("b", "", instant(exact)), ...rows.map(([key, name, value]) => {
+    v.tip.replaceChildren(make("b", "", exact), ...rows.map(([key, name, value]) => {
       const row = make("div");
       if (key) row.append(make("span", key));
       row.append(name + " ", make("b", "", value));
@@ -466,10 +474,10 @@
     v.moved = [...svg.querySelectorAll("g.back, g.front")];
     let paths = [...svg.querySelectorAll("path.line")].filter((p) => !p.classList.contains("host"));
     const dots = [...svg.querySelectorAll("g.host")];
-    let before = [];
+    let before = null;
     v.lines = chart.lines.map((l) => {
-      before = l.x || before;
-      const line = { n: l.n, dots: l.dots, x: before, y: l.y, path: null, marks: [] };
+      before = l.x ? l : before;
+      const line = { n: l.n, dots: l.dots, x: before.x, to: before.to, y: l.y, path: null, marks: [] };
       if (l.dots) line.marks = [...(dots.shift() || svg.cloneNode()).children];
       else line.path = paths.find((p) => p.dataset.n === String(l.n)) || null;
       if (line.path) paths = paths.filter((p) => p !== line.path);

@@ -106,7 +106,8 @@ type Line struct {
 // A Point is one of a line.
 type Point struct {
 	X, Y float64
-	Text string // shown when it is pointed at
+	Wide float64 // how far its value holds on the X axis, from X on: a step
+	Text string  // shown when it is pointed at
 	Form Form
 }
 
@@ -327,7 +328,10 @@ func (p *pen) line(l Line) {
 		}
 		d.WriteString(step(n) + num(p.x(at.X)) + " " + num(p.y(at.Y)))
 		lone = ""
-		if n == 0 {
+		switch {
+		case at.Wide > 0:
+			d.WriteString("H" + num(p.x(at.X+at.Wide)))
+		case n == 0:
 			lone = "h.1"
 		}
 		n++

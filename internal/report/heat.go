@@ -31,7 +31,7 @@ func (t *single) heat() {
 		if m == nil || len(m.parts) == 0 {
 			continue
 		}
-		cells, least, most := m.cells()
+		cells, least, most := m.cells(c.origin)
 		if len(cells) == 0 {
 			continue
 		}
@@ -54,7 +54,7 @@ func (t *single) heat() {
 		f.Desc = "From " + seconded(c.from) + " to " + seconded(c.to) + " of the run, latencies from " + timeText(least) + " to " + timeText(most) + "."
 		f.Marks, f.Under = c.strokes(), c.stalled()
 		t.Chart(f)
-		t.Embed(of, m.pack()) // last, since it may make the parts fewer
+		t.Embed(of, m.pack(c.origin)) // last, since it may make the parts fewer
 	}
 }
 
@@ -70,7 +70,7 @@ func (t *single) counted() string {
 }
 
 // cells are the fields of a heat map, and the least and the greatest latency in them.
-func (m *mosaic) cells() (all []plot.Cell, least, most float64) {
+func (m *mosaic) cells(o origin) (all []plot.Cell, least, most float64) {
 	lowest, highest := math.MaxInt, 0
 	for _, p := range m.parts {
 		for phase := range measure.NumPhases {
@@ -116,7 +116,7 @@ func (m *mosaic) cells() (all []plot.Cell, least, most float64) {
 		for apart, rows := range []map[int]uint64{x.counts, x.never} {
 			for row, n := range rows {
 				all = append(all, plot.Cell{
-					From: float64(first.from) / 1e9, To: float64(last.to) / 1e9,
+					From: o.seconds(first.from), To: o.seconds(last.to),
 					Lo: float64(max(1, tileLowest(row*together))), Hi: float64(tileLowest((row + 1) * together)),
 					Level: shade(n, densest), Apart: apart == 1,
 				})

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"maps"
+	"math"
 	"math/bits"
 	"slices"
 	"sort"
@@ -165,7 +166,7 @@ func (m *mosaic) empty() bool {
 // are in no figure, and not in it.
 type packed struct {
 	Half   int       `json:"half"` // buckets of half a doubling, see tileOf
-	From   []float64 `json:"from"` // s since the epoch, of each part
+	From   []float64 `json:"from"` // s since the end of the warm-up, of each part
 	To     []float64 `json:"to"`
 	Counts string    `json:"counts"`          // base64 of varints: of each part how many buckets are not empty, and of each its distance from the one before and its count
 	Never  string    `json:"never"`           // likewise, of those that never completed, by their age
@@ -174,13 +175,13 @@ type packed struct {
 
 // pack returns the mosaic in at most mostPacked bytes of counts. It halves the parts until
 // they fit.
-func (m *mosaic) pack() packed {
+func (m *mosaic) pack(o origin) packed {
 	for {
 		var counts, never []byte
 		p := packed{Half: 1 << halfTileBits}
 		for _, x := range m.parts {
-			p.From = append(p.From, float64(x.from/1e6)/1e3)
-			p.To = append(p.To, float64(x.to/1e6)/1e3)
+			p.From = append(p.From, math.Round(o.seconds(x.from)*1e3)/1e3)
+			p.To = append(p.To, math.Round(o.seconds(x.to)*1e3)/1e3)
 			counts = appendTiles(counts, x.counts[measure.Measure])
 			never = appendTiles(never, x.never[measure.Measure])
 		}

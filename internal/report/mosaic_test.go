@@ -75,7 +75,7 @@ func logged(t testing.TB, seconds, each int) (dir string, all []*measure.Counts)
 // mosaicOf reads the mosaic of a direction from a folder.
 func mosaicOf(t testing.TB, dir, of string) *mosaic {
 	t.Helper()
-	_, all, _, err := own(filepath.Join(dir, result.FileIntervals))
+	_, all, _, err := own(filepath.Join(dir, result.FileIntervals), 0)
 	if err != nil || all[of] == nil {
 		t.Fatalf("no mosaic of %s: %v", of, err)
 	}
@@ -104,7 +104,7 @@ func TestAMosaicHoldsEachLatencyOfTheLog(t *testing.T) {
 			}
 		}
 	}
-	if _, all, _, err := own(filepath.Join(dir, result.FileIntervals)); err != nil || all["send"] != nil || all["rtt"] != nil {
+	if _, all, _, err := own(filepath.Join(dir, result.FileIntervals), 0); err != nil || all["send"] != nil || all["rtt"] != nil {
 		t.Errorf("there are mosaics of what nothing was counted of: %v", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestMessagesThatNeverCameHaveTheirSecond(t *testing.T) {
 	if diff := cmp.Diff(map[int64]uint64{6: 500, 7: 500}, got); diff != "" {
 		t.Errorf("by second (-want +got):\n%s", diff)
 	}
-	cells, _, most := m.cells()
+	cells, _, most := m.cells(0)
 	apart := 0
 	for _, c := range cells {
 		if c.Apart {
@@ -222,7 +222,7 @@ func TestNothingCameAtAll(t *testing.T) {
 	if n := m.older[tileOf(measure.LowestEquivalent(measure.Highest))]; n != 5 {
 		t.Errorf("%v are older than can be told; want 5", m.older)
 	}
-	if p := m.pack(); p.Older == "" {
+	if p := m.pack(0); p.Older == "" {
 		t.Errorf("packed, %+v lacks them", p)
 	}
 }
@@ -253,7 +253,7 @@ func TestAMosaicOfALongRunIsBounded(t *testing.T) {
 			t.Errorf("part %d begins at %d, and the one before ends at %d", i, p.from, m.parts[i-1].to)
 		}
 	}
-	cells, _, _ := m.cells()
+	cells, _, _ := m.cells(0)
 	if len(cells) > mostHeatColumns*(mostHeatRows+1) {
 		t.Errorf("its heat map has %d fields", len(cells))
 	}
@@ -270,7 +270,7 @@ func TestAPackedMosaicFits(t *testing.T) {
 		}
 		m.parts = append(m.parts, p)
 	}
-	p := m.pack()
+	p := m.pack(0)
 	if len(p.Counts) > mostPacked || len(p.From) < 2 {
 		t.Errorf("%d parts take %d bytes; at most %d", len(p.From), len(p.Counts), mostPacked)
 	}
@@ -309,7 +309,7 @@ func TestThePageShowsWhatWasPromisedAndWhatTheHostDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	intervals := length(12)
-	c, err := NewCourse(intervals, dir)
+	c, err := NewCourse(new(result.Result), intervals, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (t *single) overTime() {
 // overTimeSays explains what all charts over time have in common.
 func (t *single) overTimeSays() string {
 	c := t.course
-	says := "Warm-up and drain are shaded. A gap in a line is a second with too few samples for that percentile, not a zero."
+	says := "0 is the end of the warm-up. Warm-up and drain are shaded. A step is a second, and what was counted in it. A gap in a line is a second with too few samples for that percentile, not a zero."
 	var kinds []string
 	if len(c.marks) > 0 {
 		for _, m := range c.marks {
@@ -184,7 +184,7 @@ func (c *Course) squares(x curve, at []float64, text func(float64) string, serie
 	l := plot.Line{Class: "host " + x.class, Series: series, Dots: true}
 	for _, p := range c.tracks[x.track].points {
 		if slices.Contains(at, p.X) && !math.IsNaN(p.Y) {
-			l.Points = append(l.Points, plot.Point{X: p.X, Y: p.Y, Form: plot.Square, Text: x.name + " " + text(p.Y) + ", host-limited"}, plot.Point{X: p.X, Y: math.NaN()})
+			l.Points = append(l.Points, plot.Point{X: p.X + p.Wide/2, Y: p.Y, Form: plot.Square, Text: x.name + " " + text(p.Y) + ", host-limited"}, plot.Point{X: p.X + p.Wide/2, Y: math.NaN()})
 		}
 	}
 	return l
@@ -321,5 +321,9 @@ func seconds(from, to float64) plot.Axis {
 			break
 		}
 	}
-	return plot.Stepped(from, to, step, "time of the run", clock)
+	label := "time of the run"
+	if from < 0 {
+		label = "time since the end of the warm-up"
+	}
+	return plot.Stepped(from, to, step, label, clock)
 }
