@@ -113,11 +113,11 @@ func agents(s *subject) result.Check {
 		for i, x := range a.Absences {
 			switch {
 			case x.ToNS != nil:
-				says = append(says, fmt.Sprintf("%s was silent from %s to %s", a.Name, atSecond(x.FromNS), atSecond(*x.ToNS)))
+				says = append(says, fmt.Sprintf("%s was silent from %s to %s", a.Name, s.atSecond(x.FromNS), s.atSecond(*x.ToNS)))
 			case a.Missing && i == len(a.Absences)-1:
-				says = append(says, fmt.Sprintf("%s vanished at %s", a.Name, atSecond(x.FromNS)))
+				says = append(says, fmt.Sprintf("%s vanished at %s", a.Name, s.atSecond(x.FromNS)))
 			default:
-				says = append(says, fmt.Sprintf("%s was silent from %s on", a.Name, atSecond(x.FromNS)))
+				says = append(says, fmt.Sprintf("%s was silent from %s on", a.Name, s.atSecond(x.FromNS)))
 			}
 		}
 	}
@@ -150,8 +150,10 @@ func agents(s *subject) result.Check {
 	return c
 }
 
-// atSecond writes an instant of the run.
-func atSecond(ns int64) string { return fmt.Sprintf("%.1f s", time.Duration(ns).Seconds()) }
+// atSecond writes an instant of the run, since the end of the warm-up.
+func (s *subject) atSecond(ns int64) string {
+	return fmt.Sprintf("%.1f s", time.Duration(ns-s.WindowFrom()).Seconds())
+}
 
 // start checks that the agents began at one instant.
 func start(s *subject) result.Check {
@@ -251,7 +253,7 @@ func disturbed(s *subject, c result.Check) result.Check {
 		a := &s.Agents[i]
 		for _, x := range a.Clock.Steps {
 			if steps++; steps <= mostNamed {
-				add(fmt.Sprintf("the clock of %s stepped by %s at %s", a.Name, signed(x.ByNS), atSecond(x.AtNS)))
+				add(fmt.Sprintf("the clock of %s stepped by %s at %s", a.Name, signed(x.ByNS), s.atSecond(x.AtNS)))
 			}
 		}
 	}

@@ -97,6 +97,9 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 			vanish(in, 2)
 			agent(in, 2).Absences[0].FromNS = 20_100_000_000
 		}, "c vanished at 20.1 s"},
+		"one in the warm-up": {CheckAgents, result.Suspect, func(in *result.Result) {
+			in.Run.WarmUpS, agent(in, 1).Absences = new(5.0), []result.Absence{{FromNS: 1_000_000_000}}
+		}, "b was silent from -4.0 s on"},
 		"one that took load along": {CheckAgents, result.Invalid, func(in *result.Result) { vanish(in, 1); sends(in, 90_000, false) }, "b vanished at 6.1 s"},
 		"and then of the rate":     {CheckRate, result.Invalid, func(in *result.Result) { vanish(in, 1); sends(in, 90_000, false) }, "90,000 of 100,000 sent"},
 		"one that gave nothing": {CheckAgents, result.Invalid, func(in *result.Result) {

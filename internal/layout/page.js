@@ -45,10 +45,11 @@
   const count = (v) => commas(Math.max(0, v).toFixed(0));
   const words = { time, bytes: size, count, rate: (v) => significant(v) + "/s", cores: (v) => v.toFixed(2) };
   const short = (s) => s.replace(".00 ", " ").replace(".0 ", " ");
-  const instant = (s) => commas(s.toFixed(1)) + " s";
+  const instant = (s) => (s <= -0.05 ? "-" : "") + commas(Math.abs(s).toFixed(1)) + " s";
   const clock = (s) => {
     const r = Math.round(s * 1000) / 1000;
     if (r === 0) return "0";
+    if (r <= -60) return "-" + clock(-r);
     if (Math.abs(r) < 60) return r + " s";
     const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
     const first = parts.findIndex(([n]) => r >= n);
@@ -97,12 +98,11 @@
     return (f(v) - f(axis.min)) / (f(axis.max) - f(axis.min));
   };
 
-  // Latencies over time: of each part of the time how many messages took how long.
-  const mosaics = {};
-  for (const of of ["rtt", "e2e", "send"]) {
-    const packed = (data.mosaics || {})[of];
-    if (!packed) continue;
-    const bytes = atob(packed.counts);
+  // Latencies over time: of each part of the time how many measured messages took how long,
+  // and how many that were due in it never completed, by their age at the end.
+  const uncompleted = { send: "never confirmed", rtt: "never answered", e2e: "never came" };
+  const unpacked = (text, parts) => {
+    const bytes = atob(text);
     let at = 0;
     const varint = () => {
       let v = 0, unit = 1;
@@ -113,50 +113,70 @@
         if (!(b & 128)) return v;
       }
     };
+    return Array.from({ length: parts }, () => {
+      const counts = [];
+      let tile = 0;
+      for (let n = varint(); n > 0; n--) {
+        tile += varint();
+        counts.push([tile, varint()]);
+      }
+      return counts;
+    });
+  };
+  const mosaics = {};
+  for (const of of ["rtt", "e2e", "send"]) {
+    const packed = (data.mosaics || {})[of];
+    if (!packed) continue;
+    const counts = unpacked(packed.counts, packed.from.length), never = unpacked(packed.never, packed.from.length);
     mosaics[of] = {
       half: packed.half,
-      parts: packed.from.map((from, i) => {
-        const counts = [];
-        let tile = 0;
-        for (let n = varint(); n > 0; n--) {
-          tile += varint();
-          counts.push([tile, varint()]);
-        }
-        return { from, to: packed.to[i], counts };
-      }),
+      older: packed.older ? unpacked(packed.older, 1)[0] : [],
+      parts: packed.from.map((from, i) => ({ from, to: packed.to[i], counts: counts[i], never: never[i] })),
     };
   }
+  const total = (counts) => counts.reduce((n, [, k]) => n + k, 0);
   const lowest = (m, tile) => {
     if (tile < 2 * m.half) return tile;
     const shift = Math.floor(tile / m.half) - 1;
     return (tile - shift * m.half) * 2 ** shift;
   };
-  // within adds up the parts with their middle in a time; all without one.
+  // within adds up the parts with their middle in a time; all without one. From the least age
+  // of a message that never completed on, values are lower bounds.
   const within = (m, range) => {
     const sums = new Map();
-    let n = 0, from = Infinity, to = -Infinity;
+    let n = 0, never = 0, bound = Infinity, from = Infinity, to = -Infinity;
+    const add = (tile, k) => {
+      sums.set(tile, (sums.get(tile) || 0) + k);
+      n += k;
+    };
+    const miss = ([tile, k]) => {
+      add(tile, k);
+      never += k;
+      bound = Math.min(bound, tile);
+    };
     for (const p of m.parts) {
       const middle = (p.from + p.to) / 2;
       if (range && (middle < range[0] || middle > range[1])) continue;
       from = Math.min(from, p.from);
       to = Math.max(to, p.to);
-      for (const [tile, k] of p.counts) {
-        sums.set(tile, (sums.get(tile) || 0) + k);
-        n += k;
-      }
+      for (const [tile, k] of p.counts) add(tile, k);
+      p.never.forEach(miss);
     }
-    return { n, from, to, tiles: [...sums].sort((a, b) => a[0] - b[0]) };
+    if (!range) m.older.forEach(miss);
+    return { n, never, bound, from, to, tiles: [...sums].sort((a, b) => a[0] - b[0]) };
   };
-  // ranked is the percentile of a sum: the highest latency of its bucket.
+  // ranked is the percentile of a sum: the highest latency of its bucket, or the lowest that it
+  // can be.
   const ranked = (m, sum, p) => {
     const rank = Math.min(sum.n, Math.max(1, Math.ceil(p * sum.n / 100 - 1e-9)));
     let seen = 0;
     for (const [tile, k] of sum.tiles) {
       seen += k;
-      if (seen >= rank) return lowest(m, tile + 1) - 1;
+      if (seen >= rank) return tile < sum.bound ? { ns: lowest(m, tile + 1) - 1, atLeast: false } : { ns: lowest(m, tile), atLeast: true };
     }
-    return 0;
+    return { ns: 0, atLeast: false };
   };
+  const bounded = (v) => (v.atLeast ? ">= " : "") + time(v.ns);
   const supported = (n, p) => n * (100 - p) / 100 >= 5 - 1e-9;
 
   // Names in legends hide what they name.
@@ -189,7 +209,7 @@
     const z = zoomed && [Math.max(min, zoomed[0]), Math.min(max, zoomed[1])];
     return z && z[1] > z[0] ? { min: z[0], max: z[1] } : { min, max };
   };
-  const seen = (v, x) => v.lines.filter((l) => !hidden.get(v.figure).has(l.n)).flatMap((l) => l.y.filter((y, i) => y !== null && l.x[i] >= x.min && l.x[i] <= x.max));
+  const seen = (v, x) => v.lines.filter((l) => !hidden.get(v.figure).has(l.n)).flatMap((l) => l.y.filter((y, i) => y !== null && (l.to || l.x)[i] >= x.min && l.x[i] <= x.max));
   const axisY = (v, x) => {
     const c = v.chart;
     const whole = { min: c.y[0], max: c.y[1], log: c.log, ticks: v.ticks };
@@ -244,8 +264,8 @@
           put(dot, { x: px - 4, y: py - 4 });
           return;
         }
-        d += (joined ? "L" : "M") + px + " " + py;
-        lone = joined ? "" : "h.1";
+        d += (joined ? "L" : "M") + px + " " + py + (l.to ? "H" + place(toX(x, l.to[i])) : "");
+        lone = joined || l.to ? "" : "h.1";
         joined = true;
       });
       if (!l.dots && l.path) l.path.setAttribute("d", d + lone);
@@ -275,6 +295,12 @@
     return Math.abs(xs[low] - at) <= Math.abs(xs[high] - at) ? low : high;
   };
 
+  // step is the last of the steps that begin before an instant.
+  const step = (xs, at) => {
+    const i = nearest(xs, at);
+    return xs[i] > at && i > 0 ? i - 1 : i;
+  };
+
   // point shows the values at an instant.
   const point = (v, at) => {
     for (const other of views) if (other !== v) rest(other);
@@ -282,17 +308,18 @@
     v.at = Math.max(v.x.min, Math.min(v.x.max, at));
     const rows = [], byName = new Map();
     const gap = (l) => (l.x.length > 2 ? l.x[1] - l.x[0] : 0);
-    let exact = v.at, limited = false;
+    let exact = instant(v.at), limited = false;
     for (const l of v.lines) {
       if (off.has(l.n) || l.x.length === 0) continue;
-      const i = nearest(l.x, v.at);
+      const i = (l.to ? step : nearest)(l.x, v.at);
       if (l.dots) {
         limited = limited || Math.abs(l.x[i] - v.at) < 0.5 && l.y[i] !== null;
         continue;
       }
-      if (l.x.length > 2) exact = l.x[i];
+      if (l.to) exact = instant(l.x[i]) + " to " + instant(l.to[i]);
+      else if (l.x.length > 2) exact = instant(l.x[i]);
       if (!byName.has(l.n)) byName.set(l.n, [l.path && l.path.getAttribute("class").replace("line", "key"), []]);
-      if (l.y[i] !== null && v.at >= l.x[0] - gap(l) && v.at <= l.x[l.x.length - 1] + gap(l)) byName.get(l.n)[1].push(l.y[i]);
+      if (l.y[i] !== null && v.at >= l.x[0] - gap(l) && v.at <= (l.to || l.x)[l.x.length - 1] + gap(l)) byName.get(l.n)[1].push(l.y[i]);
     }
     for (const [n, [key, values]] of byName) { // several lines of a name are several runs
       const text = [...new Set([Math.min(...values), Math.max(...values)].map(words[c.unit]))].join(" to ");
@@ -300,9 +327,10 @@
     }
     const m = mosaics[c.of];
     const tile = m && m.parts.find((p) => p.from <= v.at && v.at < p.to);
-    if (tile) rows.push([null, "messages", count(tile.counts.reduce((n, [, k]) => n + k, 0))]);
+    if (tile && tile.counts.length) rows.push([null, "messages", count(total(tile.counts))]);
+    if (tile && tile.never.length) rows.push([null, "due, and " + uncompleted[c.of], count(total(tile.never))]);
     if (limited) rows.push([null, "host-limited", ""]);
-    v.tip.replaceChildren(make("b", "", instant(exact)), ...rows.map(([key, name, value]) => {
+    v.tip.replaceChildren(make("b", "", exact), ...rows.map(([key, name, value]) => {
       const row = make("div");
       if (key) row.append(make("span", key));
       row.append(name + " ", make("b", "", value));
@@ -349,7 +377,16 @@
     const acts = make("p");
     acts.append(button("zoom in", () => zoom(range)), " ", button("whole run", () => zoom(null)), " ", button("clear", () => { select(null); zoom(null); }));
     panel.replaceChildren(head, acts);
-    if (sums.length) panel.append(table(sums), ...sums.map(curve), make("p", "dim", "Of messages that completed in this time. Buckets are at most a 64th wide: a value is at most 1.6 % too high. A dash: too few messages."));
+    if (sums.length) {
+      panel.append(table(sums), ...sums.map(curve));
+      let says = "Of measured messages that completed in this time, and those due in it that never did. The warm-up is not counted. Buckets are at most a 64th wide: a value is at most 1.6 % too high. A dash: too few messages.";
+      if (sums.some(([, , s]) => s.never)) says += " >= at least: of messages that never completed only their age at the end of the run is known. A dashed line is such a lower bound.";
+      const older = sums.reduce((n, [, m]) => Math.max(n, total(m.older)), 0);
+      if (older) says += " " + count(older) + " were due more than an hour before the end of the run: they are in the whole run only.";
+      panel.append(make("p", "dim", says));
+    } else if (Object.keys(mosaics).length) {
+      panel.append(make("p", "dim", "No measured message completed in this time. The warm-up is not counted."));
+    }
     v.svg.after(panel);
   };
   const table = (sums) => {
@@ -361,8 +398,9 @@
     };
     for (const h of ["", ...columns.map(([name]) => name)]) head.append(make("th", "", h));
     row("messages", ([, , s]) => count(s.n));
-    for (const p of [50, 90, 99, 99.9, 99.99]) row("p" + p, ([, m, s]) => (supported(s.n, p) ? time(ranked(m, s, p)) : "-"));
-    row("max", ([, m, s]) => time(ranked(m, s, 100)));
+    if (columns.some(([, , s]) => s.never)) row([...new Set(sums.map(([of]) => uncompleted[of]))].join(", "), ([, , s]) => count(s.never));
+    for (const p of [50, 90, 99, 99.9, 99.99]) row("p" + p, ([, m, s]) => (supported(s.n, p) ? bounded(ranked(m, s, p)) : "-"));
+    row("max", ([, m, s]) => bounded(ranked(m, s, 100)));
     const scroll = make("div", columns.length > 2 ? "scroll sideways" : "scroll");
     scroll.append(t);
     return scroll;
@@ -376,12 +414,17 @@
       for (const [tile, k] of s.tiles) {
         cum += k;
         const f = Math.min(cum, s.n - 1) / s.n;
-        if (f >= 0.5) out.push([nines(f), lowest(m, tile + 1) - 1]);
+        if (f >= 0.5) out.push([nines(f), tile < s.bound ? lowest(m, tile + 1) - 1 : lowest(m, tile), tile >= s.bound]);
       }
-      if (out.length && ranked(m, s, 50) !== out[0][1]) out.unshift([nines(0.5), ranked(m, s, 50)]);
+      const half = ranked(m, s, 50);
+      if (out.length && half.ns !== out[0][1]) out.unshift([nines(0.5), half.ns, half.atLeast]);
       return out;
     };
-    const lines = [["s5", points(all)], ["s2", points(sum)]];
+    // What is known, and then the lower bounds.
+    const lines = [["s5", points(all)], ["s2", points(sum)]].flatMap(([s, ps]) => {
+      const known = ps.findIndex((p) => p[2]);
+      return known < 0 ? [[s, ps]] : [[s, ps.slice(0, known)], [s + " dash", ps.slice(Math.max(0, known - 1))]];
+    }).filter(([, ps]) => ps.length > 0);
     const values = lines.flatMap(([, ps]) => ps.map((p) => p[1])), end = Math.max(1, ...lines.flatMap(([, ps]) => ps.map((p) => p[0])));
     const y = logarithmic(Math.min(...values), Math.max(...values)), height = 260, bottom = height - frame.bottom;
     const px = (n) => frame.left + (n - nines(0.5) + 0.05) / (end - nines(0.5) + 0.1) * wide;
@@ -431,10 +474,10 @@
     v.moved = [...svg.querySelectorAll("g.back, g.front")];
     let paths = [...svg.querySelectorAll("path.line")].filter((p) => !p.classList.contains("host"));
     const dots = [...svg.querySelectorAll("g.host")];
-    let before = [];
+    let before = null;
     v.lines = chart.lines.map((l) => {
-      before = l.x || before;
-      const line = { n: l.n, dots: l.dots, x: before, y: l.y, path: null, marks: [] };
+      before = l.x ? l : before;
+      const line = { n: l.n, dots: l.dots, x: before.x, to: before.to, y: l.y, path: null, marks: [] };
       if (l.dots) line.marks = [...(dots.shift() || svg.cloneNode()).children];
       else line.path = paths.find((p) => p.dataset.n === String(l.n)) || null;
       if (line.path) paths = paths.filter((p) => p !== line.path);

@@ -4,6 +4,7 @@ import (
 	_ "embed" // the script of a page
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,7 +103,8 @@ type drawing struct {
 type stroke struct {
 	Series int             `json:"n"`
 	Dots   bool            `json:"dots,omitempty"` // its points are drawn and no line
-	X      json.RawMessage `json:"x,omitempty"`    // absent: those of the line before
+	X      json.RawMessage `json:"x,omitempty"`    // absent: X and To are those of the line before
+	To     json.RawMessage `json:"to,omitempty"`   // where the steps end that begin at X; absent: its points are joined
 	Y      json.RawMessage `json:"y"`
 }
 
@@ -126,9 +128,13 @@ func drawingOf(c *Chart) drawing {
 			digits = 4
 		}
 		x := numbers(l.Points, 9, func(p plot.Point) float64 { return math.Round(p.X*1000) / 1000 })
+		to := ""
+		if slices.ContainsFunc(l.Points, func(p plot.Point) bool { return p.Wide > 0 }) {
+			to = numbers(l.Points, 9, func(p plot.Point) float64 { return math.Round((p.X+p.Wide)*1000) / 1000 })
+		}
 		s := stroke{Series: l.Series, Dots: l.Dots, Y: json.RawMessage(numbers(l.Points, digits, func(p plot.Point) float64 { return p.Y }))}
-		if x != before {
-			s.X, before = json.RawMessage(x), x
+		if x+to != before {
+			s.X, s.To, before = json.RawMessage(x), json.RawMessage(to), x+to
 		}
 		d.Lines = append(d.Lines, s)
 	}

@@ -120,22 +120,19 @@ func (r *repeats) rest() []string {
 }
 
 // when is the instant before an event's line, none before the epoch: since the end of the
-// warm-up, as the report has it.
+// warm-up, which is below 0, as the report has it.
 func (r *repeats) when(at int64) string {
 	if at <= 0 {
 		return ""
 	}
-	of := ""
-	if at < r.from {
-		of = " of the warm-up"
-	} else {
-		at -= r.from
+	switch d := time.Duration(at - r.from); {
+	case d <= -time.Minute:
+		return "at -" + report.Span((-d).Round(time.Second)) + ": "
+	case d < time.Minute:
+		return fmt.Sprintf("at %.1f s: ", d.Seconds())
+	default:
+		return "at " + report.Span(d.Round(time.Second)) + ": "
 	}
-	d := time.Duration(at)
-	if d < time.Minute {
-		return fmt.Sprintf("at %.1f s%s: ", d.Seconds(), of)
-	}
-	return "at " + report.Span(d.Round(time.Second)) + of + ": "
 }
 
 // collected says what the text of a collection tells, and whether its longest stop is too

@@ -38,7 +38,7 @@ func TestInstantsCountFromTheEndOfTheWarmUp(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[int64]string{
 		-1:              "fault: kill server-1",
-		second / 2:      "at 0.5 s of the warm-up: fault: kill server-1",
+		second / 2:      "at -1.5 s: fault: kill server-1",
 		2 * second:      "at 0.0 s: fault: kill server-1",
 		4 * second:      "at 2.0 s: fault: kill server-1",
 		62*second + 1e8: "at 1 min: fault: kill server-1",

@@ -65,6 +65,7 @@ type Cell struct {
 	From, To float64 // on the X axis
 	Lo, Hi   float64 // on the Y axis
 	Level    int
+	Apart    bool // in a colour of its own
 }
 
 // Levels is how many shades a heat map has.
@@ -105,7 +106,8 @@ type Line struct {
 // A Point is one of a line.
 type Point struct {
 	X, Y float64
-	Text string // shown when it is pointed at
+	Wide float64 // how far its value holds on the X axis, from X on: a step
+	Text string  // shown when it is pointed at
 	Form Form
 }
 
@@ -197,17 +199,23 @@ func (p *pen) group(class string, n int, write func()) {
 
 // cells draws a heat map, each shade as one path.
 func (p *pen) cells() {
-	var paths [Levels + 1]strings.Builder
+	var paths [2][Levels + 1]strings.Builder
 	for _, c := range p.chart.Cells {
 		x, y := p.x(c.From), p.y(c.Hi)
 		if wide, high := p.x(c.To)-x, p.y(c.Lo)-y; wide > 0 && high > 0 {
 			level := max(1, min(Levels, c.Level))
-			fmt.Fprintf(&paths[level], "M%s %sh%sv%sh%sz", num(x), num(y), num(wide), num(high), num(-wide))
+			of := &paths[0]
+			if c.Apart {
+				of = &paths[1]
+			}
+			fmt.Fprintf(&of[level], "M%s %sh%sv%sh%sz", num(x), num(y), num(wide), num(high), num(-wide))
 		}
 	}
-	for level := range paths {
-		if d := paths[level].String(); d != "" {
-			p.linef(`<path class="heat h%d" d="%s"/>`, level, d)
+	for i, class := range []string{"heat", "heat apart"} {
+		for level := range paths[i] {
+			if d := paths[i][level].String(); d != "" {
+				p.linef(`<path class="%s h%d" d="%s"/>`, class, level, d)
+			}
 		}
 	}
 }
@@ -321,7 +329,10 @@ func (p *pen) line(l Line) {
 		}
 		d.WriteString(step(n) + num(p.x(at.X)) + " " + num(p.y(at.Y)))
 		lone = ""
-		if n == 0 {
+		switch {
+		case at.Wide > 0:
+			d.WriteString("H" + num(p.x(at.X+at.Wide)))
+		case n == 0:
 			lone = "h.1"
 		}
 		n++

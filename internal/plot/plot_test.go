@@ -48,7 +48,7 @@ func example() *Chart {
 		},
 		Marks:   []Mark{{X: 5, Text: "<gc>", Class: "often"}, {X: nan, Text: "y", Tall: true}},
 		Columns: []Column{{0, 1, "a<b"}},
-		Cells:   []Cell{{0, 1, 10, 20, 3}, {1, nan, 5, 2, 99}, {1, 2, 5, inf, -1}},
+		Cells:   []Cell{{0, 1, 10, 20, 3, false}, {1, nan, 5, 2, 99, true}, {1, 2, 5, inf, -1, true}},
 		Bars:    []Bar{{From: 1, To: 2, Y: 100, Class: "s1 weak", Series: 1, Text: "<bar>"}, {From: 2, To: 3, Y: nan}, {From: 3, To: nan, Y: 5}, {From: 4, To: 5, Y: inf}},
 		Rules:   []Rule{{50, "limit <=", "slo"}, {nan, "none", ""}, {1e9, "beyond", ""}},
 		Under:   []Mark{{X: 2, To: 3, Text: "<stall>", Class: "stall"}, {X: nan, To: inf}},
@@ -74,7 +74,7 @@ func TestARuleBeyondTheAxisIsNotDrawn(t *testing.T) {
 	if n := strings.Count(svg, `<path class="rule `); n != 1 {
 		t.Errorf("%d rules are drawn; want the one within the axis", n)
 	}
-	for what, want := range map[string]int{`class="heat h3"`: 1, `class="heat h6"`: 0, `class="heat h1"`: 1, `class="square"`: 1, `<rect class="stall"`: 1, `<rect class="bar"`: 2} {
+	for what, want := range map[string]int{`class="heat h3"`: 1, `class="heat h6"`: 0, `class="heat apart h1"`: 1, `class="square"`: 1, `<rect class="stall"`: 1, `<rect class="bar"`: 2} {
 		if got := strings.Count(svg, what); got != want {
 			t.Errorf("%d times %s; want %d", got, what, want)
 		}

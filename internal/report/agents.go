@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
@@ -43,7 +42,7 @@ func (t *single) agents() {
 		a := &all[i]
 		row := []layout.Span{plain(a.Name), plain(a.Hostname)}
 		if away {
-			row = append(row, absent(a))
+			row = append(row, absent(a, originOf(t.r)))
 		}
 		row = append(row, plain(Count(uint64(max(0, a.Producers)))), plain(Count(uint64(max(0, a.Consumers)))),
 			began(a, first), stalls(a), taken(a), offset(&a.Clock))
@@ -61,7 +60,7 @@ func (t *single) agents() {
 // gaps says when the run had no coordinator.
 func (t *single) gaps() {
 	if len(t.r.Run.Gaps) > 0 {
-		t.Labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps)+", and then another one resumed it (weir run --resume): the agents went on, and their reports count"))
+		t.Labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps, originOf(t.r))+", and then another one resumed it (weir run --resume): the agents went on, and their reports count"))
 	}
 }
 
@@ -106,8 +105,8 @@ func offset(c *result.AgentClock) layout.Span {
 const mostAbsences = 3
 
 // absent says when an agent was not heard of.
-func absent(a *result.Agent) layout.Span {
-	said := times(a.Absences)
+func absent(a *result.Agent, from origin) layout.Span {
+	said := times(a.Absences, from)
 	switch {
 	case a.Missing && said == "":
 		return layout.Bad.Of("no figures")
@@ -118,8 +117,8 @@ func absent(a *result.Agent) layout.Span {
 }
 
 // times writes the first of some absences, and how many more there are.
-func times(all []result.Absence) string {
-	at := func(ns int64) string { return fmt.Sprintf("%.1f s", time.Duration(ns).Seconds()) }
+func times(all []result.Absence, from origin) string {
+	at := from.says
 	var parts []string
 	for _, x := range all[:min(len(all), mostAbsences)] {
 		if x.ToNS == nil {

@@ -122,7 +122,7 @@ func explored(t *testing.T) (Entry, []*measure.Counts) {
 	if err := os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(events), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewCourse(length(12), dir)
+	c, err := NewCourse(new(result.Result), length(12), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestAPageIsExploredInABrowser(t *testing.T) {
 
 	x, y := at(t, ctx, chart, e.Course, 4.5)
 	press(t, ctx, [2]float64{x, y})
-	if got, want := asked[string](t, ctx, figure+`.querySelector(".tip").innerText`), "4.5 s\np50 "+timeText(100_004)+"\np99 "+timeText(2_000_004); !strings.HasPrefix(got, want) || !strings.Contains(got, "messages 2,000") {
+	if got, want := asked[string](t, ctx, figure+`.querySelector(".tip").innerText`), "4.0 s to 5.0 s\np50 "+timeText(100_004)+"\np99 "+timeText(2_000_004); !strings.HasPrefix(got, want) || !strings.Contains(got, "messages 2,000") {
 		t.Errorf("the values at 4.5 s are %q; want %q, and 2,000 messages", got, want)
 	}
 
@@ -206,6 +206,61 @@ func TestAPageIsExploredInABrowser(t *testing.T) {
 	}
 }
 
+// TestASelectionCountsWhatNeverCameInABrowser selects a time with an outage. The whole run is
+// ranked as result.json ranks it: without the warm-up, and with what never came.
+func TestASelectionCountsWhatNeverCameInABrowser(t *testing.T) {
+	t.Parallel()
+	ctx := browserOf(t)
+	dir, came := outage(t, 500)
+	e := run(t, "jetstream-500")
+	e.Result.Run.WarmUpS = new(2.0)
+	c, err := NewCourse(e.Result, length(12), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Course = c
+	seenAs(t, ctx, html1(t, e, Options{}), 1280)
+	const chart = "c-e2e-time"
+	chosen := func(from, to float64) [][]string {
+		t.Helper()
+		x, y := at(t, ctx, chart, c, from)
+		end, _ := at(t, ctx, chart, c, to)
+		press(t, ctx, [2]float64{x, y}, [2]float64{(x + end) / 2, y}, [2]float64{end, y})
+		return asked[[][]string](t, ctx, `[...document.querySelectorAll(".selection tr")].map(r => [...r.children].map(c => c.textContent))`)
+	}
+	p50 := Time(tileLowest(tileOf(came.At(measure.Rank(50, 5000)))+1) - 1)
+	got := chosen(3.1, 5.9)
+	for _, want := range [][]string{
+		{"", "e2e, this time", "e2e, whole run"},
+		{"messages", "1,500", "5,000"},
+		{"never came", "1,000", "1,000"},
+		{"p50", "", p50},
+		{"p90", "", ""},
+	} {
+		row := got[0]
+		got = got[1:]
+		for i, w := range want {
+			if w != "" && row[i] != w || w == "" && i > 0 && !strings.HasPrefix(row[i], ">= 1") {
+				t.Errorf("the page says %q; want %q, and a lower bound where there is none", row, want)
+			}
+		}
+	}
+	if says := asked[string](t, ctx, `document.querySelector(".selection p.dim").textContent`); !strings.Contains(says, "The warm-up is not counted.") {
+		t.Errorf("it says %q", says)
+	}
+	x, y := at(t, ctx, chart, c, 4.4)
+	press(t, ctx, [2]float64{x, y})
+	if tip := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.Contains(tip, "due, and never came ") {
+		t.Errorf("the values at 4.4 s are %q", tip)
+	}
+	if got := chosen(-1.9, -0.1); len(got) != 0 {
+		t.Errorf("of the warm-up the page says %q; want nothing", got)
+	}
+	if got := asked[string](t, ctx, `document.querySelector(".selection p").textContent`); got != "-1.9 s to -0.1 s" {
+		t.Errorf("%q is selected", got)
+	}
+}
+
 // TestAPageIsExploredInABrowserByKeyboard: arrows move the cursor, with Shift they select, and Escape
 // ends it.
 func TestAPageIsExploredInABrowserByKeyboard(t *testing.T) {
@@ -223,7 +278,7 @@ func TestAPageIsExploredInABrowserByKeyboard(t *testing.T) {
 	for range 20 {
 		keys(kb.ArrowRight)
 	}
-	if got := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.HasPrefix(got, "2.5 s\np50 ") {
+	if got := asked[string](t, ctx, `document.querySelector(".tip:not([hidden])").innerText`); !strings.HasPrefix(got, "2.0 s to 3.0 s\np50 ") {
 		t.Errorf("after 20 of 100 steps the values are %q", got)
 	}
 	for range 40 {
@@ -312,8 +367,8 @@ func TestTheDataOfAPageAreWhatItsChartsShow(t *testing.T) {
 			Names  []string
 			Rules  []float64
 			Lines  []struct {
-				N    int
-				X, Y []*float64
+				N        int
+				X, To, Y []*float64
 			}
 		}
 		Mosaics map[string]packed
@@ -333,7 +388,7 @@ func TestTheDataOfAPageAreWhatItsChartsShow(t *testing.T) {
 		if c.Of != "e2e" || !slices.Equal(c.Names, []string{"p50", "p99", "max"}) || !slices.Equal(c.Rules, []float64{3e6}) {
 			t.Errorf("the chart is %+v", c)
 		}
-		if l := c.Lines[0]; len(l.X) != len(seconds) || *l.X[4] != 4.5 || *l.Y[4] != 100_000 { // of four digits
+		if l := c.Lines[0]; len(l.X) != len(seconds) || *l.X[4] != 4 || *l.To[4] != 5 || *l.Y[4] != 100_000 { // of four digits
 			t.Errorf("its first line is %+v", l)
 		}
 	}

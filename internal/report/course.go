@@ -35,7 +35,8 @@ const (
 // A Course is how a run went: what its seconds counted and what happened in them,
 // few enough to be drawn however long the run was.
 type Course struct {
-	from, to float64 // s since the epoch
+	origin   origin  // of all times in it, which are in s
+	from, to float64 // of what is drawn
 	seconds  int     // how many there were
 	tracks   map[string]track
 	spans    []plot.Span
@@ -63,21 +64,22 @@ type happening struct {
 	count      uint64
 }
 
-// NewCourse draws on the intervals of a result and on the other files of its
+// NewCourse draws on the intervals of r, which may hold only the first of them, and on the other files of its
 // folder dir, where they are there: events.jsonl, host.jsonl, and intervals.hlog for the
 // lateness and the blocking of each second. The error is about one of those files;
 // the course is then of the rest, and never nil. It is nil for a result without
 // intervals.
-func NewCourse(intervals []result.Interval, dir string) (*Course, error) {
+func NewCourse(r *result.Result, intervals []result.Interval, dir string) (*Course, error) {
 	if len(intervals) == 0 {
 		return nil, nil
 	}
 	saved := &result.Saved{Dir: dir}
-	points, mosaics, until, err := own(filepath.Join(dir, result.FileIntervals))
+	origin := originOf(r)
+	points, mosaics, until, err := own(filepath.Join(dir, result.FileIntervals), origin)
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
-	c := newCourse(intervals, points, until)
+	c := newCourse(origin, intervals, points, until)
 	c.mosaics = mosaics
 	lost := c.happened(saved.Events())
 	if errors.Is(lost, os.ErrNotExist) {
@@ -91,24 +93,27 @@ func NewCourse(intervals []result.Interval, dir string) (*Course, error) {
 }
 
 // newCourse is of the intervals, and of what else was recorded in them.
-func newCourse(intervals []result.Interval, others map[string][]plot.Point, until float64) *Course {
+func newCourse(o origin, intervals []result.Interval, others map[string][]plot.Point, until float64) *Course {
 	last := len(intervals) - 1
-	c := &Course{from: max(0, intervals[0].TS), seconds: len(intervals), tracks: map[string]track{}}
-	c.to = max(intervals[last].TS, until, c.from)
-	if until <= intervals[last].TS { // how long the last was is not known: as the one before it
+	begins := func(i int) float64 { return intervals[i].TS - float64(o)/1e9 }
+	c := &Course{origin: o, from: max(o.seconds(0), begins(0)), seconds: len(intervals), tracks: map[string]track{}}
+	c.to = max(begins(last), until, c.from)
+	if until <= begins(last) { // how long the last was is not known: as the one before it
 		c.to += 1
 		if last > 0 {
-			c.to = intervals[last].TS + max(0, intervals[last].TS-intervals[last-1].TS)
+			c.to = begins(last) + max(0, begins(last)-begins(last-1))
 		}
 	}
 	raw := map[string][]plot.Point{}
 	for i, in := range intervals {
-		to := c.to
+		from, to := begins(i), c.to
 		if i < last {
-			to = intervals[i+1].TS
+			to = begins(i + 1)
 		}
-		at, length := (in.TS+to)/2, to-in.TS
-		put := func(name string, y float64) { raw[name] = append(raw[name], plot.Point{X: at, Y: y}) }
+		length := to - from
+		put := func(name string, y float64) {
+			raw[name] = append(raw[name], plot.Point{X: from, Wide: max(0, length), Y: y})
+		}
 		rate := func(name string, n uint64) {
 			if length >= 0.25 { // what is cut shorter has too few messages for a rate
 				put(name, float64(n)/length)
@@ -132,7 +137,7 @@ func newCourse(intervals []result.Interval, others map[string][]plot.Point, unti
 		if n := len(c.spans); n > 0 && c.spans[n-1].Text == in.Phase {
 			c.spans[n-1].To = to
 		} else if n < mostSpans {
-			c.spans = append(c.spans, plot.Span{From: in.TS, To: to, Text: in.Phase})
+			c.spans = append(c.spans, plot.Span{From: from, To: to, Text: in.Phase})
 		}
 	}
 	for name, points := range others {
@@ -214,7 +219,7 @@ func (c *Course) ranges(points []plot.Point) [][2]float64 {
 		if math.IsNaN(p.Y) {
 			continue
 		}
-		r := &out[c.column(p.X)]
+		r := &out[c.column(p.X+p.Wide/2)]
 		if math.IsNaN(r[0]) {
 			*r = [2]float64{p.Y, p.Y}
 		}
@@ -223,15 +228,18 @@ func (c *Course) ranges(points []plot.Point) [][2]float64 {
 	return out
 }
 
+// censoredEnd ends the tags of lines of messages that did not complete.
+const censoredEnd = ".censored"
+
 // own reads the lateness and the blocking of each interval from an interval log, all its
-// latencies in parts of the time, and until when it reaches, in s.
-func own(path string) (points map[string][]plot.Point, mosaics map[string]*mosaic, until float64, err error) {
+// latencies in parts of the time, and until when it reaches, in s since the origin.
+func own(path string, o origin) (points map[string][]plot.Point, mosaics map[string]*mosaic, until float64, err error) {
 	f, err := userfile.Open(path)
 	if errors.Is(err, userfile.ErrNotRegular) {
-		return nil, nil, 0, &result.FileError{Path: path, Err: fmt.Errorf("%w: it is not a regular file", result.ErrNotResult)}
+		return nil, nil, math.Inf(-1), &result.FileError{Path: path, Err: fmt.Errorf("%w: it is not a regular file", result.ErrNotResult)}
 	}
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, math.Inf(-1), err
 	}
 	defer func() { _ = f.Close() }()
 	kinds := map[string]string{}
@@ -240,13 +248,13 @@ func own(path string) (points map[string][]plot.Point, mosaics map[string]*mosai
 		kinds[result.Tag(measure.SendBlocked, p)] = "blocked"
 	}
 	tiles := newTiles()
-	points = map[string][]plot.Point{}
+	points, until = map[string][]plot.Point{}, math.Inf(-1)
 	open := map[string]*result.Line{} // of the interval that is being read
 	flush := func(name string) {
 		if l := open[name]; l != nil {
 			for _, x := range pointsOf(judge.Points(l.Counts)) {
 				key := name + "." + x.name
-				points[key] = append(points[key], plot.Point{X: float64(l.From+l.To) / 2e9, Y: x.y})
+				points[key] = append(points[key], plot.Point{X: o.seconds(l.From), Wide: max(0, float64(l.To-l.From)/1e9), Y: x.y})
 			}
 		}
 	}
@@ -258,12 +266,12 @@ func own(path string) (points map[string][]plot.Point, mosaics map[string]*mosai
 			}
 			break
 		}
-		if !strings.HasSuffix(l.Tag, ".censored") { // that is of the whole run
-			until = max(until, float64(l.To)/1e9)
+		if !strings.HasSuffix(l.Tag, censoredEnd) { // that is of the whole run
+			until = max(until, o.seconds(l.To))
 		}
+		tiles.take(l)
 		name := kinds[l.Tag]
 		if name == "" {
-			tiles.take(l)
 			continue
 		}
 		if last := open[name]; last != nil && last.From == l.From {
@@ -275,7 +283,7 @@ func own(path string) (points map[string][]plot.Point, mosaics map[string]*mosai
 	}
 	flush("lateness")
 	flush("blocked")
-	return points, tiles.mosaics, until, err
+	return points, tiles.done(), until, err
 }
 
 // happened takes the events of the run. What begins a phase is not an event on a page
@@ -297,7 +305,7 @@ func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
 			continue
 		}
 		if e.Kind == slow.Hiccup && e.DurationNS > 0 && len(c.stalls) < mostStalls {
-			c.stalls = append(c.stalls, stall{float64(e.TNS) / 1e9, float64(e.DurationNS) / 1e9})
+			c.stalls = append(c.stalls, stall{c.origin.seconds(e.TNS), float64(e.DurationNS) / 1e9})
 		}
 		n := max(1, e.Count)
 		if kinds[e.Kind] = true; len(kinds) > mostKinds {
@@ -305,7 +313,7 @@ func (c *Course) happened(events iter.Seq2[result.Event, error]) error {
 			c.unmarked += n
 			continue
 		}
-		s := float64(e.TNS) / 1e9
+		s := c.origin.seconds(e.TNS)
 		where := place{e.Kind, int(max(0, min(markBins, (s-c.from)/(c.to-c.from)*markBins)))}
 		if i, ok := at[where]; ok {
 			c.marks[i].count += n

@@ -63,7 +63,7 @@ func TestTheRunOfADayMakesAPageThatOpens(t *testing.T) {
 		}
 		events = append(events, result.Event{TNS: int64(i) * 1e9, Kind: "gc", Text: "1 cycles, longest stop 98.304µs"})
 	}
-	course := newCourse(intervals, own, day)
+	course := newCourse(0, intervals, own, day)
 	if err := course.happened(every(events)); err != nil {
 		t.Fatal(err)
 	}
@@ -95,10 +95,10 @@ func TestTheRunOfADayMakesAPageThatOpens(t *testing.T) {
 func TestWhatASecondDoesNotTellIsAGap(t *testing.T) {
 	t.Parallel()
 	e := run(t, "jetstream-500")
-	e.Course = newCourse(length(12), nil, 12)
+	e.Course = newCourse(0, length(12), nil, 12)
 	page := html1(t, e, Options{})
-	// p99.9 is there in seconds 0 and 10 only: two dots, no line from one to the other.
-	if !regexp.MustCompile(`<path class="line s3" d="M[\d.]+ [\d.]+h\.1M[\d.]+ [\d.]+h\.1" data-n="3"/>`).MatchString(page) {
+	// p99.9 is there in seconds 0 and 10 only: two steps, no line from one to the other.
+	if !regexp.MustCompile(`<path class="line s3" d="M[\d.]+ [\d.]+H[\d.]+M[\d.]+ [\d.]+H[\d.]+" data-n="3"/>`).MatchString(page) {
 		t.Error("the gaps of p99.9 are bridged")
 	}
 	if !strings.Contains(page, "5.3 s to") && !strings.Contains(page, "p99.9 -") {
@@ -111,11 +111,53 @@ func TestWhatASecondDoesNotTellIsAGap(t *testing.T) {
 	}
 }
 
+// TestTimesCountFromTheEndOfTheWarmUp: a fault that the text has at 5.0 s is drawn there, and
+// what was counted after it begins there.
+func TestTimesCountFromTheEndOfTheWarmUp(t *testing.T) {
+	t.Parallel()
+	dir, _ := outage(t, 50)
+	if err := os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(`{"schema": "weir.events/v1"}
+{"t_ns":7000000000,"kind":"fault","text":"kill"}
+{"t_ns":1000000000,"kind":"reconnect","text":"in the warm-up"}
+`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e := run(t, "jetstream-500")
+	e.Result.Run.WarmUpS = new(2.0)
+	in := length(12)
+	in[7].Received = 3 // after the fault
+	c, err := NewCourse(e.Result, in, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Course = c
+	if p := c.tracks["received"].points[7]; p.X != 5 || p.Wide != 1 || p.Y != 3 {
+		t.Errorf("the second after the fault is %+v; want a step from 5 to 6 s", p)
+	}
+	if p := c.mosaics["e2e"].pack(c.origin); p.From[0] != -2 || p.To[11] != 10 {
+		t.Errorf("the latencies are of %v to %v s", p.From[0], p.To[11])
+	}
+	page := html1(t, e, Options{})
+	for _, want := range []string{
+		"<title>fault at 5.0 s: kill</title>", "<title>reconnect at -1.0 s: in the warm-up</title>", ">-2 s</text>", "5.0 s to 6.0 s: sent 1,000/s, confirmed 997/s, delivered 3.00/s",
+		"time since the end of the warm-up</text>",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	where := regexp.MustCompile(`<path class="line s2 over" d="[^"]*"`).FindString(page)
+	mark := regexp.MustCompile(`<path class="mark event" d="M([\d.]+) [^"]*"><title>fault at`).FindStringSubmatch(page)
+	if mark == nil || !strings.Contains(where, "H"+mark[1]+"L"+mark[1]+" ") {
+		t.Errorf("the fault is at %q, and what was received falls elsewhere: %s", mark, where)
+	}
+}
+
 func TestASecondCutShortHasNoRate(t *testing.T) {
 	t.Parallel()
 	in := []result.Interval{{Sent: 100}, {TS: 1, Sent: 50}, {TS: 1.5, Sent: 3}, {TS: 1.5, Sent: 1}, {TS: 1.6, Sent: 400}}
 	at := func(until float64) (out []float64) {
-		for _, p := range newCourse(in, nil, until).tracks["sent"].points {
+		for _, p := range newCourse(0, in, nil, until).tracks["sent"].points {
 			out = append(out, p.Y)
 		}
 		return out
@@ -130,7 +172,7 @@ func TestASecondCutShortHasNoRate(t *testing.T) {
 
 func TestEventsThatCrowdAreOne(t *testing.T) {
 	t.Parallel()
-	c := newCourse(length(120), nil, 120)
+	c := newCourse(0, length(120), nil, 120)
 	events := []result.Event{
 		{TNS: -5, Kind: "phase", Text: "warmup"},
 		{TNS: 90e9, Kind: "fault", Text: "pause"},
@@ -202,14 +244,14 @@ func TestACourseIsReadFromTheFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := NewCourse(length(3), dir)
+	c, err := NewCourse(new(result.Result), length(3), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.to != 3 {
 		t.Errorf("it ends at %v s; want 3", c.to)
 	}
-	if got := c.tracks["lateness.max"].points; len(got) != 3 || got[0].Y != 2000 || math.Abs(got[1].X-1.5) > 1e-3 {
+	if got := c.tracks["lateness.max"].points; len(got) != 3 || got[0].Y != 2000 || math.Abs(got[1].X-1) > 1e-3 || math.Abs(got[1].Wide-1) > 1e-3 {
 		t.Errorf("the lateness is %+v", got)
 	}
 	if got := c.tracks["lateness.p50"].points; len(got) != 0 { // so few samples are not a median
@@ -228,16 +270,16 @@ func TestACourseIsReadFromTheFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c, err = NewCourse(length(3), dir); err != nil || len(c.tracks["sent"].points) != 3 {
+	if c, err = NewCourse(new(result.Result), length(3), dir); err != nil || len(c.tracks["sent"].points) != 3 {
 		t.Errorf("without logs: %v, %+v", err, c)
 	}
 	if err := os.WriteFile(filepath.Join(dir, result.FileIntervals), []byte("Tag=x,1"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if c, err = NewCourse(length(3), dir); err == nil || len(c.tracks["sent"].points) != 3 {
+	if c, err = NewCourse(new(result.Result), length(3), dir); err == nil || len(c.tracks["sent"].points) != 3 {
 		t.Errorf("with a torn log: %v, %+v", err, c)
 	}
-	if c, err := NewCourse(nil, dir); c != nil || err != nil {
+	if c, err := NewCourse(new(result.Result), nil, dir); c != nil || err != nil {
 		t.Errorf("without seconds: %+v, %v", c, err)
 	}
 }

@@ -18,7 +18,7 @@ func (t *single) faults() {
 	if len(all) == 0 {
 		return
 	}
-	from := t.r.WindowFrom()
+	from := originOf(t.r)
 	x := &layout.Table{Columns: []layout.Column{{Head: "at", Key: true, Tone: layout.Strong}, {Head: "fault", Kind: layout.Word, Tone: layout.Strong}}}
 	for _, head := range []string{"lasted", "unconfirmed", "undelivered", "failed", "slowest", "p99 back"} {
 		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
@@ -35,7 +35,7 @@ func (t *single) faults() {
 				agents = append(agents, a)
 			}
 		}
-		row := []layout.Span{plain(fmt.Sprintf("%.1f s", float64(f.BeganNS-from)/1e9)), faulted(f), undoneAfter(f)}
+		row := []layout.Span{plain(from.says(f.BeganNS)), faulted(f), undoneAfter(f)}
 		e := f.Effect
 		if e == nil {
 			e = &result.FaultEffect{}
@@ -170,14 +170,14 @@ func unended(e *result.FaultEffect, s *result.Span) bool {
 func (t *single) outages() {
 	const most = 3
 	single := false
-	from := t.r.WindowFrom()
+	from := originOf(t.r)
 	for i := range t.r.Faults[:min(len(t.r.Faults), most)] {
 		f := &t.r.Faults[i]
 		e := f.Effect
 		if e == nil || len(f.Processes) == 0 {
 			continue
 		}
-		at := fmt.Sprintf(" at %.1f s: ", float64(f.BeganNS-from)/1e9)
+		at := " at " + from.says(f.BeganNS) + ": "
 		var parts []string
 		add := func(what string, s *result.Span) {
 			if s != nil {

@@ -166,7 +166,7 @@ func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 		}
 	}
 	if l.Drawn {
-		if e.Course, err = NewCourse(intervals, dir); err != nil {
+		if e.Course, err = NewCourse(e.Result, intervals, dir); err != nil {
 			return e, nil, explain(err)
 		}
 	}

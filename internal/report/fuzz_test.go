@@ -46,9 +46,9 @@ func shown(t *testing.T, b, scenario []byte, width int) bool {
 		return false
 	}
 	o := Options{Dir: "x", Width: width, Full: true}
-	course := newCourse([]result.Interval{{}}, nil, 0)
+	course := newCourse(0, []result.Interval{{}}, nil, 0)
 	if len(r.Intervals) > 0 {
-		course = newCourse(r.Intervals, nil, r.Run.MeasureS)
+		course = newCourse(0, r.Intervals, nil, r.Run.MeasureS)
 	}
 	for _, c := range r.Verdict.Checks { // as good as a stranger's events
 		if err := course.happened(every([]result.Event{{TNS: int64(len(c.Why)) * 1e8, Kind: c.Name, Text: c.Value}})); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -30,7 +31,7 @@ func (t *single) heat() {
 		if m == nil || len(m.parts) == 0 {
 			continue
 		}
-		cells, least, most := m.cells()
+		cells, least, most := m.cells(c.origin)
 		if len(cells) == 0 {
 			continue
 		}
@@ -44,14 +45,21 @@ func (t *single) heat() {
 			}
 			f.Legend = append(f.Legend, layout.Key{Class: x.class, Text: x.name})
 		}
+		if slices.ContainsFunc(cells, func(x plot.Cell) bool { return x.Apart }) {
+			f.Legend = append(f.Legend, layout.Key{Class: "apart", Text: uncompleted[of]})
+			f.Caption = "Messages that " + uncompleted[of] + " are drawn at the time when they were due, as old as they were at the end of the run: they took at least so long."
+		}
 		least, most = t.promises(f, of, least, most, t.r.Run.Loop == result.LoopClosed)
 		f.Y = plot.Log(least, most, "latency", short)
 		f.Desc = "From " + seconded(c.from) + " to " + seconded(c.to) + " of the run, latencies from " + timeText(least) + " to " + timeText(most) + "."
 		f.Marks, f.Under = c.strokes(), c.stalled()
 		t.Chart(f)
-		t.Embed(of, m.pack()) // last, since it may make the parts fewer
+		t.Embed(of, m.pack(c.origin)) // last, since it may make the parts fewer
 	}
 }
+
+// uncompleted says by direction of messages that did not complete what they did not.
+var uncompleted = map[string]string{"send": "were never confirmed", "rtt": "were never answered", "e2e": "never came"}
 
 // counted says what the latencies over time are: responses, or in a closed loop services.
 func (t *single) counted() string {
@@ -62,11 +70,15 @@ func (t *single) counted() string {
 }
 
 // cells are the fields of a heat map, and the least and the greatest latency in them.
-func (m *mosaic) cells() (all []plot.Cell, least, most float64) {
+func (m *mosaic) cells(o origin) (all []plot.Cell, least, most float64) {
 	lowest, highest := math.MaxInt, 0
 	for _, p := range m.parts {
-		for tile := range p.counts {
-			lowest, highest = min(lowest, tile), max(highest, tile)
+		for phase := range measure.NumPhases {
+			for _, tiles := range []map[int]uint64{p.counts[phase], p.never[phase]} {
+				for tile := range tiles {
+					lowest, highest = min(lowest, tile), max(highest, tile)
+				}
+			}
 		}
 	}
 	if lowest > highest {
@@ -77,33 +89,51 @@ func (m *mosaic) cells() (all []plot.Cell, least, most float64) {
 		together *= 2
 	}
 	step := (len(m.parts) + mostHeatColumns - 1) / mostHeatColumns
-	var columns []map[int]uint64
+	type column struct{ counts, never map[int]uint64 }
+	var columns []column
 	densest := uint64(1)
 	for i := 0; i < len(m.parts); i += step {
-		rows := map[int]uint64{}
-		for tile, n := range m.sum(i, min(i+step, len(m.parts))) {
-			rows[tile/together] += n
+		var x column
+		for _, p := range m.parts[i:min(i+step, len(m.parts))] {
+			for phase := range measure.NumPhases {
+				for tile, n := range p.counts[phase] {
+					into(&x.counts, tile/together, n)
+				}
+				for tile, n := range p.never[phase] {
+					into(&x.never, tile/together, n)
+				}
+			}
 		}
-		for _, n := range rows {
-			densest = max(densest, n)
+		for _, rows := range []map[int]uint64{x.counts, x.never} {
+			for _, n := range rows {
+				densest = max(densest, n)
+			}
 		}
-		columns = append(columns, rows)
+		columns = append(columns, x)
 	}
-	for i, rows := range columns {
+	for i, x := range columns {
 		first, last := m.parts[i*step], m.parts[min((i+1)*step, len(m.parts))-1]
-		for row, n := range rows {
-			all = append(all, plot.Cell{
-				From: float64(first.from) / 1e9, To: float64(last.to) / 1e9,
-				Lo: float64(max(1, tileLowest(row*together))), Hi: float64(tileLowest((row + 1) * together)),
-				Level: shade(n, densest),
-			})
+		for apart, rows := range []map[int]uint64{x.counts, x.never} {
+			for row, n := range rows {
+				all = append(all, plot.Cell{
+					From: o.seconds(first.from), To: o.seconds(last.to),
+					Lo: float64(max(1, tileLowest(row*together))), Hi: float64(tileLowest((row + 1) * together)),
+					Level: shade(n, densest), Apart: apart == 1,
+				})
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b plot.Cell) int { // a map has no order, and a page is to be the same each time
 		if a.From != b.From {
 			return int(math.Copysign(1, a.From-b.From))
 		}
-		return int(math.Copysign(1, a.Lo-b.Lo))
+		if a.Lo != b.Lo {
+			return int(math.Copysign(1, a.Lo-b.Lo))
+		}
+		if a.Apart { // above the other
+			return 1
+		}
+		return -1
 	})
 	return all, float64(max(1, tileLowest(lowest))), float64(tileLowest(highest + 1))
 }

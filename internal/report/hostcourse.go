@@ -35,7 +35,7 @@ func (c *Course) sampled(samples iter.Seq2[host.Sample, error]) error {
 		if failed = err; err != nil {
 			break
 		}
-		middle := float64(x.FromNS+x.ToNS) / 2e9
+		middle := (c.origin.seconds(x.FromNS) + c.origin.seconds(x.ToNS)) / 2
 		if x.ToNS <= x.FromNS || middle < c.from || middle > c.to {
 			continue // nothing is drawn there
 		}
@@ -94,8 +94,12 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 	raw := map[string][]plot.Point{}
 	for _, x := range samples {
 		span := float64(x.ToNS-x.FromNS) / 1e9
-		at := float64(x.FromNS+x.ToNS) / 2e9
-		put := func(of string, y float64) { raw[h.track(of)] = append(raw[h.track(of)], plot.Point{X: at, Y: y}) }
+		put := func(of string, y float64) {
+			raw[h.track(of)] = append(raw[h.track(of)], plot.Point{X: c.origin.seconds(x.FromNS), Wide: span, Y: y})
+		}
+		last := func(of string, y float64) { // as it was at the end of the sample
+			raw[h.track(of)] = append(raw[h.track(of)], plot.Point{X: c.origin.seconds(x.ToNS), Y: y})
+		}
 		perSecond := func(n *uint64) float64 { return counted(n) / span }
 		o := x.Host
 		put("busy", (timed(o.UserS)+timed(o.SystemS))/span)
@@ -111,8 +115,8 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 		put("received", perSecond(o.ReceivedBytes))
 		put("sent", perSecond(o.SentBytes))
 		put("loopback", perSecond(o.LoopbackBytes))
-		put("cached", counted(o.PageCacheBytes))
-		put("dirty", counted(o.DirtyBytes))
+		last("cached", counted(o.PageCacheBytes))
+		last("dirty", counted(o.DirtyBytes))
 		sums := map[string]float64{}
 		for _, p := range x.Processes {
 			name := host.ProcessWeir
@@ -135,7 +139,11 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 				if !there {
 					y = math.NaN()
 				}
-				put(of+" "+name, y)
+				if of == "memory" {
+					last(of+" "+name, y)
+				} else {
+					put(of+" "+name, y)
+				}
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func TestAPageDrawsTheHostBelowTheMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	intervals := []result.Interval{{TS: 0, Phase: "measure", Sent: 1}, {TS: 1, Phase: "measure", Sent: 1}, {TS: 2, Phase: "measure", Sent: 1}, {TS: 3, Phase: "drain"}}
-	c, err := NewCourse(intervals, dir)
+	c, err := NewCourse(new(result.Result), intervals, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestATornLogOfTheHostLeavesThePageWhatItHas(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, result.FileHost), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewCourse([]result.Interval{{TS: 0, Phase: "measure"}, {TS: 1, Phase: "measure"}}, dir)
+	c, err := NewCourse(new(result.Result), []result.Interval{{TS: 0, Phase: "measure"}, {TS: 1, Phase: "measure"}}, dir)
 	if err == nil || !strings.Contains(err.Error(), "host.jsonl:3") {
 		t.Errorf("error %v", err)
 	}

@@ -269,7 +269,7 @@ func TestAHostileResultIsInert(t *testing.T) {
 			{Name: evil, Status: result.Suspect, Value: evil, Limit: evil, Why: evil}, {Name: evil, Status: result.Status(evil)},
 		}, SLO: []result.SLO{{Expr: evil, Status: result.Outcome(evil), Why: evil, Unit: evil}}}
 		r.Subscriptions = []result.Subscription{{Name: evil, MessagesAll: result.Received{Lost: 1}}}
-		course := newCourse([]result.Interval{{Phase: evil, Sent: 5, Confirmed: 3}, {TS: 1, Phase: evil, Sent: 3}}, nil, 2)
+		course := newCourse(0, []result.Interval{{Phase: evil, Sent: 5, Confirmed: 3}, {TS: 1, Phase: evil, Sent: 3}}, nil, 2)
 		course.marks = []happening{{at: 1, kind: evil, text: evil, count: 2}}
 		x := Entry{
 			Dir: evil, Result: &r, Course: course, Scenario: []byte("weir: 1\nname: " + evil + "\n"),

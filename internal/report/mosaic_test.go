@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -73,7 +75,7 @@ func logged(t testing.TB, seconds, each int) (dir string, all []*measure.Counts)
 // mosaicOf reads the mosaic of a direction from a folder.
 func mosaicOf(t testing.TB, dir, of string) *mosaic {
 	t.Helper()
-	_, all, _, err := own(filepath.Join(dir, result.FileIntervals))
+	_, all, _, err := own(filepath.Join(dir, result.FileIntervals), 0)
 	if err != nil || all[of] == nil {
 		t.Fatalf("no mosaic of %s: %v", of, err)
 	}
@@ -96,13 +98,13 @@ func TestAMosaicHoldsEachLatencyOfTheLog(t *testing.T) {
 		}
 		for _, pc := range []float64{50, 99, 100} {
 			rank := measure.Rank(pc, want.Total())
-			got, fine := rankedOf(p.counts, rank), want.At(rank)
+			got, fine := rankedOf(inBoth(p.counts), rank), want.At(rank)
 			if got < fine || got > fine+fine/64 {
 				t.Errorf("second %d: %v %% is %d ns; want %d to a 64th more", i, pc, got, fine)
 			}
 		}
 	}
-	if _, all, _, err := own(filepath.Join(dir, result.FileIntervals)); err != nil || all["send"] != nil || all["rtt"] != nil {
+	if _, all, _, err := own(filepath.Join(dir, result.FileIntervals), 0); err != nil || all["send"] != nil || all["rtt"] != nil {
 		t.Errorf("there are mosaics of what nothing was counted of: %v", err)
 	}
 }
@@ -118,6 +120,113 @@ func rankedOf(counts map[int]uint64, rank uint64) int64 {
 	return 0
 }
 
+// inBoth are the counts of both phases.
+func inBoth(counts [measure.NumPhases]map[int]uint64) map[int]uint64 {
+	all := map[int]uint64{}
+	for _, of := range counts {
+		for tile, n := range of {
+			all[tile] += n
+		}
+	}
+	return all
+}
+
+// outage is the folder of a run of 12 seconds, 2 of them warm-up, whose consumers got nothing
+// in seconds 6 and 7: each of these has so many messages that never came. The run ended after
+// 20 s. It returns the latencies of what came in the measured window.
+func outage(t testing.TB, each int) (dir string, came *measure.Counts) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "r")
+	f, err := result.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.StartIntervals(time.Unix(1_767_323_045, 0), "v0"); err != nil {
+		t.Fatal(err)
+	}
+	came = new(measure.Counts)
+	var ages [measure.NumPhases]measure.Counts
+	for i := range 12 {
+		in := &measure.Interval{From: int64(i) * 1e9, To: int64(i+1) * 1e9}
+		phase := measure.Measure
+		if i < 2 {
+			phase = measure.WarmUp
+		}
+		for k := range each {
+			v := int64(100_000 + 1000*k)
+			in.Kinds[measure.SendLateness][phase].Add(1000, 1)
+			switch {
+			case i == 6 || i == 7:
+				ages[phase].Add(20e9-int64(i)*1e9-50e6-int64(k)*9e8/int64(each), 1) // a bucket of them is 8 ms wide
+				continue
+			case phase == measure.Measure:
+				came.Add(v, 1)
+			default:
+				v = 5e9 // the warm-up is slow
+			}
+			in.Kinds[measure.E2EResponse][phase].Add(v, 1)
+		}
+		if err := f.AppendInterval(in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p := range ages {
+		if err := f.AppendCensored(measure.E2EResponse, measure.Phase(p), 0, 20e9, &ages[p]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, came
+}
+
+func TestMessagesThatNeverCameHaveTheirSecond(t *testing.T) {
+	t.Parallel()
+	dir, _ := outage(t, 500)
+	m := mosaicOf(t, dir, "e2e")
+	got := map[int64]uint64{}
+	for _, p := range m.parts {
+		for _, n := range p.never[measure.Measure] {
+			got[p.from/1e9] += n
+		}
+	}
+	if diff := cmp.Diff(map[int64]uint64{6: 500, 7: 500}, got); diff != "" {
+		t.Errorf("by second (-want +got):\n%s", diff)
+	}
+	cells, _, most := m.cells(0)
+	apart := 0
+	for _, c := range cells {
+		if c.Apart {
+			apart++
+			if c.From < 6 || c.To > 8 || c.Hi < 11e9 {
+				t.Errorf("a field of what never came: %+v", c)
+			}
+		}
+	}
+	if apart == 0 || most < 13.9e9 {
+		t.Errorf("%d fields of what never came, up to %v ns", apart, most)
+	}
+}
+
+func TestNothingCameAtAll(t *testing.T) {
+	t.Parallel()
+	m := new(mosaic)
+	ages := new(measure.Counts)
+	ages.Add(4e9, 7)
+	ages.Add(2*measure.Highest, 5)
+	m.missed(measure.Measure, 10e9, ages)
+	if p := m.parts[5]; p.from != 5e9 || len(m.parts) != 10 || len(p.never[measure.Measure])+len(m.parts[6].never[measure.Measure]) != 1 {
+		t.Errorf("%d parts, %+v; want 7 messages due at 6 s", len(m.parts), m.parts)
+	}
+	if n := m.older[tileOf(measure.LowestEquivalent(measure.Highest))]; n != 5 {
+		t.Errorf("%v are older than can be told; want 5", m.older)
+	}
+	if p := m.pack(0); p.Older == "" {
+		t.Errorf("packed, %+v lacks them", p)
+	}
+}
+
 // TestAMosaicOfALongRunIsBounded has a run of many seconds: parts become one, and no
 // message is lost.
 func TestAMosaicOfALongRunIsBounded(t *testing.T) {
@@ -128,8 +237,10 @@ func TestAMosaicOfALongRunIsBounded(t *testing.T) {
 		t.Errorf("1000 seconds are %d parts; at most %d", n, mostParts)
 	}
 	var n, want uint64
-	for _, c := range m.sum(0, len(m.parts)) {
-		n += c
+	for _, p := range m.parts {
+		for _, c := range inBoth(p.counts) {
+			n += c
+		}
 	}
 	for _, c := range seconds {
 		want += c.Total()
@@ -142,7 +253,7 @@ func TestAMosaicOfALongRunIsBounded(t *testing.T) {
 			t.Errorf("part %d begins at %d, and the one before ends at %d", i, p.from, m.parts[i-1].to)
 		}
 	}
-	cells, _, _ := m.cells()
+	cells, _, _ := m.cells(0)
 	if len(cells) > mostHeatColumns*(mostHeatRows+1) {
 		t.Errorf("its heat map has %d fields", len(cells))
 	}
@@ -153,13 +264,13 @@ func TestAPackedMosaicFits(t *testing.T) {
 	t.Parallel()
 	m := &mosaic{each: 1}
 	for i := range mostParts {
-		p := tiled{from: int64(i) * 1e9, to: int64(i+1) * 1e9, intervals: 1, counts: map[int]uint64{}}
+		p := tiled{from: int64(i) * 1e9, to: int64(i+1) * 1e9, intervals: 1}
 		for tile := range tileOf(measure.Highest) + 1 {
-			p.counts[tile] = 1000
+			into(&p.counts[measure.Measure], tile, 1000)
 		}
 		m.parts = append(m.parts, p)
 	}
-	p := m.pack()
+	p := m.pack(0)
 	if len(p.Counts) > mostPacked || len(p.From) < 2 {
 		t.Errorf("%d parts take %d bytes; at most %d", len(p.From), len(p.Counts), mostPacked)
 	}
@@ -198,7 +309,7 @@ func TestThePageShowsWhatWasPromisedAndWhatTheHostDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	intervals := length(12)
-	c, err := NewCourse(intervals, dir)
+	c, err := NewCourse(new(result.Result), intervals, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,16 +38,16 @@ func (t *single) overTime() {
 	t.over("rates", "messages per second", "", high, layout.PerSecond, []curve{
 		{"sent", "sent", "s3 wide"}, {"confirmed", "confirmed", "s1"}, {"received", arrived(t.r), "s2 over"},
 	})
-	never := func(d *result.Dist) string {
+	never := func(of string, d *result.Dist) string {
 		if d == nil || d.Censored == 0 {
 			return ""
 		}
-		return fmt.Sprintf(" %s that never were are in no second; the table and the percentiles include them.", Count(d.Censored))
+		return fmt.Sprintf(" %s messages %s and are in no second. The table, the percentiles and the heat map include them.", Count(d.Censored), uncompleted[of])
 	}
 	l := t.r.Latency
-	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never(cmp.Or(l.Send.Response, l.Send.Service)), high, layout.Nanoseconds, latencies("send"))
-	t.over("rtt-time", "rtt "+what, "Of what was answered in each second."+never(cmp.Or(l.RTT.Response, l.RTT.Service)), high, layout.Nanoseconds, latencies("rtt"))
-	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second."+never(cmp.Or(l.E2E.Response, l.E2E.Service)), high, layout.Nanoseconds, latencies("e2e"))
+	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never("send", cmp.Or(l.Send.Response, l.Send.Service)), high, layout.Nanoseconds, latencies("send"))
+	t.over("rtt-time", "rtt "+what, "Of what was answered in each second."+never("rtt", cmp.Or(l.RTT.Response, l.RTT.Service)), high, layout.Nanoseconds, latencies("rtt"))
+	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second."+never("e2e", cmp.Or(l.E2E.Response, l.E2E.Service)), high, layout.Nanoseconds, latencies("e2e"))
 	t.over("backlog", "backlog", "Confirmed and not yet delivered, at the end of each second; of several subscriptions the largest.", low, layout.Numbers,
 		[]curve{{"backlog", "backlog", "s1"}})
 	t.over("lateness-time", "lateness", "How late the generator itself was. This delay is the generator's fault, and the verdict judges it.", low, layout.Nanoseconds, latencies("lateness"))
@@ -64,7 +64,7 @@ func (t *single) overTime() {
 // overTimeSays explains what all charts over time have in common.
 func (t *single) overTimeSays() string {
 	c := t.course
-	says := "Warm-up and drain are shaded. A gap in a line is a second with too few samples for that percentile, not a zero."
+	says := "0 is the end of the warm-up. Warm-up and drain are shaded. A step is a second, and what was counted in it. A gap in a line is a second with too few samples for that percentile, not a zero."
 	var kinds []string
 	if len(c.marks) > 0 {
 		for _, m := range c.marks {
@@ -184,7 +184,7 @@ func (c *Course) squares(x curve, at []float64, text func(float64) string, serie
 	l := plot.Line{Class: "host " + x.class, Series: series, Dots: true}
 	for _, p := range c.tracks[x.track].points {
 		if slices.Contains(at, p.X) && !math.IsNaN(p.Y) {
-			l.Points = append(l.Points, plot.Point{X: p.X, Y: p.Y, Form: plot.Square, Text: x.name + " " + text(p.Y) + ", host-limited"}, plot.Point{X: p.X, Y: math.NaN()})
+			l.Points = append(l.Points, plot.Point{X: p.X + p.Wide/2, Y: p.Y, Form: plot.Square, Text: x.name + " " + text(p.Y) + ", host-limited"}, plot.Point{X: p.X + p.Wide/2, Y: math.NaN()})
 		}
 	}
 	return l
@@ -321,5 +321,9 @@ func seconds(from, to float64) plot.Axis {
 			break
 		}
 	}
-	return plot.Stepped(from, to, step, "time of the run", clock)
+	label := "time of the run"
+	if from < 0 {
+		label = "time since the end of the warm-up"
+	}
+	return plot.Stepped(from, to, step, label, clock)
 }

@@ -13,10 +13,9 @@ func (t *single) pause() {
 	if x == nil {
 		return
 	}
-	from := t.r.WindowFrom()
 	t.Gap()
 	t.Labelled("pause", plain(fmt.Sprintf("the consumers took nothing for %s from %s on; then %s waited, before rarely more than %s",
-		Time(x.ResumedNS-x.BeganNS), seconded(float64(x.BeganNS-from)/1e9), Counted(x.Waiting, "message", "messages"), Count(x.Before))))
+		Time(x.ResumedNS-x.BeganNS), originOf(t.r).says(x.BeganNS), Counted(x.Waiting, "message", "messages"), Count(x.Before))))
 	rates := ""
 	if x.ReceivedPerS != nil && x.ShrinksPerS != nil {
 		rates = fmt.Sprintf("; delivered %s meanwhile, ", Rate(*x.ReceivedPerS))

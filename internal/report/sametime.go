@@ -21,7 +21,7 @@ type runCourse struct {
 	series int
 }
 
-// onOneAxis draws several runs over one time axis, from the start of each on: what each
+// onOneAxis draws several runs over one time axis, by the end of the warm-up of each: what each
 // received in a second, by the word that the page has for it, and p99 of each direction.
 func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string) {
 	if len(of) < 2 {
@@ -86,7 +86,7 @@ func ends(lines []plot.Line) (least, most float64) {
 
 // sameTime draws the runs of an overview, each in a colour of its own.
 func sameTime(p *layout.Page, entries []Entry, names []string) {
-	says := "Each run begins at 0, with its warm-up. A gap is a second with too few samples."
+	says := "0 is the end of the warm-up of each run. A step is a second. A gap is a second with too few samples."
 	if n := len(entries); n > layout.MostSeries {
 		entries, names = entries[:layout.MostSeries], names[:layout.MostSeries]
 		says += fmt.Sprintf(" The first %d of %d runs are drawn.", layout.MostSeries, n)
@@ -125,7 +125,7 @@ func (c comparison) sameTime(course func(dir string) *Course) {
 		}
 		more = more || side.Used > each
 	}
-	says := "Each line is a run in the colour of its side. It begins at 0, with its warm-up. A gap is a second with too few samples."
+	says := "Each line is a run in the colour of its side. 0 is the end of its warm-up. A step is a second. A gap is a second with too few samples."
 	if more {
 		says += fmt.Sprintf(" Of each side the first %d runs are drawn.", each)
 	}

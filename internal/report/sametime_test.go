@@ -17,7 +17,7 @@ func TestRunsOfAnOverviewShareATimeAxis(t *testing.T) {
 		var entries []Entry
 		for i := range n {
 			e := run(t, "jetstream-500")
-			e.Course = newCourse(length(10+i), nil, float64(10+i))
+			e.Course = newCourse(0, length(10+i), nil, float64(10+i))
 			e.Dir = fmt.Sprint("r/", i)
 			entries = append(entries, e)
 		}
@@ -64,7 +64,7 @@ func TestRunsOfAComparisonShareATimeAxis(t *testing.T) {
 		if dir == "b/1" {
 			return nil
 		}
-		return newCourse(length(10), nil, 10)
+		return newCourse(0, length(10), nil, 10)
 	}})
 	if err != nil {
 		t.Fatal(err)

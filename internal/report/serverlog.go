@@ -32,7 +32,7 @@ func (t *single) serverLog(s *result.Slowest) {
 	}
 	when := "then"
 	if len(s.Clusters) > 1 {
-		when = "from 1 s before " + seconded(float64(all[i].FromNS-t.r.WindowFrom())/1e9)
+		when = "from 1 s before " + originOf(t.r).says(all[i].FromNS)
 	}
 	t.Labelled("", plain(fmt.Sprintf("the servers' own logs %s:", when)))
 	t.logLines(all[i].Log)
@@ -40,7 +40,7 @@ func (t *single) serverLog(s *result.Slowest) {
 
 // faultLogs writes what servers said after faults.
 func (t *single) faultLogs() {
-	label, from := "logs", t.r.WindowFrom()
+	label, from := "logs", originOf(t.r)
 	for i := range t.r.Faults {
 		f := &t.r.Faults[i]
 		if f.Log == nil {
@@ -49,7 +49,7 @@ func (t *single) faultLogs() {
 		if label != "" {
 			t.Gap()
 		}
-		what := fmt.Sprintf("of the servers after %s, %s", faulted(f).Text, seconded(float64(f.BeganNS-from)/1e9))
+		what := fmt.Sprintf("of the servers after %s, %s", faulted(f).Text, from.says(f.BeganNS))
 		if len(f.Log.Lines) == 0 {
 			t.Labelled(label, plain(what+": nothing"))
 		} else {
@@ -64,9 +64,9 @@ func (t *single) faultLogs() {
 
 // logLines writes some lines of a log.
 func (t *single) logLines(log *result.ServerLog) {
-	told, from := firstOfEach(log.Lines, mostLogLines), t.r.WindowFrom()
+	told, from := firstOfEach(log.Lines, mostLogLines), originOf(t.r)
 	for _, l := range told {
-		t.Labelled("", plain(fmt.Sprintf("%s, %s: %s", named(l), seconded(float64(l.TNS-from)/1e9), ended(layout.Printable(l.Text), longLogLine))))
+		t.Labelled("", plain(fmt.Sprintf("%s, %s: %s", named(l), from.says(l.TNS), ended(layout.Printable(l.Text), longLogLine))))
 	}
 	if text := further(log, len(log.Lines)-len(told)); text != "" {
 		t.Labelled("", plain(text))
@@ -118,14 +118,14 @@ func ended(s string, n int) string {
 // serverLogTable lists what servers said beside the slowest messages and after faults,
 // folded, for a browser.
 func (t *single) serverLogTable() {
-	from := t.r.WindowFrom()
+	from := originOf(t.r)
 	var rows [][]layout.Span
 	add := func(what string, log *result.ServerLog) {
 		if log == nil || len(rows) >= mostLogRows {
 			return
 		}
 		for _, l := range log.Lines {
-			rows = append(rows, []layout.Span{plain(what), plain(seconded(float64(l.TNS-from) / 1e9)), plain(named(l)), plain(ended(layout.Printable(l.Text), 300))})
+			rows = append(rows, []layout.Span{plain(what), plain(from.says(l.TNS)), plain(named(l)), plain(ended(layout.Printable(l.Text), 300))})
 		}
 		if text := further(log, 0); text != "" {
 			rows = append(rows, []layout.Span{plain(what), plain(""), plain(""), layout.Faint.Of(text)})
@@ -133,12 +133,12 @@ func (t *single) serverLogTable() {
 	}
 	if s := t.furthest(); s != nil {
 		for _, c := range s.Clusters {
-			add("slow messages from "+seconded(float64(c.FromNS-from)/1e9), c.Log)
+			add("slow messages from "+from.says(c.FromNS), c.Log)
 		}
 	}
 	for i := range t.r.Faults {
 		f := &t.r.Faults[i]
-		add(fmt.Sprintf("%s at %s", faulted(f).Text, seconded(float64(f.BeganNS-from)/1e9)), f.Log)
+		add(fmt.Sprintf("%s at %s", faulted(f).Text, from.says(f.BeganNS)), f.Log)
 	}
 	if len(rows) > 0 {
 		t.Fold(listed(rows, "beside", "seen at", "server", "line of its log"), plain("the servers' own logs"))

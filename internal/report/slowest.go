@@ -23,7 +23,7 @@ func (t *single) slowest() {
 	if s == nil {
 		return
 	}
-	t.Labelled("slowest", plain(clustersSay(s, t.r.WindowFrom())))
+	t.Labelled("slowest", plain(clustersSay(s, originOf(t.r))))
 	for _, b := range s.Beside {
 		if slow.Tells(s, b) {
 			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; of messages as slow at random times %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
@@ -49,12 +49,12 @@ func (t *single) slowestOf(name string) *result.Slowest {
 
 // clustersSay says when slow messages came: since the end of the warm-up, as faults and
 // pauses are told.
-func clustersSay(s *result.Slowest, windowFrom int64) string {
-	at, since := func(ns int64) string { return seconded(float64(ns-windowFrom) / 1e9) }, ""
+func clustersSay(s *result.Slowest, from origin) string {
+	at, since := from.says, ""
 	if near(s.Clusters) {
-		at = func(ns int64) string { return commas(fmt.Sprintf("%.3f", float64(ns-windowFrom)/1e9)) + " s" }
+		at = func(ns int64) string { return commas(fmt.Sprintf("%.3f", from.seconds(ns))) + " s" }
 	}
-	if windowFrom > 0 {
+	if from > 0 {
 		since = " after the warm-up"
 	}
 	n := len(s.Messages)
@@ -145,7 +145,7 @@ func (t *single) slowestTable() {
 	for _, s := range t.r.Slowest[:min(len(t.r.Slowest), 3)] {
 		for _, m := range s.Messages[:min(len(s.Messages), 20)] {
 			rows = append(rows, []layout.Span{
-				plain(s.Of), plain(Time(m.NS)), plain(seconded(float64(m.DueNS-t.r.WindowFrom()) / 1e9)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
+				plain(s.Of), plain(Time(m.NS)), plain(originOf(t.r).says(m.DueNS)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
 				plain(layout.Shortened(strings.Join(m.Beside, ", "), 200)),
 			})
 		}

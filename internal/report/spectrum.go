@@ -391,5 +391,8 @@ func clock(s float64) string {
 	if s == 0 {
 		return "0"
 	}
+	if s < 0 {
+		return "-" + clock(-s)
+	}
 	return Span(time.Duration(s * float64(time.Second)))
 }

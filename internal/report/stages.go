@@ -133,7 +133,7 @@ func (t *single) offered(c *Course) (line plot.Line, says string, most float64) 
 	if len(t.r.Stages) > 0 {
 		for i := range t.r.Stages {
 			g := &t.r.Stages[i]
-			from, to := float64(g.FromNS)/1e9, float64(g.ToNS)/1e9
+			from, to := c.origin.seconds(g.FromNS), c.origin.seconds(g.ToNS)
 			line.Points = append(line.Points, plot.Point{X: from, Y: g.BeginsPerS}, plot.Point{X: to, Y: g.EndsPerS})
 			most = max(most, g.BeginsPerS, g.EndsPerS)
 		}

@@ -53,7 +53,7 @@ func TestEachStageHasItsFigures(t *testing.T) {
 func TestOfferedIsDrawnAsPlanned(t *testing.T) {
 	t.Parallel()
 	e := ramped(t)
-	e.Course = newCourse(length(12), nil, 12)
+	e.Course = newCourse(0, length(12), nil, 12)
 	page := html1(t, e, Options{})
 	if !strings.Contains(page, "offered, as planned") || strings.Contains(page, "mean of the window") {
 		t.Error("the legend does not say that it is the plan")

@@ -83,7 +83,7 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 // draw writes report.html, as weir report --html does of the folder. Of a log that
 // could not be written, which is told of where it failed, it shows what there is.
 func (m *measurement) draw(r *result.Result, env *result.Environment, counts map[string]*measure.Counts) {
-	course, _ := report.NewCourse(r.Intervals, m.folder.Dir())
+	course, _ := report.NewCourse(r, r.Intervals, m.folder.Dir())
 	m.entry = report.Entry{Result: r, Scenario: m.scenario.YAML(), Around: *env, Course: course}
 	drawn := m.entry
 	drawn.Totals = counts

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/weirmq/weir/internal/chromium"
+	"github.com/weirmq/weir/result"
 )
 
 // A browser is a real one without a window, for one test.
@@ -178,6 +179,13 @@ func TestInABrowserARunIsFollowedAcrossAReload(t *testing.T) {
 	b.shot("live")
 	b.do(chromedp.Reload())
 	b.says(`parseFloat(document.getElementById("at").textContent) >= 29`, "true")
+	for _, e := range []result.Event{{TNS: 4e9, Kind: "reconnect"}, {TNS: 10e9, Kind: "phase", Text: "measure"}} {
+		if err := g.folder.AppendEvent(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.says(`parseFloat(document.getElementById("at").textContent) < 21`, "true") // since the end of the warm-up
+	b.says(`[...document.querySelectorAll("#events li")].map(e => e.textContent).join("; ")`, "0.0 s  phase: measure; -6.0 s  reconnect")
 	g.second(5000, 100_000)
 	g.ends()
 	b.says(`document.getElementById("state").textContent`, "The run has ended.")

@@ -84,11 +84,12 @@ type news struct {
 	Points []point     `json:"points,omitempty"`
 	Events []toldEvent `json:"events,omitempty"`
 	Host   *busyness   `json:"host,omitempty"`
+	From   *float64    `json:"from,omitempty"` // where the measured window begins: instants count from there
 	Ended  bool        `json:"ended,omitempty"`
 }
 
 func (n *news) empty() bool {
-	return len(n.Points) == 0 && len(n.Events) == 0 && n.Host == nil && !n.Ended
+	return len(n.Points) == 0 && len(n.Events) == 0 && n.Host == nil && n.From == nil && !n.Ended
 }
 
 // follow tells a reader what is new in a run until it ends. All that it tells stands in the
@@ -170,14 +171,15 @@ type course struct {
 	points []point // that the reader does not have
 	events []toldEvent
 	host   *busyness
+	from   *float64
 }
 
 // take returns what is new.
 func (c *course) take() news {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := news{Points: c.points, Events: c.events, Host: c.host}
-	c.points, c.events, c.host = nil, nil, nil
+	n := news{Points: c.points, Events: c.events, Host: c.host, From: c.from}
+	c.points, c.events, c.host, c.from = nil, nil, nil, nil
 	return n
 }
 
@@ -290,6 +292,9 @@ func (c *course) happened(ctx context.Context) {
 			text += fmt.Sprintf(" (%d times)", e.Count)
 		}
 		c.mu.Lock()
+		if e.Kind == "phase" && e.Text == measure.Measure.String() {
+			c.from = new(float64(e.TNS) / 1e9)
+		}
 		c.events = recent(c.events, toldEvent{float64(e.TNS) / 1e9, layout.Printable(cutTo(e.Kind, 40)), layout.Printable(cutTo(text, 300))}, mostEvents)
 		c.mu.Unlock()
 	}

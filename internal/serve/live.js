@@ -3,7 +3,7 @@
 (function () {
   var root = document.getElementById("live");
   if (!root) return;
-  var most = 600, points = [], ns = "http://www.w3.org/2000/svg";
+  var most = 600, points = [], from = 0, ns = "http://www.w3.org/2000/svg";
   var state = document.getElementById("state"), events = document.getElementById("events");
   function say(id, text) { document.getElementById(id).textContent = text; }
   function rate(v) { return v === undefined ? "-" : Math.round(v).toLocaleString("en-US") + "/s"; }
@@ -14,6 +14,8 @@
     if (v >= 1e3) return (v / 1e3).toPrecision(3) + " µs";
     return v + " ns";
   }
+  // Instants count from the end of the warm-up, as soon as it has ended.
+  function instant(t, digits) { var s = (t - from).toFixed(digits); return (Number(s) === 0 ? (0).toFixed(digits) : s) + " s"; }
   function short(v) {
     if (v >= 1e9) return v / 1e9 + " s";
     if (v >= 1e6) return v / 1e6 + " ms";
@@ -50,7 +52,7 @@
     });
     [0, 0.5, 1].forEach(function (part) {
       var t = t0 + (t1 - t0) * part;
-      element(svg, "text", { "class": part === 0 ? "" : part === 1 ? "end" : "mid", x: x(t), y: H - 12 }, t.toFixed(t1 - t0 < 10 ? 1 : 0) + " s");
+      element(svg, "text", { "class": part === 0 ? "" : part === 1 ? "end" : "mid", x: x(t), y: H - 12 }, instant(t, t1 - t0 < 10 ? 1 : 0));
     });
     keys.forEach(function (k) {
       var d = "", pen = false;
@@ -63,13 +65,18 @@
     draw("latencies", [{ name: "p50", paint: "s1 broad" }, { name: "p99", paint: "s2" }], short, true);
     var p = points[points.length - 1];
     if (!p) return;
-    say("at", p.t.toFixed(0) + " s, " + (p.phase === "warmup" ? "warm-up" : "measured window"));
+    say("at", instant(p.t, 0) + ", " + (p.phase === "warmup" ? "warm-up" : "measured window"));
     say("sent", rate(p.sent));
     say("received", rate(p.received));
     say("p50", time(p.p50));
     say("p99", time(p.p99) + (p.of ? " (" + p.of + ")" : ""));
   }
+  function write(li) { li.textContent = instant(Math.max(0, li.told.t), 1) + "  " + li.told.kind + (li.told.text ? ": " + li.told.text : ""); }
   function news(n) {
+    if (n.from !== undefined) {
+      from = n.from;
+      Array.prototype.forEach.call(events.children, write);
+    }
     (n.points || []).forEach(function (p) {
       var last = points[points.length - 1];
       if (last && p.t <= last.t) return;
@@ -78,7 +85,8 @@
     if (points.length > most) points = points.slice(points.length - most);
     (n.events || []).forEach(function (e) {
       var li = document.createElement("li");
-      li.textContent = Math.max(0, e.t).toFixed(1) + " s  " + e.kind + (e.text ? ": " + e.text : "");
+      li.told = e;
+      write(li);
       events.insertBefore(li, events.firstChild);
       while (events.childNodes.length > 50) events.removeChild(events.lastChild);
     });
@@ -93,6 +101,7 @@
   var source = new EventSource(root.getAttribute("data-follow"));
   source.addEventListener("begin", function () {
     points = [];
+    from = 0;
     events.textContent = "";
     state.textContent = "The run goes on. This page follows it.";
     root.hidden = false;
