@@ -453,7 +453,7 @@ type Fault struct {
 	ByNS      int64    `json:"by_ns,omitempty"`     // of a slow: how much longer each flush and each read took; of a clock: how far it stepped, below 0 back
 	Processes []string `json:"processes,omitempty"` // those it was done to; absent where it could not be done
 	DueNS     int64    `json:"due_ns"`
-	BeganNS   int64    `json:"began_ns"`            // when it was done
+	BeganNS   int64    `json:"began_ns"`            // just before its first signal, or its first change
 	UndoneNS  *int64   `json:"undone_ns,omitempty"` // when the servers were started or went on; absent where they did not
 	Error     string   `json:"error,omitempty"`     // why it, or what undoes it, failed
 

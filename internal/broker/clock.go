@@ -40,17 +40,17 @@ func (c *clocks) due() <-chan time.Time {
 }
 
 // step steps the clocks of servers that run, by 0: back.
-func (s *supervisor) step(names []string, by time.Duration) (at int64, err error) {
+func (s *supervisor) step(names []string, by time.Duration) error {
 	if by != 0 {
 		if _, err := s.those(names); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	c := &s.clocks
 	if c.by == nil {
 		self, err := os.Executable()
 		if err != nil {
-			return 0, err
+			return err
 		}
 		c.steps = clockstep.NewStepper(self)
 		c.by, c.done = map[string]time.Duration{}, map[int]time.Duration{}
@@ -60,7 +60,6 @@ func (s *supervisor) step(names []string, by time.Duration) (at int64, err error
 			delete(c.by, name)
 		}
 	}
-	at = hostNow()
 	var errs []error
 	for _, v := range s.servers { // one that is gone has no step to take back
 		if slices.Contains(names, v.unit.name) && !v.gone() {
@@ -76,7 +75,7 @@ func (s *supervisor) step(names []string, by time.Duration) (at int64, err error
 		c.steps.Close()
 		clear(c.done)
 	}
-	return at, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // keepSteps steps the clocks of processes that are new.

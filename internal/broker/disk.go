@@ -96,38 +96,37 @@ func (s *supervisor) diskPids() (pids []int) {
 }
 
 // slowDown has the flushes and reads of servers take so much longer; 0: no longer.
-func (s *supervisor) slowDown(names []string, by time.Duration) (at int64, err error) {
+func (s *supervisor) slowDown(names []string, by time.Duration) error {
 	if !s.plan.slow {
-		return 0, errors.New("the servers have no disks that can be slow")
+		return errors.New("the servers have no disks that can be slow")
 	}
 	var errs []error
 	for _, u := range s.unitsOf(names) {
 		errs = append(errs, s.slow[u.name].Slow(by))
 	}
-	return hostNow(), errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // fill leaves no room on the disks of servers.
-func (s *supervisor) fill(names []string) (at int64, err error) {
+func (s *supervisor) fill(names []string) error {
 	if !s.plan.disks {
-		return 0, errors.New("the servers have no disks of their own")
+		return errors.New("the servers have no disks of their own")
 	}
-	at = hostNow()
 	for _, u := range s.unitsOf(names) {
 		if s.full[u] != nil {
 			continue // by a fault before
 		}
 		x, err := fill(s.below(u))
 		if err != nil {
-			return at, err
+			return err
 		}
 		s.full[u] = x
 	}
-	return at, nil
+	return nil
 }
 
 // empty gives the disks of servers their room back.
-func (s *supervisor) empty(names []string) (at int64, err error) {
+func (s *supervisor) empty(names []string) error {
 	var errs []error
 	for _, u := range s.unitsOf(names) {
 		if x := s.full[u]; x != nil {
@@ -135,5 +134,5 @@ func (s *supervisor) empty(names []string) (at int64, err error) {
 			delete(s.full, u)
 		}
 	}
-	return hostNow(), errors.Join(errs...)
+	return errors.Join(errs...)
 }

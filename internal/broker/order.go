@@ -56,26 +56,30 @@ type order struct {
 	By time.Duration `json:"by,omitempty"` // of OrderSlow and OrderClock
 }
 
+// A Span is how long an order took, on the host's monotonic clock: what failed in a restart
+// failed after its first signal, although the processes run again only at its end.
+type Span struct {
+	BeganNS int64 `json:"began_ns"` // just before the first signal, or the first change
+	EndedNS int64 `json:"ended_ns"` // when it was carried out: with start, continue and restart the processes ran again
+}
+
 // orderDone answers an order.
 type orderDone struct {
 	ID          uint64 `json:"id"`
-	MonotonicNS int64  `json:"monotonic_ns"` // when it was carried out
+	Span
 	Error       string `json:"error,omitempty"`
 }
 
 // Order does something to servers, by the names of their processes ("server-2"), and
-// returns when on the host's monotonic clock, ns: with kill and stop when the signals were
-// sent, with fill, slow, clock and what undoes them when that began and was over, with start,
-// continue and restart when the processes ran again. by is that of OrderSlow and OrderClock. It does not
-// wait until they answer. An order that the state of a server rules out (stop what is gone) is
-// an error, and nothing is done. One goroutine at a time calls it, and neither Restart nor
-// Stop meanwhile.
-func (r *Running) Order(ctx context.Context, do Order, by time.Duration, servers ...string) (at int64, err error) {
+// returns when. by is that of OrderSlow and OrderClock. It does not wait until they answer. An
+// order that the state of a server rules out (stop what is gone) is an error, and nothing is
+// done. One goroutine at a time calls it, and neither Restart nor Stop meanwhile.
+func (r *Running) Order(ctx context.Context, do Order, by time.Duration, servers ...string) (Span, error) {
 	if r.Processes == nil {
-		return 0, ErrNoOrders
+		return Span{}, ErrNoOrders
 	}
 	if err := r.give(do, by, servers...); err != nil {
-		return 0, fmt.Errorf("%s: %w", do, err)
+		return Span{}, fmt.Errorf("%s: %w", do, err)
 	}
 	for {
 		select {
@@ -83,14 +87,14 @@ func (r *Running) Order(ctx context.Context, do Order, by time.Duration, servers
 			switch {
 			case d.ID != r.ordered: // of an earlier one that was not waited for
 			case d.Error != "":
-				return d.MonotonicNS, fmt.Errorf("%s: %s", do, d.Error)
+				return d.Span, fmt.Errorf("%s: %s", do, d.Error)
 			default:
-				return d.MonotonicNS, nil
+				return d.Span, nil
 			}
 		case <-r.process.Done():
-			return 0, fmt.Errorf("%s: the system is gone", do)
+			return Span{}, fmt.Errorf("%s: the system is gone", do)
 		case <-ctx.Done():
-			return 0, fmt.Errorf("%s: %w", do, ctx.Err())
+			return Span{}, fmt.Errorf("%s: %w", do, ctx.Err())
 		}
 	}
 }
@@ -149,36 +153,35 @@ func (s *supervisor) obey(ctx context.Context, o order, stdout io.Writer) error 
 	if o.Do == orderAgain { // what it announces is the answer
 		return s.restart(ctx, o.Servers, stdout)
 	}
-	d := orderDone{ID: o.ID, MonotonicNS: hostNow()}
+	d := orderDone{ID: o.ID, Span: Span{BeganNS: hostNow()}}
 	var err error
 	switch o.Do {
 	case OrderKill:
-		d.MonotonicNS, err = s.kill(ctx, o.Servers, stdout)
+		d.BeganNS, err = s.kill(ctx, o.Servers, stdout)
 	case OrderStop, OrderContinue:
-		d.MonotonicNS, err = s.signal(o.Do, o.Servers)
+		d.BeganNS, err = s.signal(o.Do, o.Servers)
 	case OrderFill:
-		d.MonotonicNS, err = s.fill(o.Servers)
+		err = s.fill(o.Servers)
 	case OrderEmpty:
-		d.MonotonicNS, err = s.empty(o.Servers)
+		err = s.empty(o.Servers)
 	case OrderSlow:
-		d.MonotonicNS, err = s.slowDown(o.Servers, o.By)
+		err = s.slowDown(o.Servers, o.By)
 	case OrderQuicken:
-		d.MonotonicNS, err = s.slowDown(o.Servers, 0)
+		err = s.slowDown(o.Servers, 0)
 	case OrderClock:
-		d.MonotonicNS, err = s.step(o.Servers, o.By)
+		err = s.step(o.Servers, o.By)
 	case OrderCorrect:
-		d.MonotonicNS, err = s.step(o.Servers, 0)
+		err = s.step(o.Servers, 0)
 	case OrderStart:
 		err = s.revive(ctx, o.Servers, stdout)
-		d.MonotonicNS = hostNow()
 	case OrderRestart:
 		if err = s.end(ctx, o.Servers, stdout); err == nil {
 			err = s.revive(ctx, o.Servers, stdout)
 		}
-		d.MonotonicNS = hostNow()
 	default:
 		err = fmt.Errorf("%q is not an order", o.Do)
 	}
+	d.EndedNS = hostNow()
 	if err != nil {
 		d.Error = err.Error()
 	}

@@ -20,9 +20,9 @@ func TestServersAreOrdered(t *testing.T) {
 	order := func(do Order, servers ...string) {
 		t.Helper()
 		before := hostNow()
-		at, err := r.Order(t.Context(), do, 0, servers...)
-		if err != nil || at < before || at > hostNow() {
-			t.Errorf("%s %q at %d: %v", do, servers, at-before, err)
+		took, err := r.Order(t.Context(), do, 0, servers...)
+		if err != nil || took.BeganNS < before || took.EndedNS < took.BeganNS || took.EndedNS > hostNow() {
+			t.Errorf("%s %q took %+v, from %d on: %v", do, servers, took, before, err)
 		}
 	}
 	refused := func(why string, do Order, servers ...string) {

@@ -24,7 +24,7 @@ type System struct {
 	// "stop", "restart", "fill", "slow" and "clock" begin a fault, "start" ends a kill,
 	// "continue" a stop, "empty" a fill, "quicken" a slow and "correct" a clock. by is how much
 	// longer operations take with slow, and how far a clock steps.
-	Order func(ctx context.Context, do string, by time.Duration, processes ...string) (at int64, err error)
+	Order func(ctx context.Context, do string, by time.Duration, processes ...string) (result.Span, error)
 	// Sever breaks the connections of some clients to processes, and returns how many; nil
 	// where it cannot.
 	Sever func(group sever.Group, processes ...string) (n int, err error)
@@ -107,7 +107,7 @@ func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Du
 type begun struct {
 	result.Fault
 	word   string                                    // what undoes it
-	undo   func(context.Context) (at int64, e error) // does so
+	undo   func(context.Context) (at int64, e error) // does so, and returns when it was done
 	pairs  [][2]int                                  // that a cut parts
 	settle func()                                    // ends what still goes on, and completes the Fault; nil: nothing does
 }
@@ -132,9 +132,11 @@ func Until(ctx context.Context, now func() int64, at int64) bool {
 func begin(ctx context.Context, s System, next step, n int, down map[string]Verb, parted *[]*begun) *begun {
 	x := next.fault
 	f := &begun{Fault: result.Fault{Do: string(x.Do), To: x.To, From: x.From, ByNS: int64(x.By), DueNS: next.at}}
+	var over int64 // when it was done, where that takes time
 	limited, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
 	processes, err := choose(limited, s, x.Target(), down)
+	f.BeganNS = s.Now() // not later, whatever fails and however long it takes
 	if err == nil {
 		f.Processes = processes
 		switch x.Do {
@@ -143,17 +145,16 @@ func begin(ctx context.Context, s System, next step, n int, down map[string]Verb
 		case Cut:
 			err = f.cut(s, x, parted)
 		default:
-			f.BeganNS, err = f.order(limited, s, x)
+			over, err = f.order(limited, s, x)
 		}
 	}
 	if err != nil {
-		f.BeganNS, f.Error = s.Now(), err.Error()
-		s.tell(n, f, f.BeganNS, fmt.Sprintf("%s failed: %v", x, err))
+		f.Error = err.Error()
+		s.tell(n, f, s.Now(), fmt.Sprintf("%s failed: %v", x, err))
 		return f
 	}
 	if x.Do == Restart { // the order ended when the process ran again
-		back := s.Now()
-		f.UndoneNS = &back
+		f.UndoneNS = &over
 	}
 	s.tell(n, f, f.BeganNS, f.text(x))
 	return f
@@ -197,8 +198,8 @@ func (f *begun) broken() string {
 	return fmt.Sprintf("%d connections", f.Connections)
 }
 
-// order has a fault carried out by who started the servers.
-func (f *begun) order(ctx context.Context, s System, x Fault) (at int64, err error) {
+// order has a fault carried out by who started the servers, and returns when that was done.
+func (f *begun) order(ctx context.Context, s System, x Fault) (over int64, err error) {
 	switch x.Do {
 	case Stop:
 		f.word = "continue"
@@ -211,13 +212,20 @@ func (f *begun) order(ctx context.Context, s System, x Fault) (at int64, err err
 	default:
 		f.word = "start"
 	}
-	f.undo = func(ctx context.Context) (int64, error) { return s.Order(ctx, f.word, 0, f.Processes...) }
-	return s.Order(ctx, f.Do, x.By, f.Processes...)
+	f.undo = func(ctx context.Context) (int64, error) {
+		took, err := s.Order(ctx, f.word, 0, f.Processes...)
+		return took.ToNS, err
+	}
+	took, err := s.Order(ctx, f.Do, x.By, f.Processes...)
+	if err == nil {
+		f.BeganNS = took.FromNS
+	}
+	return took.ToNS, err
 }
 
 // disconnect breaks connections once, or again and again until it is undone.
 func (f *begun) disconnect(ctx context.Context, s System, x Fault) error {
-	f.BeganNS, f.Means, f.word = s.Now(), sever.Means, "reconnect"
+	f.Means, f.word = sever.Means, "reconnect"
 	n, err := s.Sever(sever.Group(x.To), f.Processes...)
 	f.Connections = n
 	switch {
@@ -274,23 +282,21 @@ func (f *begun) cut(s System, x Fault, parted *[]*begun) error {
 	if len(f.pairs) == 0 {
 		return fmt.Errorf("%s is the node that it is cut from", strings.Join(f.Processes, ", "))
 	}
-	part := func() (int64, error) {
+	part := func() error {
 		var all [][2]int
 		for _, one := range *parted {
 			all = append(all, one.pairs...)
 		}
-		at := s.Now()
-		return at, s.Part(all)
+		return s.Part(all)
 	}
 	f.word, f.Means = "mend", s.Parting
 	f.undo = func(context.Context) (int64, error) {
 		*parted = slices.DeleteFunc(*parted, func(one *begun) bool { return one == f })
-		return part()
+		err := part()
+		return s.Now(), err
 	}
 	*parted = append(*parted, f)
-	var err error
-	f.BeganNS, err = part()
-	return err
+	return part()
 }
 
 // pairs are those of the processes' nodes and the others that from names; 0 stands for the

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"math"
 	"slices"
 
 	"github.com/weirmq/weir/measure"
@@ -93,27 +94,57 @@ func (c *Course) halve() {
 
 // Effects completes faults, which are in order of time, with what followed each: until
 // the next that began, or the end of the measured window. from and to are that window's,
-// since the epoch; what is delivered later, until the run ended, is the last fault's, too.
+// since the epoch; what is delivered later, until the run ended, is the last fault's, too. A
+// failure counts for one fault.
 func (c *Course) Effects(faults []result.Fault, from, to, ended int64) {
-	base := -1
+	var calm []part // before the first
+	counted := int64(math.MinInt64)
 	for i := range faults {
 		f := &faults[i]
 		if len(f.Processes) == 0 {
 			continue // it did not happen
 		}
-		if base < 0 {
-			base = i
+		began := earliest(f)
+		if counted == math.MinInt64 {
+			calm = c.calm(from, began)
 		}
-		until, late := to, ended
-		for _, later := range faults[i+1:] {
-			if len(later.Processes) > 0 && later.BeganNS > f.BeganNS {
-				until = min(until, later.BeganNS)
-				late = until
+		until, late, last := to, ended, true
+		for j := range faults[i+1:] {
+			if later := &faults[i+1+j]; len(later.Processes) > 0 && later.BeganNS > f.BeganNS {
+				until = min(until, earliest(later))
+				late, last = until, false
 				break
 			}
 		}
-		f.Effect = c.effect(c.calm(from, faults[base].BeganNS), f.BeganNS, until, late)
+		f.Effect = c.effect(calm, began, until, late)
+		for _, p := range c.between(began, late) {
+			// A step counts once, for the first fault that began in it, or else for the latest before.
+			if p.from < counted || !last && p.to > late && p.from > began {
+				continue
+			}
+			counted = p.to
+			failed(f.Effect, p)
+		}
 	}
+}
+
+// failed adds the failures of a step.
+func failed(e *result.FaultEffect, p part) {
+	if p.failed == 0 {
+		return
+	}
+	if e.Failed += p.failed; e.Failing == nil {
+		e.Failing = &result.Span{FromNS: p.from}
+	}
+	e.Failing.ToNS = p.to
+}
+
+// earliest is when a fault began at the earliest, as far as the clock of who did it is known.
+func earliest(f *result.Fault) int64 {
+	if f.BoundNS == nil {
+		return f.BeganNS
+	}
+	return f.BeganNS - *f.BoundNS
 }
 
 // settle is what is left out at the beginning of a run without a warm-up before its first
@@ -144,12 +175,6 @@ func (c *Course) effect(calm []part, from, until, late int64) *result.FaultEffec
 	e.Unconfirmed = longer(quiet(parts, confirmed), quiet(calm, confirmed))
 	e.Undelivered = longer(quiet(parts, received), quiet(calm, received))
 	for _, p := range all {
-		if e.Failed += p.failed; p.failed > 0 {
-			if e.Failing == nil {
-				e.Failing = &result.Span{FromNS: p.from}
-			}
-			e.Failing.ToNS = p.to
-		}
 		if p.worst >= 0 && (e.WorstNS == nil || p.worst > *e.WorstNS) {
 			e.WorstNS = &p.worst
 		}

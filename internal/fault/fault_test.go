@@ -152,7 +152,8 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 				ordered = append(ordered, fmt.Sprintf("%v part %v", time.Since(epoch), pairs))
 				return order("cut")
 			},
-			Order: func(_ context.Context, do string, by time.Duration, names ...string) (int64, error) {
+			Order: func(_ context.Context, do string, by time.Duration, names ...string) (result.Span, error) {
+				from := now()
 				text := fmt.Sprintf("%v %s %s", time.Since(epoch), do, strings.Join(names, " "))
 				if by != 0 {
 					text += " by " + by.String()
@@ -161,7 +162,8 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 				if do == "kill" {
 					leads = 2
 				}
-				return now(), order(do)
+				err := order(do)
+				return result.Span{FromNS: from, ToNS: now()}, err
 			},
 		}, faults, 2*time.Second, length)
 	})
@@ -284,13 +286,13 @@ func TestAnAgentStepsItsOwnClock(t *testing.T) {
 			now := func() int64 { return int64(time.Since(epoch)) }
 			done := Conduct(t.Context(), System{
 				Agent: agent, Now: now, Tell: func(int64, string) {}, Servers: three(),
-				Order: func(_ context.Context, do string, by time.Duration, processes ...string) (int64, error) {
+				Order: func(_ context.Context, do string, by time.Duration, processes ...string) (result.Span, error) {
 					text := fmt.Sprintf("%v %s %s", time.Duration(now()), do, strings.Join(processes, " "))
 					if by != 0 {
 						text += " by " + by.String()
 					}
 					ordered = append(ordered, text)
-					return now(), nil
+					return result.Span{FromNS: now(), ToNS: now()}, nil
 				},
 			}, []Fault{f}, 2*time.Second, 10*time.Second)
 			if got := strings.Join(ordered, ", "); got != want {
@@ -310,6 +312,32 @@ func TestScalingARunKeepsWhatAFaultDoes(t *testing.T) {
 	}
 	if got, want := f.Scaled(0.1).Text(), "slow 1 by 20ms at 1s for 500ms every 2s"; got != want {
 		t.Errorf("scaled: %q; want %q", got, want)
+	}
+}
+
+// TestAFaultBeginsWithItsFirstSignal: however long a fault takes, and whether it succeeds or not,
+// what fails meanwhile came after it began. It is undone when that is done.
+func TestAFaultBeginsWithItsFirstSignal(t *testing.T) {
+	const takes = 700 * time.Millisecond
+	for text, undone := range map[string]int64{
+		"restart 1 at 1s":                  3.7e9,
+		"kill 1 at 1s for 2s":              5.7e9,
+		"stop 1 at 1s for 2s":              5.7e9,
+		"fill 1 at 1s for 2s":              5.7e9,
+		"slow 1 by 20ms at 1s for 2s":      5.7e9,
+		"clock 1 by -5s at 1s for 2s":      5.7e9,
+		"cut 1 from clients at 1s for 2s":  5.7e9,
+		"disconnect clients at 1s for 10s": 0,
+	} {
+		for _, fails := range []error{nil, errors.New("the process did not end")} {
+			_, done := conducted(t, 10*time.Second, func(string) error { time.Sleep(takes); return fails }, text)
+			if len(done) != 1 || done[0].BeganNS != 3e9 || (done[0].Error != "") != (fails != nil) {
+				t.Fatalf("%s: %+v", text, done)
+			}
+			if u := done[0].UndoneNS; fails == nil && undone > 0 && (u == nil || *u != undone) {
+				t.Errorf("%s: undone at %d; want %d", text, u, undone)
+			}
+		}
 	}
 }
 
@@ -386,6 +414,54 @@ func TestWhatFollowsAFault(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAFailureCountsForOneFault: two faults begin within one step of the course, in which 100
+// messages fail.
+func TestAFailureCountsForOneFault(t *testing.T) {
+	const calm, first = "....................", int64(20 * 1e8)
+	for name, x := range map[string]struct {
+		after  string
+		faults []int64 // ns after the first step
+		want   []uint64
+	}{
+		"in one step":         {"f.........", []int64{1e7, 5e7}, []uint64{100, 0}},
+		"and in later ones":   {"ff........", []int64{1e7, 5e7}, []uint64{100, 100}},
+		"at one instant":      {"f.........", []int64{1e7, 1e7}, []uint64{100, 0}},
+		"the second's step":   {".f........", []int64{1e7, 15e7}, []uint64{0, 100}},
+		"each its own":        {"f.f.......", []int64{1e7, 25e7}, []uint64{100, 100}},
+		"three in one step":   {"f..f......", []int64{1e7, 2e7, 3e7}, []uint64{100, 0, 100}},
+		"after the window":    {"..........f", []int64{1e7}, []uint64{100}},
+		"at the step's begin": {"ff........", []int64{0, 1e8}, []uint64{100, 100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c Course
+			tenths(&c, calm+x.after)
+			var faults []result.Fault
+			for _, at := range x.faults {
+				faults = append(faults, result.Fault{Processes: []string{"p"}, BeganNS: first + at})
+			}
+			c.Effects(faults, 0, first+10*1e8, first+11*1e8)
+			for i, f := range faults {
+				if f.Effect.Failed != x.want[i] {
+					t.Errorf("fault %d: %d failed; want %d", i, f.Effect.Failed, x.want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestAFaultBeginsAsEarlyAsClocksTell: the agent's clock may be off by what the fault says.
+func TestAFaultBeginsAsEarlyAsClocksTell(t *testing.T) {
+	for bound, want := range map[int64]uint64{0: 0, 2e6: 100} {
+		var c Course
+		tenths(&c, "...................f..........")
+		faults := []result.Fault{{Processes: []string{"p"}, BeganNS: 20*1e8 + 1e6, BoundNS: &bound}}
+		c.Effects(faults, 0, 30*1e8, 30*1e8)
+		if got := faults[0].Effect.Failed; got != want {
+			t.Errorf("off by %d ns: %d failed; want %d", bound, got, want)
+		}
 	}
 }
 

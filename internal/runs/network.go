@@ -126,9 +126,11 @@ func (m *measurement) part(ctx context.Context, epoch int64) (done []result.Faul
 		if !fault.Until(ctx, now, int64(c.At)) {
 			break
 		}
+		at := now() // it begins before the first packet is dropped, and ends after the last
 		err := m.link.Cut(c.To, c.From)
-		at := now()
-		if !c.Ends {
+		if c.Ends {
+			at = now()
+		} else {
 			done = append(done, result.Fault{Do: "partition", To: c.Of, DueNS: int64(c.At), BeganNS: at, Processes: []string{"network"}})
 		}
 		f, text := &done[len(done)-1], "partition "+c.Of

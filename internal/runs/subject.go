@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/sever"
+	"github.com/weirmq/weir/result"
 )
 
 // A subject is a system on this host that faults happen to.
@@ -69,9 +70,9 @@ func (x *subject) processes(names ...string) (pids []int) {
 // at an instant of the host's monotonic clock.
 func (x *subject) system(now func() int64, since func(monotonicNS int64) int64) fault.System {
 	s := fault.System{
-		Order: func(ctx context.Context, do string, by time.Duration, processes ...string) (int64, error) {
-			at, err := x.running.Order(ctx, broker.Order(do), by, processes...)
-			return since(at), err
+		Order: func(ctx context.Context, do string, by time.Duration, processes ...string) (result.Span, error) {
+			took, err := x.running.Order(ctx, broker.Order(do), by, processes...)
+			return result.Span{FromNS: since(took.BeganNS), ToNS: since(took.EndedNS)}, err
 		},
 		Sever: func(group sever.Group, processes ...string) (int, error) {
 			return sever.Reset(group, x.clients(), x.processes(processes...))

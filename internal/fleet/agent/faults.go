@@ -277,9 +277,10 @@ func (b *breaking) system(clock *pace.Clock) fault.System {
 	t := b.task
 	s := fault.System{
 		Others: true, Now: clock.Now, Agent: t.agent.Name,
-		Order: func(_ context.Context, _ string, by time.Duration, _ ...string) (int64, error) {
-			at := clock.Now()
-			return at, b.clock.step(by)
+		Order: func(_ context.Context, _ string, by time.Duration, _ ...string) (result.Span, error) {
+			from := clock.Now()
+			err := b.clock.step(by)
+			return result.Span{FromNS: from, ToNS: clock.Now()}, err
 		},
 		Sever: func(group sever.Group, processes ...string) (int, error) {
 			var at []netip.AddrPort
