@@ -116,7 +116,22 @@ type Run struct {
 	// Event, where it is not nil, takes what a reader of the result should know
 	// and is not a fault: kind "reconnect", "reopen", "rebalance". Any goroutine may call it.
 	Event func(kind, text string)
+	// Block, where it is not nil, takes that the system answers who, such as "producer 0",
+	// and takes none of its messages for now, and why, in the system's words. An empty why
+	// says that it takes them again, or that its connection has ended. Use Blocked and
+	// Unblocked. Any goroutine may call it.
+	Block func(who, why string)
 }
+
+// Blocked reports that the system answers who, and takes none of its messages for now.
+func (r Run) Blocked(who, why string) {
+	if r.Block != nil {
+		r.Block(who, why)
+	}
+}
+
+// Unblocked reports that Blocked no longer holds.
+func (r Run) Unblocked(who string) { r.Blocked(who, "") }
 
 // Tell gives a reader of the result an event, if there is one; see Event.
 func (r Run) Tell(kind, text string) {

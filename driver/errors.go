@@ -1,6 +1,9 @@
 package driver
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // The errors that callers decide by. Drivers wrap them with %w; any other error
 // counts as "other" and is tallied by its text.
@@ -21,9 +24,27 @@ var (
 	ErrDisconnected = errors.New("connection lost")
 	// ErrOverloaded: the system refused the message for want of room.
 	ErrOverloaded = errors.New("system overloaded")
+	// ErrBlocked: the system answers, and takes no messages for now: it is out of memory
+	// or disk, over a quota, still loading its data, or without a leader or enough replicas.
+	ErrBlocked = errors.New("system takes no messages")
 	// ErrClosed: the producer was closed before the message was confirmed.
 	ErrClosed = errors.New("closed")
 	// ErrAbandoned: the client library may still read the message's bytes, so
 	// that they must not be used again. It joins another of these errors.
 	ErrAbandoned = errors.New("abandoned to the client library")
 )
+
+// IsAnswer reports whether err is what a system said that is there: callers never take it
+// for unreachable or gone.
+func IsAnswer(err error) bool {
+	return wraps(err, ErrAuth, ErrUnsupported, ErrTooLarge, ErrOverloaded, ErrBlocked)
+}
+
+// IsContract reports whether err wraps one of the errors that callers decide by.
+func IsContract(err error) bool {
+	return IsAnswer(err) || wraps(err, ErrUnreachable, ErrTimeout, ErrDisconnected, ErrClosed)
+}
+
+func wraps(err error, any ...error) bool {
+	return slices.ContainsFunc(any, func(e error) bool { return errors.Is(err, e) })
+}

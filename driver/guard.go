@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -272,16 +271,4 @@ func CheckSize(size int, most int64, limit string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s, %s is %s", ErrTooLarge, FormatSize(int64(size)), limit, FormatSize(most))
-}
-
-// IsContract reports whether err wraps one of the errors that callers decide by.
-func IsContract(err error) bool {
-	for _, e := range []error{
-		ErrUnreachable, ErrAuth, ErrUnsupported, ErrTooLarge, ErrTimeout, ErrDisconnected, ErrOverloaded, ErrClosed,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }

@@ -88,6 +88,7 @@ type run struct {
 	gone     atomic.Pointer[error]
 	away     atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
 	hush     hush
+	blocks   blocks
 	pausing  *pausing // nil: consumers are not paused
 
 	watchNext atomic.Int64 // when a call of a producer's goroutine may be looked at next
@@ -143,12 +144,16 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Crew) (
 
 func (r *run) event(kind, text string) {
 	if r.cfg.OnEvent != nil {
-		at := int64(0) // before the epoch is known
-		if c := r.clock.Load(); c != r.cfg.Clock {
-			at = c.Now()
-		}
-		r.cfg.OnEvent(Event{At: at, Kind: kind, Text: text})
+		r.cfg.OnEvent(Event{At: r.since(), Kind: kind, Text: text})
 	}
+}
+
+// since is now; 0 before the epoch is known.
+func (r *run) since() int64 {
+	if c := r.clock.Load(); c != r.cfg.Clock {
+		return c.Now()
+	}
+	return 0
 }
 
 // now is the instant in ns since the run's epoch.
@@ -234,7 +239,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	defer cancel()
 	defer heed(ctx, stop, cancel)() // nothing is measured yet, so there is nothing to drain
 	cfg := &r.cfg
-	served := driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Event: r.event}
+	served := driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Event: r.event, Block: r.block}
 	conn, err := bounded(ctx, func(ctx context.Context) (driver.Conn, error) {
 		return driver.Open(ctx, cfg.Definition, cfg.Options, served)
 	}, closeLate[driver.Conn])

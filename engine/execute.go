@@ -66,6 +66,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	part.Interrupted = latch.Closed(stop) || ctx.Err() != nil
 
 	part.Silence = r.silence()
+	part.Blocks = r.blocks.until(r.now())
 	// From here on nothing is measured, and deliveries are late.
 	r.halt()
 	r.expectLate()
@@ -248,7 +249,11 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 		case now >= r.to, r.cfg.Messages > 0 && r.offered() && r.outstanding() == 0:
 			r.halt()
 		case stall.since(now, r.progress.Load()):
-			r.fail("the system confirmed nothing for " + time.Duration(stall.limit).String())
+			why := "the system confirmed nothing for " + time.Duration(stall.limit).String()
+			if b := r.blocks.until(now); len(b) > 0 && b[len(b)-1].Open {
+				why += ": it takes no messages (" + b[len(b)-1].Why + ")"
+			}
+			r.fail(why)
 		}
 		select {
 		case <-ctx.Done():

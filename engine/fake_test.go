@@ -50,6 +50,7 @@ type fake struct {
 	answer func(n int, request []byte) []byte // to the n-th request, after late; nil: none
 
 	mu      sync.Mutex
+	run     driver.Run
 	subs    map[string]map[string]chan []byte // destination, subscription
 	asked   int
 	batches []int
@@ -65,7 +66,8 @@ type fake struct {
 
 func (f *fake) Validate() error { return nil }
 
-func (f *fake) Open(context.Context, driver.Run) (driver.Conn, error) {
+func (f *fake) Open(_ context.Context, run driver.Run) (driver.Conn, error) {
+	f.run = run
 	f.subs = map[string]map[string]chan []byte{}
 	if f.native {
 		return &fakeRequester{fake: f}, nil

@@ -72,6 +72,9 @@ func (t *tally) list() []ErrorCount {
 	return list
 }
 
+// ClassBlocked is the ErrorCount.Class of driver.ErrBlocked.
+const ClassBlocked = "blocked"
+
 // class names the sentinel that err wraps.
 func class(err error) string {
 	for _, c := range []struct {
@@ -81,6 +84,7 @@ func class(err error) string {
 		{driver.ErrTimeout, "timeout"},
 		{driver.ErrDisconnected, "disconnected"},
 		{driver.ErrOverloaded, "overloaded"},
+		{driver.ErrBlocked, ClassBlocked},
 		{driver.ErrTooLarge, "too large"},
 		{driver.ErrUnreachable, "unreachable"},
 		{driver.ErrAuth, "refused"},

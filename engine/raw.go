@@ -49,6 +49,7 @@ type Part struct {
 	Drained   *Drained                    // mode Backlog; nil in others
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
 	Paused    *Paused                     // nil: the consumers were not paused
+	Blocks    []Block                     // when the system said that it takes no messages for now
 	Churned   *Churned                    // nil: none closed on purpose
 	Refused   [measure.NumPhases]uint64   // deliveries that consumers refused on purpose, by the phase of the message
 	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
@@ -117,6 +118,7 @@ type Raw struct {
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
 	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
 	Paused    *Paused                     // nil: the consumers were not paused
+	Blocks    []Block                     // of all parts, when the system said that it takes no messages for now
 	Churned   *Churned                    // nil: none closed on purpose
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
@@ -149,7 +151,7 @@ type StageRecord struct {
 
 // An ErrorCount is one kind of failure, its longer numbers removed.
 type ErrorCount struct {
-	Class string // "timeout", "disconnected", "overloaded", "too large", "closed", "other"
+	Class string // "timeout", "disconnected", "overloaded", "blocked", "too large", "closed", "other"
 	Text  string
 	Count uint64
 

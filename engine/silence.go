@@ -23,7 +23,7 @@ const goneLeast = 5
 type Silence struct {
 	From   int64  // ns since the epoch: the latest confirmation or delivery; the first hand-over where nothing was confirmed at all
 	Handed uint64 // messages handed over since; none was confirmed
-	Silent bool   // long enough, and enough of them, for the system to be gone for good
+	Silent bool   // long enough, and enough of them, for the system to be gone for good; it does not say itself that it takes none
 }
 
 // A hush notices when the system stops to confirm. The goroutine of Execute uses
@@ -51,12 +51,7 @@ func (h *hush) fail(err error) {
 // refusal reports whether a failure is an answer of the system, which is there and
 // says what it does not want, or of the other side in mode Request.
 func refusal(err error) bool {
-	for _, is := range []error{driver.ErrOverloaded, driver.ErrTooLarge, driver.ErrAuth, driver.ErrUnsupported, errCorruptedReply, errForeignReply} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
+	return driver.IsAnswer(err) || errors.Is(err, errCorruptedReply) || errors.Is(err, errForeignReply)
 }
 
 // look takes how many messages are confirmed, and how many are handed over and not
@@ -110,7 +105,9 @@ func (r *run) silence() Silence {
 	var s Status
 	r.status(&s, true)
 	open, full := r.inFlight()
-	return r.hush.silence(s.At, s.Last, open, full)
+	silence := r.hush.silence(s.At, s.Last, open, full)
+	silence.Silent = silence.Silent && !r.blocks.open()
+	return silence
 }
 
 // gone makes the reason for which the system counts as gone, where no part that

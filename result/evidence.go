@@ -20,6 +20,8 @@ type Evidence struct {
 	FirstCalls  uint64  `json:"first_calls,omitempty"` // deliveries that the first client call of each consumer yielded; only where a receiver has a window of its own
 	StillHeld   *uint64 `json:"still_held,omitempty"`  // messages that the system still held for a run that received nothing; absent: it does not tell
 
+	BySystem []Block `json:"blocked_by_system,omitempty"` // when the system said that it takes no messages for now
+
 	Errors  *Errors      `json:"errors,omitempty"`  // absent: there were none
 	Blocked *BlockedTime `json:"blocked,omitempty"` // absent: the client library never makes a message wait
 	Filled  *Filled      `json:"filled,omitempty"`  // absent: no backlog was drained
@@ -31,6 +33,17 @@ type Errors struct {
 	Kinds  int    `json:"kinds"`            // different errors: so many lines of kind "error" are in events.jsonl
 	Worst  string `json:"worst,omitempty"`  // the error that failed most messages; absent: none failed any
 	Failed uint64 `json:"failed,omitempty"` // messages that failed by it
+
+	Blocked uint64 `json:"blocked,omitempty"` // messages that failed because the system takes none for now, by whichever error
+}
+
+// A Block is a time in which the system answered, and took none of the messages of at
+// least one producer. Of a fleet each agent has its own.
+type Block struct {
+	FromNS int64  `json:"from_ns"`
+	ToNS   int64  `json:"to_ns"`
+	Why    string `json:"why"`            // in the system's words
+	Open   bool   `json:"open,omitempty"` // it had not ended when the drain did
 }
 
 // A BlockedTime is the time for which messages waited for the client library or for

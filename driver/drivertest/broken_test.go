@@ -131,6 +131,7 @@ var broken = []struct {
 	{"NoTouchAfterComplete", "sends the caller's bytes", nil},
 	{"PublishDoesNotBlock", "blocks undeclared", nil},
 	{"GuaranteeDeclared", "tells no leader", nil},
+	{"StalledDestination", "waits behind a destination that stands still", nil},
 	{"FlushMeansAll", "flushes too early", nil},
 	{"CloseCompletesAll", "abandons at Close", nil},
 	{"CloseCompletesAll", "closes with errors of its own", nil},

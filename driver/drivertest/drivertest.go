@@ -49,6 +49,12 @@ type Harness struct {
 	// BacklogIsAsked needs a waiver.
 	Stall func() (resume func(), err error)
 
+	// Hold makes one destination of a run confirm nothing until release is called, while
+	// the system goes on with the others: a process of the server that is suspended. Where
+	// it is nil, because the system or the client knows no such state, StalledDestination
+	// does not apply.
+	Hold func(run, destination string) (release func(), err error)
+
 	// DeadTwice is why the system may move a message to the dead letters more than
 	// once; "": it does not.
 	DeadTwice string
@@ -93,6 +99,8 @@ type check struct {
 	// lacks returns the capability that the driver would have to declare for
 	// the check to apply; "" when it applies.
 	lacks func(driver.Definition) string
+	// without returns what the harness lacks for the check to apply; "" when it applies.
+	without func(*Harness) string
 	// needs returns what the harness lacks to run it; "" when it can be run.
 	needs func(*Harness) string
 	run   func(*env)
@@ -180,6 +188,14 @@ func (s *suite) judge(c check) verdict {
 				return verdict{c.name, failed, []string{"waived, but it does not apply: not declared: " + lack}}
 			}
 			return verdict{c.name, inapplicable, []string{"not declared: " + lack}}
+		}
+	}
+	if c.without != nil {
+		if lack := c.without(&s.h); lack != "" {
+			if isWaived {
+				return verdict{c.name, failed, []string{"waived, but it does not apply: the harness has no " + lack}}
+			}
+			return verdict{c.name, inapplicable, []string{"the harness has no " + lack}}
 		}
 	}
 	if c.needs != nil {

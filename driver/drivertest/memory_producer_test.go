@@ -82,16 +82,20 @@ func (p *memProducer) work() {
 				time.Sleep(20 * time.Millisecond) // a slow network
 			}
 			p.mu.Lock()
-			if len(p.pending) == 0 {
-				closed := p.closed
+			next := slices.IndexFunc(p.pending, func(m *driver.Message) bool { return !p.m.holds(m.Destination) })
+			if p.m.fault == "waits behind a destination that stands still" && next > 0 {
+				next = -1
+			}
+			if next < 0 {
+				closed := p.closed && len(p.pending) == 0
 				p.mu.Unlock()
 				if closed {
 					return
 				}
 				break
 			}
-			m := p.pending[0]
-			p.pending = p.pending[1:]
+			m := p.pending[next]
+			p.pending = slices.Delete(p.pending, next, next+1)
 			p.working = true
 			p.mu.Unlock()
 			p.finish(m)

@@ -29,6 +29,8 @@ type memory struct {
 	shared   *memConfig
 	looking  delivering
 	stalled  bool
+	held     string // the destination that stands still; "": none
+	senders  []*memProducer
 	readers  []*memConsumer
 }
 
@@ -104,6 +106,10 @@ func (m *memory) harness() Harness {
 			m.stall(true)
 			return func() { m.stall(false) }, nil
 		},
+		Hold: func(_, destination string) (func(), error) {
+			m.hold(destination)
+			return func() { m.hold("") }, nil
+		},
 		Cut: func() error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -119,6 +125,24 @@ func (m *memory) stall(yes bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stalled = yes
+}
+
+// hold has a destination stand still, and no other; "": none.
+func (m *memory) hold(destination string) {
+	m.mu.Lock()
+	m.held = destination
+	senders := m.senders
+	m.mu.Unlock()
+	for _, p := range senders {
+		p.poke()
+	}
+}
+
+// holds reports whether a destination stands still.
+func (m *memory) holds(destination string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held != "" && m.held == destination
 }
 
 // change wakes everybody who waits; m.mu is held.
@@ -303,6 +327,9 @@ func (c *memConn) Close(context.Context) error {
 
 func (c *memConn) Producer(_ context.Context, _ driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &memProducer{c: c, m: c.m, cuts: c.m.cut(), done: done, stopped: make(chan struct{}), wake: make(chan struct{}, 1)}
+	c.m.mu.Lock()
+	c.m.senders = append(c.m.senders, p)
+	c.m.mu.Unlock()
 	go p.work()
 	if c.m.fault == "leaves a goroutine" {
 		go func() { <-c.m.released }()

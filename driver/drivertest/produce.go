@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,15 @@ func produceChecks() []check {
 				return lackIf(d.Capabilities.PublishBlocks, "that Publish does not block")
 			},
 			run: publishDoesNotBlock,
+		},
+		{
+			name: "StalledDestination",
+			rule: "A destination that stands still delays no message of another",
+			lacks: func(d driver.Definition) string {
+				return lackIf(d.Capabilities.PublishBlocks, "that Publish does not block")
+			},
+			without: func(h *Harness) string { return lackIf(h.Hold == nil, "Hold") },
+			run:     stalledDestination,
 		},
 		{name: "FlushMeansAll", rule: "Flush returns when every message published before it has completed", run: flushMeansAll},
 		{name: "CloseCompletesAll", rule: "Close completes what is outstanding, with ErrClosed if it must, before it returns, and is idempotent", run: closeCompletesAll},
@@ -275,6 +285,33 @@ func publishDoesNotBlock(e *env) {
 	if c, r := calls.Load(), returns.Load(); c != r {
 		e.errorf("call %d, with at most %d messages in flight and a consumer that does not move, has not returned after %v", c, inFlight, patience)
 	}
+}
+
+// stalledDestination holds one destination, and sends to it and to another in turns.
+func stalledDestination(e *env) {
+	s := e.open()
+	s.declare("held", "free")
+	x := s.sender("held", "free")
+	x.send(messages("held", "before", 1, 64)...)
+	x.send(messages("free", "before", 1, 64)...)
+	release, err := e.s.h.Hold(s.run, "held")
+	if err != nil {
+		e.fatalf("the harness cannot hold a destination: %v", err)
+	}
+	release = sync.OnceFunc(release)
+	e.cleanup(release)
+	held, free := messages("held", "while", inFlight/2, 64), messages("free", "while", inFlight/2, 64)
+	for i := range held {
+		x.publish(held[i], free[i])
+	}
+	if !eventually(func() bool { return x.completed(free, 1) == len(free) }) {
+		e.errorf("%d of %d messages of one destination are confirmed while another stands still", x.completed(free, 1), len(free))
+	}
+	if n := x.completed(held, 1); n > 0 {
+		e.errorf("%d messages of the destination that the harness holds are confirmed", n)
+	}
+	release()
+	x.await(held...)
 }
 
 func flushMeansAll(e *env) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
@@ -104,6 +105,7 @@ func conformRabbitMQ(t *testing.T, s *served.System, nodes int, kind string) {
 	c.Management, c.QueueType = rabbit4, kind
 	def.Capabilities = def.Capabilities.With(c)
 	drivertest.Run(t, def, drivertest.Harness{
-		Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Nodes: nodes, Expect: 29,
+		Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Nodes: nodes, Expect: 30,
+		Hold: func(run, d string) (func(), error) { return trial.HoldRabbit(s.Pids, names.Join(200, "weir", run, d)) },
 	})
 }

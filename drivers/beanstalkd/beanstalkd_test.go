@@ -214,7 +214,7 @@ func TestAServerThatDrainsTakesNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	if !trial.Eventually(func() bool { err = put(t, p, f, "d", "x"); return err != nil }) || !errors.Is(err, driver.ErrOverloaded) {
+	if !trial.Eventually(func() bool { err = put(t, p, f, "d", "x"); return err != nil }) || !errors.Is(err, driver.ErrBlocked) {
 		t.Errorf("%v", err)
 	}
 }

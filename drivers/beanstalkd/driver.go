@@ -117,7 +117,7 @@ type link = keeper.Keeper[*client.Conn]
 // answers are those of the server, after which a connection goes on.
 var answers = failure.Table{
 	client.ErrJobTooBig: driver.ErrTooLarge,
-	client.ErrOOM:       driver.ErrOverloaded, client.ErrDraining: driver.ErrOverloaded,
+	client.ErrOOM:       driver.ErrBlocked, client.ErrDraining: driver.ErrBlocked,
 	client.ErrBadFormat: driver.ErrUnsupported, client.ErrUnknown: driver.ErrUnsupported,
 	client.ErrNotFound: nil, client.ErrTimeout: nil, client.ErrDeadline: nil, client.ErrInternal: nil, errHeld: nil,
 }

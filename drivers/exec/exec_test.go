@@ -384,7 +384,7 @@ func (sink) Fault(error)                      {}
 func TestWordsOfErrorsAreTheContracts(t *testing.T) {
 	for _, err := range []error{
 		driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrTimeout,
-		driver.ErrDisconnected, driver.ErrOverloaded, driver.ErrClosed,
+		driver.ErrDisconnected, driver.ErrOverloaded, driver.ErrClosed, driver.ErrBlocked,
 	} {
 		if !slices.ContainsFunc(causes, func(c named) bool { return errors.Is(c.err, err) }) {
 			t.Errorf("%v has no word", err)

@@ -189,6 +189,7 @@ var causes = []named{
 	{"overloaded", driver.ErrOverloaded},
 	{"closed", driver.ErrClosed},
 	{"other", errors.New("the child reports an error")},
+	{"blocked", driver.ErrBlocked},
 }
 
 // cause reads the error of a message: a number, and a text where that is not 0.

@@ -96,7 +96,7 @@ func TestBoundsThatAnAccountHasNoRoomFor(t *testing.T) {
 	}
 	c := openWith(t, options, d(1))
 	err := c.Declare(t.Context(), d(2))
-	if !errors.Is(err, driver.ErrOverloaded) || !strings.Contains(err.Error(), "option max-bytes is 1MiB for each of the streams") {
-		t.Errorf("Declare: %v; want ErrOverloaded, and the option max-bytes", err)
+	if !errors.Is(err, driver.ErrBlocked) || !strings.Contains(err.Error(), "option max-bytes is 1MiB for each of the streams") {
+		t.Errorf("Declare: %v; want ErrBlocked, and the option max-bytes", err)
 	}
 }

@@ -160,7 +160,9 @@ var words = natsconn.Words(func(err error) error {
 			return driver.ErrUnsupported
 		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
 			return driver.ErrTooLarge
-		case codeNoResources, codeMemoryExceeded, codeStorageExceeded, codeStoreFailed, codeTooManyRequests, codeClusterNotAvail:
+		case codeNoResources, codeMemoryExceeded, codeStorageExceeded, codeClusterNotAvail:
+			return driver.ErrBlocked
+		case codeStoreFailed, codeTooManyRequests:
 			return driver.ErrOverloaded
 		}
 	case errors.Is(err, jetstream.ErrConnectionClosed), errors.Is(err, jetstream.ErrServerShutdown):

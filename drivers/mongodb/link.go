@@ -174,7 +174,7 @@ var codes = map[int]error{
 	91: driver.ErrDisconnected, 189: driver.ErrDisconnected, 10107: driver.ErrDisconnected, // shutdown, no primary
 	11600: driver.ErrDisconnected, 11602: driver.ErrDisconnected, 13435: driver.ErrDisconnected, 13436: driver.ErrDisconnected,
 	50: driver.ErrTimeout, 64: driver.ErrTimeout, 89: driver.ErrTimeout, 202: driver.ErrTimeout, 262: driver.ErrTimeout, // a limit, write concern
-	146: driver.ErrOverloaded, 462: driver.ErrOverloaded, 14031: driver.ErrOverloaded, // memory, rate, disk
+	146: driver.ErrBlocked, 462: driver.ErrOverloaded, 14031: driver.ErrBlocked, // memory, rate, disk
 	10334: driver.ErrTooLarge,
 	26:    driver.ErrUnsupported, 59: driver.ErrUnsupported, 73: driver.ErrUnsupported, // no collection, no command, a name
 	79: driver.ErrUnsupported, 100: driver.ErrUnsupported, 238: driver.ErrUnsupported, // a write concern that the servers cannot give, and a command that they lack

@@ -50,8 +50,10 @@ var words = natsconn.Words(func(err error) error {
 		return driver.ErrTimeout
 	case text == takenClient:
 		return driver.ErrUnsupported
-	case strings.Contains(text, tooManyChannels), strings.Contains(text, tooManySubs), electing(err):
+	case strings.Contains(text, tooManyChannels), strings.Contains(text, tooManySubs):
 		return driver.ErrOverloaded
+	case electing(err):
+		return driver.ErrBlocked
 	}
 	return nil
 })

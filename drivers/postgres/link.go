@@ -152,10 +152,10 @@ func (f *fuse) shorten(limit time.Duration) {
 // (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 var states = map[string]error{
 	"28000": driver.ErrAuth, "28P01": driver.ErrAuth, // invalid authorization, invalid password
-	"57P03": driver.ErrUnreachable,                                                                    // cannot connect now
+	"57P03": driver.ErrBlocked,                                                                        // cannot connect now
 	"57P01": driver.ErrDisconnected, "57P02": driver.ErrDisconnected, "57P05": driver.ErrDisconnected, // shutdown, crash, idle
 	"08006": driver.ErrDisconnected, "08P01": driver.ErrDisconnected, // connection failure
-	"53100": driver.ErrOverloaded, "53200": driver.ErrOverloaded, // disk full, out of memory
+	"53100": driver.ErrBlocked, "53200": driver.ErrBlocked, // disk full, out of memory
 	"53300": driver.ErrOverloaded, "53400": driver.ErrOverloaded, // too many connections, limit exceeded
 	"54000": driver.ErrTooLarge,                            // program limit exceeded
 	"55P03": driver.ErrTimeout, "57014": driver.ErrTimeout, // lock not available, query canceled

@@ -81,7 +81,7 @@ func TestTheVariablesOfTheClientDoNotCount(t *testing.T) {
 
 func TestErrorsSpeakTheContractsWords(t *testing.T) {
 	for code, want := range map[string]error{
-		"28P01": driver.ErrAuth, "28000": driver.ErrAuth, "57P03": driver.ErrUnreachable, "57P01": driver.ErrDisconnected, "53100": driver.ErrOverloaded,
+		"28P01": driver.ErrAuth, "28000": driver.ErrAuth, "57P03": driver.ErrBlocked, "57P01": driver.ErrDisconnected, "53100": driver.ErrBlocked,
 		"53300": driver.ErrOverloaded, "54000": driver.ErrTooLarge, "55P03": driver.ErrTimeout, "25006": driver.ErrUnsupported, "42P01": driver.ErrUnsupported, "3D000": driver.ErrUnsupported,
 	} {
 		if err := cause(fmt.Errorf("x: %w", &pgconn.PgError{Code: code})); !errors.Is(err, want) {

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -94,11 +95,12 @@ func (c *conn) dial(ctx context.Context, address, name string, hears listener) (
 func (l *link) tellBlocked(run driver.Run, who string) {
 	blocked := l.NotifyBlocked(make(chan client.Blocking, 16))
 	l.hearing.Go(func() {
+		defer run.Unblocked(who)
 		for b := range blocked {
 			if b.Active {
-				run.Tell("blocked", who+": the server reads nothing more: "+b.Reason)
+				run.Blocked(who, cmp.Or(b.Reason, "no reason given")+" (connection.blocked)")
 			} else {
-				run.Tell("unblocked", who)
+				run.Unblocked(who)
 			}
 		}
 	})

@@ -77,33 +77,61 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 }
 
 // fits tries whether the server takes messages of a size, because it does not tell its
-// limit. The message goes to a queue that does not exist, and vanishes.
+// limit. The message goes to a queue that does not exist, and vanishes. It has a connection
+// of its own: in an alarm the server reads nothing more from one that has published.
 func (c *conn) fits(ctx context.Context, size int) error {
 	if size == 0 {
 		return nil
 	}
-	err := c.ask(ctx, func(ch *client.Channel) error {
-		if err := ch.Confirm(false); err != nil {
-			return err
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	l, err := c.reach(ctx, "size", 0, nil)
+	if err != nil {
+		return err
+	}
+	defer l.end()
+	var blocked atomic.Pointer[string]
+	l.tellBlocked(driver.Run{Block: func(_, why string) {
+		if why != "" {
+			blocked.Store(&why)
 		}
-		over := ch.NotifyClose(make(chan *client.Error, 1)) // before: a channel that is over does not say why
-		sent, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", name("weir", c.run.ID)+".none", false, false, client.Publishing{Body: make([]byte, size)})
-		if err != nil {
-			return err
-		}
-		<-sent.Done() // confirmed, or with the channel
-		if sent.Acked() {
-			return nil
-		}
-		if why := <-over; why != nil {
-			return why
-		}
-		return client.ErrClosed
-	})
-	if errors.Is(err, driver.ErrTooLarge) || errors.Is(err, driver.ErrUnreachable) {
+	}}, "")
+	stop := context.AfterFunc(ctx, l.kill)
+	defer stop()
+	err = words.Cause(l.try(ctx, name("weir", c.run.ID)+".none", size))
+	switch why := blocked.Load(); {
+	case ctx.Err() != nil && why != nil:
+		return fmt.Errorf("%w: %s", driver.ErrBlocked, *why)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: no answer: %w", driver.ErrUnreachable, ctx.Err())
+	case errors.Is(err, driver.ErrTooLarge), errors.Is(err, driver.ErrUnreachable):
 		return err
 	}
 	return nil // the user may have no right to publish there
+}
+
+// try publishes a message of a size to a queue, and waits for its confirmation.
+func (l *link) try(ctx context.Context, queue string, size int) error {
+	ch, err := l.Channel()
+	if err == nil {
+		err = ch.Confirm(false)
+	}
+	if err != nil {
+		return err
+	}
+	over := ch.NotifyClose(make(chan *client.Error, 1)) // before: a channel that is over does not say why
+	sent, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", queue, false, false, client.Publishing{Body: make([]byte, size)})
+	if err != nil {
+		return err
+	}
+	<-sent.Done() // confirmed, or with the channel
+	if sent.Acked() {
+		return nil
+	}
+	if why := <-over; why != nil {
+		return why
+	}
+	return client.ErrClosed
 }
 
 // connect opens a connection and a channel, and looks for what is published to.

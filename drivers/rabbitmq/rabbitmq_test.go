@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	client "github.com/rabbitmq/amqp091-go"
 
@@ -338,4 +340,33 @@ func TestSeveralDestinationsOfOneConsumer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAMemoryAlarmIsAnAnswer opens a producer, and publishes, while the server blocks
+// connections that publish.
+func TestAMemoryAlarmIsAnAnswer(t *testing.T) {
+	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"memory": "20MB"}})
+	l := newLog()
+	blocked := map[string]string{}
+	run := driver.Run{Event: l.event, Block: func(who, why string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		blocked[who] = why
+	}}
+	c := open(t, run, options(s))
+	declared(t, c, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := c.Producer(ctx, driver.ProducerSpec{Destinations: []string{"d"}, Largest: 100}, l)
+	if !errors.Is(err, driver.ErrBlocked) || errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), "memory") {
+		t.Errorf("a producer in a memory alarm: %v; want what the server says", err)
+	}
+	p := producerOf(t, c, l, "d")
+	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
+	l.until(t, "being blocked", func() bool { return strings.Contains(blocked["producer 0"], "memory") })
+	if _, err := c.Facts(t.Context()); err != nil {
+		t.Errorf("Facts in an alarm: %v", err)
+	}
+	_ = p.Close(t.Context())
+	l.until(t, "the end of the connection", func() bool { return blocked["producer 0"] == "" })
 }

@@ -247,12 +247,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		retry.Pause(ctx, sharing)
 	}
 	sink.Ready()
-	for ctx.Err() == nil {
-		taken, err := x.client.Poll(ctx, pollTime)
-		if err == nil {
-			x.deliver(taken, sink)
-		}
-	}
+	x.poll(ctx, sink)
 	end()
 	watch.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.conn.cfg.Timeout)
@@ -262,6 +257,20 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	}
 	x.conn.open.Remove(x)
 	return x.Close(last)
+}
+
+// poll delivers what the client has, until ctx ends. The client reports no error of a
+// broker here (v2.1.2), so watch looks for these; another one may.
+func (x *consumer) poll(ctx context.Context, sink driver.Sink) {
+	for ctx.Err() == nil {
+		switch taken, err := x.client.Poll(ctx, pollTime); {
+		case err == nil:
+			x.deliver(taken, sink)
+		case !receiving.IsNoNewMsgError(err) && ctx.Err() == nil:
+			sink.Fault(fmt.Errorf("polling: %w", words.Cause(err)))
+			retry.Pause(ctx, x.conn.cfg.ReconnectWait)
+		}
+	}
 }
 
 // brokers are those of the topics, by name.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -15,20 +17,24 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/clientpath"
+	"github.com/weirmq/weir/drivers/internal/fifo"
 )
 
-// inFlight is how many messages a producer has room for where the caller does not say.
-const inFlight = 1000
-
 // A producer has a client of its own. The client's call for sending waits for the
-// network, so one goroutine makes it for all messages, in their order.
+// network, so one goroutine for each topic makes it, in the order of the messages: a broker
+// that does not read delays no message of a topic at another.
 type producer struct {
 	client client.Producer
-	topics *driver.Targets[string]
+	topics *driver.Targets[*topic]
 	sent   *clientpath.Sent[*driver.Message]
 	done   driver.Completer
-	queue  chan *slot    // with room for all that may be in flight
-	ended  chan struct{} // closed by work
+	work   sync.WaitGroup
+}
+
+// A topic is what a producer sends to, with the messages that wait for the client.
+type topic struct {
+	name    string
+	waiting *fifo.Queue[*slot]
 }
 
 // Producer opens a producer. It connects with its first message.
@@ -40,12 +46,15 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err := driver.CheckSize(spec.Largest, most, limit); err != nil {
 		return nil, err
 	}
-	p := &producer{done: done, sent: clientpath.NewSent[*driver.Message](done), ended: make(chan struct{})}
-	if p.topics, err = driver.NewTargets(spec.Destinations, func(d string) (string, error) { return c.topic(ctx, d) }); err != nil {
+	p := &producer{done: done, sent: clientpath.NewSent[*driver.Message](done)}
+	p.topics, err = driver.NewTargets(spec.Destinations, func(d string) (*topic, error) {
+		name, err := c.topic(ctx, d)
+		return &topic{name, fifo.New[*slot]()}, err
+	})
+	if err != nil {
 		return nil, err
 	}
 	p.topics.Limit(most, limit)
-	p.queue = make(chan *slot, max(spec.InFlight, inFlight))
 	me, err := c.cfg.peer(ctx)
 	if err != nil {
 		return nil, err
@@ -61,8 +70,15 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, words.Cause(err)
 	}
-	go p.work()
+	p.start()
 	return p, nil
+}
+
+// start begins to send.
+func (p *producer) start() {
+	for _, t := range p.topics.All() {
+		p.work.Go(func() { p.send(t) })
+	}
 }
 
 // A slot is what the client needs for one message. It is made once for each message of the
@@ -70,13 +86,12 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 type slot struct {
 	of       *producer
 	m        *driver.Message
-	topic    string
 	callback func(context.Context, *primitive.SendResult, error)
 }
 
 // Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	topic, err := p.topics.Of(ctx, m)
+	to, err := p.topics.Of(ctx, m)
 	if err == nil && (bytes.ContainsAny(m.Key, "\x01\x02") || !utf8.Valid(m.Key)) {
 		err = fmt.Errorf("a key that is not a text in UTF-8 without the bytes 1 and 2: %w", driver.ErrUnsupported)
 	}
@@ -93,19 +108,17 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	if !p.sent.Begin(m, m) {
 		return
 	}
-	s.topic = topic
-	select {
-	case p.queue <- s:
-	default: // the caller has more in flight than it said
-		p.sent.End(m, driver.ErrOverloaded)
-	}
+	to.waiting.Put(s)
 }
 
-// work hands messages to the client until the queue is closed.
-func (p *producer) work() {
-	defer close(p.ended)
-	for s := range p.queue {
-		m := primitive.NewMessage(s.topic, s.m.Payload)
+// send hands the messages of a topic to the client until there are no more.
+func (p *producer) send(t *topic) {
+	for {
+		s, ok := t.waiting.Take()
+		if !ok {
+			return
+		}
+		m := primitive.NewMessage(t.name, s.m.Payload)
 		if len(s.m.Key) > 0 {
 			m.WithShardingKey(string(s.m.Key))
 		}
@@ -133,12 +146,16 @@ const endLimit = 2 * time.Second
 // end of the client ends its connections, and a call that waits for one.
 func (p *producer) Close(ctx context.Context) error {
 	return p.sent.Close(ctx, func() error {
-		close(p.queue)
+		for _, t := range p.topics.All() {
+			t.waiting.Close()
+		}
 		_ = p.client.Shutdown() // returns no error
+		ended := make(chan struct{})
+		go func() { p.work.Wait(); close(ended) }()
 		t := time.NewTimer(endLimit)
 		defer t.Stop()
 		select {
-		case <-p.ended:
+		case <-ended:
 			return nil
 		case <-t.C:
 			return driver.ErrAbandoned
@@ -146,9 +163,8 @@ func (p *producer) Close(ctx context.Context) error {
 	})
 }
 
-// turns chooses the queue of a message: by its key, or else one after the other. One
-// goroutine uses it.
-type turns struct{ n int }
+// turns chooses the queue of a message: by its key, or else one after the other.
+type turns struct{ n atomic.Uint32 }
 
 // Select implements the client's QueueSelector.
 func (t *turns) Select(m *primitive.Message, queues []*primitive.MessageQueue, _ string) *primitive.MessageQueue {
@@ -157,6 +173,5 @@ func (t *turns) Select(m *primitive.Message, queues []*primitive.MessageQueue, _
 		_, _ = h.Write([]byte(key))
 		return queues[int(h.Sum32()%uint32(len(queues)))]
 	}
-	t.n++
-	return queues[t.n%len(queues)]
+	return queues[int(t.n.Add(1)%uint32(len(queues)))]
 }

@@ -80,8 +80,10 @@ func is(code int) error {
 		return driver.ErrUnsupported
 	case illegal:
 		return driver.ErrTooLarge
-	case systemBusy, unavailable, tooFewInSync:
+	case systemBusy:
 		return driver.ErrOverloaded
+	case unavailable, tooFewInSync:
+		return driver.ErrBlocked
 	case flushTimeout, noSlave, slaveTimeout:
 		return driver.ErrTimeout
 	}

@@ -17,7 +17,13 @@ import (
 	"testing"
 	"time"
 
+	client "github.com/apache/rocketmq-client-go/v2"
+	receiving "github.com/apache/rocketmq-client-go/v2/consumer"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/clientpath"
+	"github.com/weirmq/weir/drivers/internal/fifo"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
@@ -335,5 +341,97 @@ func TestAMessageAllocatesLittleBesideTheClient(t *testing.T) {
 		t.Errorf("%v allocations a message, want at most %d", n, allocated)
 	} else {
 		t.Logf("%v allocations a message", n)
+	}
+}
+
+// A stuck is the client's producer, whose call for one topic does not return.
+type stuck struct {
+	client.Producer
+	topic   string
+	release chan struct{}
+}
+
+func (s *stuck) SendAsync(ctx context.Context, f func(context.Context, *primitive.SendResult, error), ms ...*primitive.Message) error {
+	if ms[0].Topic == s.topic {
+		<-s.release
+	}
+	f(ctx, &primitive.SendResult{Status: primitive.SendOK}, nil)
+	return nil
+}
+
+func (s *stuck) Shutdown() error { return nil }
+
+// completions counts by destination.
+type completions chan string
+
+func (c completions) Complete(m *driver.Message, _ error) { c <- m.Destination }
+
+// TestAStuckTopicDelaysNoOther has the client wait for a broker of one topic.
+func TestAStuckTopicDelaysNoOther(t *testing.T) {
+	done := make(completions, 20)
+	s := &stuck{topic: "held", release: make(chan struct{})}
+	p := &producer{client: s, done: done, sent: clientpath.NewSent[*driver.Message](done)}
+	var err error
+	p.topics, err = driver.NewTargets([]string{"held", "free"}, func(d string) (*topic, error) { return &topic{d, fifo.New[*slot]()}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	for range 5 {
+		p.Publish(t.Context(), &driver.Message{Destination: "held"})
+		p.Publish(t.Context(), &driver.Message{Destination: "free"})
+	}
+	for range 5 {
+		if d := <-done; d != "free" {
+			t.Fatalf("a message to %s is confirmed", d)
+		}
+	}
+	close(s.release)
+	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context())); err != nil || len(done) != 5 {
+		t.Errorf("%v, %d of 5 messages to the other topic are confirmed", err, len(done))
+	}
+}
+
+// A broken is the client's consumer, whose polls fail.
+type broken struct {
+	puller
+	polls chan error
+}
+
+func (b *broken) Poll(ctx context.Context, _ time.Duration) (*receiving.ConsumeRequest, error) {
+	select {
+	case err := <-b.polls:
+		return nil, err
+	case <-ctx.Done():
+		return nil, receiving.ErrNoNewMsg
+	}
+}
+
+// faults takes what a consumer survives.
+type faults struct {
+	driver.Sink
+	all chan error
+}
+
+func (f faults) Fault(err error) { f.all <- err }
+
+// TestErrorsOfPollsAreReported: an error other than that there is nothing to receive.
+func TestErrorsOfPollsAreReported(t *testing.T) {
+	b := &broken{polls: make(chan error, 2)}
+	why := errors.New("the consumer is not running")
+	b.polls <- receiving.ErrNoNewMsg
+	b.polls <- why
+	c := &conn{cfg: Config{ReconnectWait: time.Millisecond}}
+	x := &consumer{conn: c, client: b}
+	ctx, cancel := context.WithCancel(t.Context())
+	f, ended := faults{all: make(chan error, 2)}, make(chan struct{})
+	go func() { x.poll(ctx, f); close(ended) }()
+	if err := <-f.all; !errors.Is(err, why) {
+		t.Errorf("reported %v, want %v", err, why)
+	}
+	cancel()
+	<-ended
+	if len(f.all) > 0 {
+		t.Errorf("reported also %v", <-f.all)
 	}
 }

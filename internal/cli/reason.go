@@ -61,7 +61,11 @@ func (c *runCommand) reason(code Code, o *runs.Outcome) string {
 	if code == Invalid && o.Failed != "" {
 		return "the run ended at once: " + o.Failed
 	}
-	return deserved(code, v, c.strict)
+	why := deserved(code, v, c.strict)
+	if by := judge.BlockedBySystem(o.Result); by != "" && (code == Refused || code == Invalid) {
+		why += "; " + by
+	}
+	return why
 }
 
 // deserved says why a verdict and its objectives deserve an exit code of codesOf.

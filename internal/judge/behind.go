@@ -38,7 +38,7 @@ func (s *subject) behind() (found, advice string) {
 		return backlog.says(grewBacklog), consumersBehind + s.catchUp()
 	}
 	if s.confirmsAll() && open.growsBeyond(s.perS, s.inFlightS()) {
-		return open.says(grewOpen), systemBehind
+		return open.says(grewOpen), s.systemBehind()
 	}
 	return "", ""
 }

@@ -87,6 +87,10 @@ func failed(s *subject) result.Check {
 		return notRun(c.Name, c.Limit, fmt.Sprintf("%s. That may be because %s was lost.", c.Value, agentsNamed(lost.Agents())))
 	}
 	c.Status = result.Suspect
+	refused := s.blockedBySystem()
+	if e := s.evidence.Errors; e != nil && e.Blocked > 0 && refused == "" {
+		refused = fmt.Sprintf("The system answered, and failed %s of them because it takes no messages for now. ", count(e.Blocked))
+	}
 	if e := s.evidence.Errors; e != nil && e.Worst != "" {
 		c.Why = fmt.Sprintf("The most frequent error, %s times: %s. ", count(e.Failed), e.Worst)
 	}
@@ -96,10 +100,17 @@ func failed(s *subject) result.Check {
 		c.Why += fmt.Sprintf("All that failed came after weir's own %s. ", what)
 	} else if after > 0 {
 		c.Why += fmt.Sprintf("%s of it came after weir's own %s, and %s without a fault: the system did not carry the load. ", count(after), what, count(n-after))
+	} else if refused != "" {
+		c.Why += refused
 	} else {
 		c.Why += "The system did not carry the load. "
 	}
-	c.Why += "Its rates describe what it accepted. Its latencies count what failed as lower bounds. Look at the errors in events.jsonl, or state the share that may fail (limits.failed)."
+	c.Why += "Its rates describe what it accepted. Its latencies count what failed as lower bounds. "
+	if refused != "" {
+		c.Why += "Give the system what it lacks, and repeat the run."
+	} else {
+		c.Why += "Look at the errors in events.jsonl, or state the share that may fail (limits.failed)."
+	}
 	return c
 }
 

@@ -1,6 +1,9 @@
 package judge
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // nothingReceived says of a run that only receives, and did not, what was the case
 // and what to do.
@@ -22,7 +25,9 @@ func nothingReceived(s *subject) (value, why string) {
 // nothingSent is for a run that sent nothing in its measured window. It says why and what
 // to do, as the end of a sentence.
 func nothingSent(s *subject) string {
-	switch {
+	switch by := s.blockedBySystem(); {
+	case by != "":
+		return "it waited for room. " + strings.TrimSpace(by)
 	case s.evidence.Errors != nil:
 		return "look at the errors in events.jsonl."
 	case s.fellBehind():

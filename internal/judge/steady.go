@@ -73,7 +73,7 @@ func steady(s *subject) result.Check {
 		advice, warm = []string{consumersBehind + s.catchUp()}, 0
 	} else if grown, ok := growing(rows, s.unconfirmed(), s.perS); ok && s.confirmsAll() {
 		found = append(found, grewOpen+grown)
-		advice, warm = []string{systemBehind}, 0
+		advice, warm = []string{s.systemBehind()}, 0
 	}
 	if warm > 0 && len(s.Faults) > 0 { // a longer warm-up moves them along
 		f := &s.Faults[0]
@@ -105,8 +105,15 @@ const (
 	grewBacklog     = "the backlog grew by "
 	grewOpen        = "messages sent and not yet confirmed grew by "
 	consumersBehind = "The consumers do not keep up with the rate: the longer the run, the longer messages wait. "
-	systemBehind    = "The system does not confirm as fast as messages are sent: the longer the run, the longer they take. Lower the rate."
 )
+
+// systemBehind says why messages sent and not confirmed grew, and what to do.
+func (s *subject) systemBehind() string {
+	if by := s.blockedBySystem(); by != "" {
+		return strings.TrimSpace(by)
+	}
+	return "The system does not confirm as fast as messages are sent: the longer the run, the longer they take. Lower the rate."
+}
 
 // Growing reports whether a check of the steady state (CheckSteady) found that ever more
 // messages wait, so that the rate is too high: for the consumers, or for confirmations.

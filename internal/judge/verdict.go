@@ -97,7 +97,9 @@ func run(s *subject) result.Check {
 	case s.Messages.Confirmed == 0:
 		c.Status, c.Value = result.Invalid, "nothing was confirmed"
 		c.Why = "The system confirmed none of the messages until the drain ended, so weir cannot judge the run. Check whether the system stands still, or give it a longer drain."
-		if s.evidence.Errors != nil {
+		if by := s.blockedBySystem(); by != "" {
+			c.Why = by + "weir cannot judge a run without a confirmation."
+		} else if s.evidence.Errors != nil {
 			c.Why = "The system accepted none of the messages, so weir cannot judge the run. Look at the errors in events.jsonl."
 		}
 	}

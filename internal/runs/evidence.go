@@ -31,6 +31,9 @@ func (m *measurement) evidence(raw *engine.Raw) *result.Evidence {
 	} else {
 		e.DiskFull = m.done.Full
 	}
+	for _, b := range raw.Blocks {
+		e.BySystem = append(e.BySystem, result.Block{FromNS: b.From, ToNS: b.To, Why: b.Why, Open: b.Open})
+	}
 	if d := raw.Drained; d != nil {
 		e.Filled = &result.Filled{Messages: d.Messages, Held: d.Lay, Full: d.Full, BeganNS: d.Began, FirstNS: d.From, LastNS: d.To}
 	}
@@ -51,6 +54,9 @@ func errorsOf(all []engine.ErrorCount) *result.Errors {
 	}
 	e := &result.Errors{Kinds: len(all)}
 	for _, x := range all {
+		if x.Class == engine.ClassBlocked {
+			e.Blocked += x.Failed
+		}
 		if x.Failed > e.Failed {
 			e.Worst, e.Failed = strings.TrimSuffix(x.Class+": "+x.Text, "."), x.Failed
 		}

@@ -4,9 +4,10 @@
 // # What the client does
 //
 // go-amqp returns from a call to send when it has written the message, and hands out a
-// receipt that waits for the server's outcome. A producer has one goroutine that sends
-// and one that waits for the receipts in the order of the messages. A server that
-// settles later messages first is therefore seen to settle them after the earlier ones.
+// receipt that waits for the server's outcome. For each of its queues a producer has one
+// goroutine that sends and one that waits for the receipts in the order of the messages. A
+// server that settles later messages of a queue first is therefore seen to settle them
+// after the earlier ones.
 //
 // The client does not connect again. Package retry does, and what was in flight on the
 // lost connection fails.

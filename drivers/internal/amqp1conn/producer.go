@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/fifo"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
@@ -27,21 +28,29 @@ type producer struct {
 	queues      []string
 	outstanding *blocking.Outstanding
 
-	out   atomic.Pointer[outlet] // the latest
-	queue chan item              // to the goroutine that sends
-	sent  chan receipt           // to the goroutine that waits for outcomes
-	hurry atomic.Bool            // nothing is sent any more
-	stop  context.CancelFunc
-	all   sync.WaitGroup
+	out    atomic.Pointer[outlet] // the latest
+	routes []*route               // to each of queues
+	hurry  atomic.Bool            // nothing is sent any more
+	stop   context.CancelFunc
+	all    sync.WaitGroup
 
 	closed bool // touched by the publishing goroutine only
 }
 
+// A route is the way to one queue. Its messages are sent and confirmed in their order, and
+// wait for none of another queue: a server that gives one link no credit, or settles none
+// of its messages, may serve the others.
+type route struct {
+	*producer
+	index   int
+	waiting *fifo.Queue[item]    // to the goroutine that sends
+	sent    *fifo.Queue[receipt] // to the goroutine that waits for outcomes
+}
+
 // An item is a message that waits to be sent, with its Publish's context.
 type item struct {
-	ctx   context.Context
-	m     *driver.Message
-	queue int
+	ctx context.Context
+	m   *driver.Message
 }
 
 // A receipt is a message that waits for its outcome.
@@ -60,7 +69,6 @@ type outlet struct {
 func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
 		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done, outstanding: blocking.NewOutstanding(),
-		queue: make(chan item, max(spec.InFlight, 1)), sent: make(chan receipt, max(spec.InFlight, 1)),
 	}
 	var err error
 	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (int, error) {
@@ -88,8 +96,12 @@ func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	life, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.all.Go(func() { p.keep(life) })
-	p.all.Go(p.send)
-	p.all.Go(p.confirm)
+	for i := range p.queues {
+		r := &route{producer: p, index: i, waiting: fifo.New[item](), sent: fifo.New[receipt]()}
+		p.routes = append(p.routes, r)
+		p.all.Go(r.send)
+		p.all.Go(r.confirm)
+	}
 	return p, nil
 }
 
@@ -140,7 +152,7 @@ func (p *producer) keep(life context.Context) {
 	}
 }
 
-// Publish implements driver.Producer. The queue has room for all that is in flight.
+// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.outstanding.Add(1)
 	queue, err := p.targets.Of(ctx, m)
@@ -151,11 +163,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 		p.complete(m, err)
 		return
 	}
-	select {
-	case p.queue <- item{ctx, m, queue}:
-	default:
-		p.complete(m, fmt.Errorf("%w: more messages in flight than the producer was opened for", driver.ErrOverloaded))
-	}
+	p.routes[queue].waiting.Put(item{ctx, m})
 }
 
 func (p *producer) complete(m *driver.Message, err error) {
@@ -164,32 +172,36 @@ func (p *producer) complete(m *driver.Message, err error) {
 }
 
 // send hands the messages to the client, which returns when it has written one.
-func (p *producer) send() {
-	defer close(p.sent)
+func (r *route) send() {
+	defer r.sent.Close()
 	var body [1][]byte
-	message := client.Message{Header: &client.MessageHeader{Durable: p.conn.options.Durable}, Data: body[:]}
-	for it := range p.queue {
+	message := client.Message{Header: &client.MessageHeader{Durable: r.conn.options.Durable}, Data: body[:]}
+	for {
+		it, ok := r.waiting.Take()
+		if !ok {
+			return
+		}
 		err := it.ctx.Err()
-		if p.hurry.Load() {
+		if r.hurry.Load() {
 			err = driver.ErrClosed
 		}
 		if err != nil {
-			p.complete(it.m, err)
+			r.complete(it.m, err)
 			continue
 		}
-		o := p.out.Load()
-		s := o.senders[it.queue]
+		o := r.out.Load()
+		s := o.senders[r.index]
 		body[0] = it.m.Payload
-		if !p.conn.options.Confirm {
-			p.complete(it.m, p.failed(it.ctx, o, s.Send(it.ctx, &message, nil)))
+		if !r.conn.options.Confirm {
+			r.complete(it.m, r.failed(it.ctx, o, s.Send(it.ctx, &message, nil)))
 			continue
 		}
-		r, err := s.SendWithReceipt(it.ctx, &message, nil)
+		sent, err := s.SendWithReceipt(it.ctx, &message, nil)
 		if err != nil {
-			p.complete(it.m, p.failed(it.ctx, o, err))
+			r.complete(it.m, r.failed(it.ctx, o, err))
 			continue
 		}
-		p.sent <- receipt{r, it.m}
+		r.sent.Put(receipt{sent, it.m})
 	}
 }
 
@@ -213,18 +225,22 @@ func (p *producer) failed(ctx context.Context, o *outlet, err error) error {
 
 // confirm waits for the outcomes, in the order of the messages. The end of a connection
 // ends the waits for what was in flight on it.
-func (p *producer) confirm() {
-	for r := range p.sent {
-		state, err := r.Wait(context.Background())
+func (r *route) confirm() {
+	for {
+		sent, ok := r.sent.Take()
+		if !ok {
+			return
+		}
+		state, err := sent.Wait(context.Background())
 		switch {
 		case err == nil:
 			err = outcome(state)
-		case p.hurry.Load():
+		case r.hurry.Load():
 			err = driver.ErrClosed
 		default:
 			err = words.Lost(err)
 		}
-		p.complete(r.m, err)
+		r.complete(sent.m, err)
 	}
 }
 
@@ -240,7 +256,9 @@ func (p *producer) Close(ctx context.Context) error {
 	late := p.outstanding.WaitLast(ctx) != nil // what is left fails below
 	p.hurry.Store(true)
 	p.stop()
-	close(p.queue)
+	for _, r := range p.routes {
+		r.waiting.Close()
+	}
 	if late {
 		p.out.Load().kill()
 	}

@@ -89,14 +89,11 @@ func (m Map) Lost(err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
 }
 
-// Unreachable is Cause for a system that was asked and has not answered: what is not an
-// answer (ErrAuth, ErrUnsupported, ErrTooLarge, ErrOverloaded) is ErrUnreachable.
+// Unreachable is Cause for a system that was asked: what is not an answer
+// (driver.IsAnswer) is ErrUnreachable.
 func (m Map) Unreachable(err error) error {
-	err = m.Cause(err)
-	for _, e := range []error{nil, driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrOverloaded} {
-		if errors.Is(err, e) {
-			return err
-		}
+	if err = m.Cause(err); err == nil || errors.Is(err, driver.ErrUnreachable) || driver.IsAnswer(err) {
+		return err
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 }

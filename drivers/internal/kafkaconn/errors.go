@@ -25,7 +25,8 @@ func kind(err error) error {
 			kerr.GroupAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.TransactionalIDAuthorizationFailed,
 		},
 		driver.ErrTimeout:    {kgo.ErrRecordTimeout, kgo.ErrRecordRetries, kerr.RequestTimedOut},
-		driver.ErrOverloaded: {kgo.ErrMaxBuffered, kerr.ThrottlingQuotaExceeded, kerr.KafkaStorageError},
+		driver.ErrOverloaded: {kgo.ErrMaxBuffered, kerr.ThrottlingQuotaExceeded},
+		driver.ErrBlocked:    {kerr.KafkaStorageError, kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend, kerr.LeaderNotAvailable},
 		driver.ErrClosed:     {kgo.ErrClientClosed, kgo.ErrAborting},
 		driver.ErrUnsupported: {
 			kerr.InvalidReplicationFactor, kerr.InvalidPartitions, kerr.PolicyViolation, kerr.UnsupportedVersion, kerr.InvalidTopicException,

@@ -119,6 +119,7 @@ func TestErrorsSpeakTheContractsWords(t *testing.T) {
 		{kgo.ErrRecordTimeout, driver.ErrTimeout},
 		{kgo.ErrClientClosed, driver.ErrClosed},
 		{kgo.ErrMaxBuffered, driver.ErrOverloaded},
+		{kerr.NotEnoughReplicas, driver.ErrBlocked},
 		{kerr.InvalidReplicationFactor, driver.ErrUnsupported},
 		{context.DeadlineExceeded, driver.ErrTimeout},
 		{io.EOF, driver.ErrDisconnected},

@@ -112,7 +112,7 @@ func (c *Cluster) ask(ctx context.Context, at server) (ranges []slotRange, nodes
 		}
 	}
 	if len(ranges) == 0 {
-		return nil, nil, fmt.Errorf("%s knows no master of any hash slot: %w", at.HostPort(), driver.ErrOverloaded)
+		return nil, nil, fmt.Errorf("%s knows no master of any hash slot: %w", at.HostPort(), driver.ErrBlocked)
 	}
 	slices.SortFunc(ranges, func(a, b slotRange) int { return cmp.Compare(a.first, b.first) })
 	return ranges, nodes, nil
@@ -144,7 +144,7 @@ func (c *Cluster) of(slot int) (slotRange, error) {
 			return r, nil
 		}
 	}
-	return slotRange{}, fmt.Errorf("hash slot %d has no master: %w", slot, driver.ErrOverloaded)
+	return slotRange{}, fmt.Errorf("hash slot %d has no master: %w", slot, driver.ErrBlocked)
 }
 
 // Master returns the host:port of the master of a slot, by the map; "" where there is none.

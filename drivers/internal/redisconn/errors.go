@@ -22,19 +22,19 @@ var refusals = []struct {
 	{"NOPERM", driver.ErrAuth},
 	{"ERR invalid password", driver.ErrAuth},
 	{"ERR AUTH", driver.ErrAuth},
-	{"OOM", driver.ErrOverloaded},
-	{"LOADING", driver.ErrOverloaded},
+	{"OOM", driver.ErrBlocked},
+	{"LOADING", driver.ErrBlocked},
 	{"BUSY ", driver.ErrOverloaded}, // BUSYGROUP is another
-	{"MISCONF", driver.ErrOverloaded},
-	{"NOREPLICAS", driver.ErrOverloaded},
-	{"MASTERDOWN", driver.ErrOverloaded},
+	{"MISCONF", driver.ErrBlocked},
+	{"NOREPLICAS", driver.ErrBlocked},
+	{"MASTERDOWN", driver.ErrBlocked},
 	{"ERR max number of clients", driver.ErrOverloaded},
 	{"WRONGTYPE", driver.ErrUnsupported},
 	{"READONLY", driver.ErrUnsupported},
 	{"MOVED", driver.ErrDisconnected},     // to another master; heeded
 	{"ASK", driver.ErrOverloaded},         // the slot is on its way to another master
 	{"TRYAGAIN", driver.ErrOverloaded},    // the same, of several keys
-	{"CLUSTERDOWN", driver.ErrOverloaded}, // no majority of masters, or a slot without one
+	{"CLUSTERDOWN", driver.ErrBlocked},    // no majority of masters, or a slot without one
 	{"UNBLOCKED", driver.ErrDisconnected}, // a read that waited at a master that is none now
 	{"CROSSSLOT", driver.ErrUnsupported},
 	{"ERR unknown command", driver.ErrUnsupported},
@@ -70,7 +70,7 @@ func Cause(err error) error { return words.Cause(err) }
 
 // Unreachable is Cause, and ErrUnreachable where the server did not answer.
 func Unreachable(err error) error {
-	if c := Cause(err); errors.Is(c, driver.ErrAuth) || errors.Is(c, driver.ErrOverloaded) || Answered(err) {
+	if c := Cause(err); driver.IsAnswer(c) || Answered(err) {
 		return c
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnreachable, words.Plain(err))

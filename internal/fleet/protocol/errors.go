@@ -33,6 +33,7 @@ func errorKinds() []errorKind {
 		{"timeout", driver.ErrTimeout},
 		{"disconnected", driver.ErrDisconnected},
 		{"overloaded", driver.ErrOverloaded},
+		{"blocked", driver.ErrBlocked},
 		{"not-allowed", ErrNotAllowed},
 	}
 }
