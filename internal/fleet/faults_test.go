@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
 )
 
 // troubled has an agent start its systems here, which may be troubled: an order to a server
@@ -31,7 +32,10 @@ func (s *shop) troubled(a *agent.Agent) {
 		up.Disturb = func(ctx context.Context, d agent.Disturbance) {
 			fault.Conduct(ctx, fault.System{
 				Servers: []fault.Server{{Name: "server-1", Node: 1}}, Now: d.Clock.Now, Leaders: d.Leaders, Keep: d.Keep, Tell: d.Tell,
-				Order: func(context.Context, string, time.Duration, ...string) (int64, error) { return d.Clock.Now(), nil },
+				Order: func(context.Context, string, time.Duration, ...string) (result.Span, error) {
+					now := d.Clock.Now()
+					return result.Span{FromNS: now, ToNS: now}, nil
+				},
 			}, x.Faults, x.WarmUp, x.Length()-x.WarmUp)
 		}
 		return up, nil
