@@ -118,7 +118,7 @@ func latency(raw *engine.Raw, objectives []judge.Objective, asked []float64) res
 	}
 	d := func(k measure.Kind) *result.Dist {
 		name, _, _ := strings.Cut(k.String(), ".")
-		return judge.Distribution(&raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure], append(slices.Clone(asked), also[name]...)...)
+		return judge.Distribution(&raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure].Ages, append(slices.Clone(asked), also[name]...)...)
 	}
 	return result.Latency{
 		Send: result.Send{
