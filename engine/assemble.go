@@ -286,20 +286,26 @@ func (j *assembly) planned() (n uint64) {
 func (j *assembly) censor() {
 	end := j.raw.Ended
 	age := func(from int64) int64 { return max(0, end-from) }
-	add := func(k measure.Kind, p measure.Phase, stage int, v int64, n uint64) {
+	into := func(k measure.Kind, take func(k measure.Kind)) {
 		if j.cfg.Mode == Backlog && (k == measure.E2EResponse || k == measure.E2EService) {
 			return // which this mode does not have
 		}
-		j.raw.Censored[k][p].Add(v, n)
-		onTime, ok := k.OnTime()
-		if !ok {
-			return
+		take(k)
+		if onTime, ok := k.OnTime(); ok {
+			take(onTime) // next to such an age lateness is nothing
 		}
-		j.raw.Censored[onTime][p].Add(v, n) // next to such an age lateness is nothing
-		if p == measure.Measure && stage >= 0 && stage < len(j.staged) {
-			j.staged[stage].Censored[k].Add(v, n)
-			j.staged[stage].Censored[onTime].Add(v, n)
-		}
+	}
+	add := func(k measure.Kind, p measure.Phase, stage int, v int64, n uint64) {
+		_, response := k.OnTime()
+		into(k, func(k measure.Kind) {
+			j.raw.Censored[k][p].Add(end-v, v, n)
+			if response && p == measure.Measure && stage >= 0 && stage < len(j.staged) {
+				j.staged[stage].Censored[k].Add(v, n)
+			}
+		})
+	}
+	forgotten := func(k measure.Kind, p measure.Phase, v int64, n uint64) { // when they were due is
+		into(k, func(k measure.Kind) { j.raw.Censored[k][p].AddUndated(v, n) })
 	}
 	open := !j.closed()
 	response, service := j.confirmKinds()
@@ -340,10 +346,10 @@ func (j *assembly) censor() {
 		j.ledger.Unknown(sub, func(measured bool, n uint64, atLeast, serviceAtLeast int64) {
 			p := phaseOf(measured)
 			if open {
-				add(response, p, none, atLeast, n)
-				j.staged = nil // when they were due is forgotten
+				forgotten(response, p, atLeast, n)
+				j.staged = nil
 			}
-			add(service, p, none, serviceAtLeast, n)
+			forgotten(service, p, serviceAtLeast, n)
 		})
 	}
 }

@@ -238,6 +238,18 @@ func TestOutcomesAreCounted(t *testing.T) {
 		expect(t, "their count", raw.Errors[0].Count, 10)
 		expect(t, "censored send response", raw.Censored[measure.SendResponse][measure.Measure].Total(), 10)
 		expect(t, "censored e2e response", raw.Censored[measure.E2EResponse][measure.Measure].Total(), 10)
+		for k, nth := range map[measure.Kind]int64{measure.SendResponse: 99, measure.SendService: 99, measure.E2EResponse: 10, measure.E2EOnTime: 10} {
+			next := nth * 1e6 // each thousandth of a second has a message
+			for at, n := range raw.Censored[k][measure.Measure].Cells() {
+				if n != 1 || next < at.From || next >= at.To {
+					t.Errorf("%v: %d censored from %d to %d; want the one due at %d", k, n, at.From, at.To, next)
+				}
+				next += 100e6
+			}
+			if next != nth*1e6+1000e6 {
+				t.Errorf("%v: the censored end before %d", k, next)
+			}
+		}
 	})
 }
 

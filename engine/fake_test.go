@@ -398,7 +398,7 @@ func twins(t *testing.T, raw *Raw) {
 			if got, want := raw.Snapshot.Kinds[onTime][p].Total(), raw.Snapshot.Kinds[k][p].Total(); ok && got != want {
 				t.Errorf("%s %s holds %d samples; want %d as %s", p, onTime, got, want, k)
 			}
-			if got, want := &raw.Censored[onTime][p], &raw.Censored[k][p]; ok && (got.Total() != want.Total() || got.Min() != want.Min() || got.Max() != want.Max()) {
+			if got, want := &raw.Censored[onTime][p], &raw.Censored[k][p]; ok && (got.Total() != want.Total() || got.Ages.Min() != want.Ages.Min() || got.Ages.Max() != want.Ages.Max()) {
 				t.Errorf("%s %s holds %d censored samples; want %d as %s", p, onTime, got.Total(), want.Total(), k)
 			}
 		}

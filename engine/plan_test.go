@@ -75,7 +75,7 @@ func TestWhatIsLeftHasItsAge(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		_, cfg := beyond()
 		raw := do(t, cfg)
-		c := &raw.Censored[measure.SendResponse][measure.Measure]
+		c := &raw.Censored[measure.SendResponse][measure.Measure].Ages
 		// They were due evenly over the window, which ended at 1.1 s.
 		for _, q := range []float64{0.25, 0.5, 0.75, 1} {
 			want := raw.Ended - int64(1.1e9-q*1e9)

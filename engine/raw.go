@@ -103,11 +103,11 @@ type Raw struct {
 	Gone        error  // the system did not answer at the end of the drain or took nothing any more, or a subscription was lost for good
 	GoneFrom    int64  // with Gone: the latest confirmation or delivery, ns since the epoch
 
-	Snapshot measure.Snapshot                    // everything observed
-	Censored [measure.NumKinds][2]measure.Counts // what did not complete, at its age at the end of the drain
-	Stages   []StageRecord                       // that the run came to; nil where they are not told apart, or not all of one is known
-	All      result.Messages                     // the whole run
-	Measured result.Messages                     // due in the window (closed loop: started in it)
+	Snapshot measure.Snapshot                      // everything observed
+	Censored [measure.NumKinds][2]measure.Censored // what did not complete, at its age at the end of the drain
+	Stages   []StageRecord                         // that the run came to; nil where they are not told apart, or not all of one is known
+	All      result.Messages                       // the whole run
+	Measured result.Messages                       // due in the window (closed loop: started in it)
 
 	Shares           []result.Subscription // of All and Measured, of each of several subscriptions; nil for one
 	Subscriptions    int                   // that each confirmed message is owed to; the replies' is one of them where the engine echoes

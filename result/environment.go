@@ -58,6 +58,7 @@ type Hiccups struct {
 	P99NS  int64  `json:"p99_ns"`
 	P999NS int64  `json:"p999_ns"`
 	MaxNS  int64  `json:"max_ns"`
+	HeldNS *int64 `json:"held_ns,omitempty"` // of the measured window, in stalls of 10 ms or more; nil: an older version did not sum them
 }
 
 // An Environment is environment.json: where and with what it was measured.

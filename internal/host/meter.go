@@ -43,6 +43,7 @@ type Reading struct {
 	swapIn, swapOut  counter // bytes
 	throttledNS      counter
 	throttledPeriods counter
+	waitedNS         counter // its threads were ready to run and had no core
 	gc               gcTotals
 }
 
@@ -73,6 +74,7 @@ func (m *Meter) Read() Reading {
 	if ns, periods, ok := m.group.throttled(m.root); ok {
 		r.throttledNS, r.throttledPeriods = counter{ns, true}, counter{periods, true}
 	}
+	r.waitedNS = readWaited(m.root)
 	r.At = m.clock.Now()
 	return r
 }
@@ -103,6 +105,10 @@ type Usage struct {
 	ThrottledS       *float64 `json:"throttled_s,omitempty"`       // stopped by a quota; cores and nested quotas add up
 	ThrottledPeriods *uint64  `json:"throttled_periods,omitempty"` // in which that was so
 
+	// Core-seconds that its threads were ready for, while other processes or the hypervisor
+	// had as many: what they took, at most.
+	TakenS *float64 `json:"taken_s,omitempty"`
+
 	GC GC `json:"gc"`
 }
 
@@ -126,8 +132,17 @@ func (r Reading) Since(earlier Reading) Usage {
 		u.CPUShare = &share
 	}
 	u.HostBusyShare, u.StealShare = r.jiffies.since(earlier.jiffies)
+	if waited := seconds(r.waitedNS.since(earlier.waitedNS)); waited != nil && u.CPUSeconds != nil && u.HostBusyShare != nil && u.StealShare != nil {
+		all := float64(r.jiffies.total-earlier.jiffies.total) / ticks
+		others := (*u.HostBusyShare+*u.StealShare)*all - *u.CPUSeconds
+		taken := max(0, min(*waited, others, u.Cores*u.SpanS-*u.CPUSeconds))
+		u.TakenS = &taken
+	}
 	return u
 }
+
+// ticks is how many of a core's jiffies there are in a second, as Linux shows them.
+const ticks = 100
 
 // since is the growth of a counter; nil where it is not known.
 func (c counter) since(earlier counter) *uint64 {

@@ -152,3 +152,30 @@ func BenchmarkGCEvents(b *testing.B) {
 		g.Next()
 	}
 }
+
+// TestOthersTakeNoMoreThanTheyUsed: over ten seconds on two cores. Threads of the process
+// also wait for one another.
+func TestOthersTakeNoMoreThanTheyUsed(t *testing.T) {
+	const s = uint64(1e9)
+	for name, tt := range map[string]struct {
+		waited, own, busy, steal uint64 // s; busy is of the whole host
+		want                     float64
+	}{
+		"alone on its cores":      {30, 20, 20, 0, 0},
+		"beside a busy process":   {5, 10, 20, 0, 5},
+		"it waited for others":    {12, 9, 15, 0, 6},
+		"and for the hypervisor":  {12, 9, 15, 2, 8},
+		"others had idle cores":   {0, 5, 15, 0, 0},
+		"no more than there were": {50, 19, 40, 0, 1},
+	} {
+		before := Reading{waitedNS: known(int64(0)), process: process{userNS: known(int64(0)), systemNS: known(int64(0))}, jiffies: jiffies{total: 1, ok: true}}
+		after := Reading{
+			At: int64(10 * s), cores: 2, waitedNS: known(int64(tt.waited * s)), process: process{userNS: known(int64(tt.own * s)), systemNS: known(int64(0))},
+			jiffies: jiffies{busy: tt.busy * ticks, steal: tt.steal * ticks, total: 4000 + 1, ok: true},
+		}
+		u := after.Since(before)
+		if u.TakenS == nil || *u.TakenS < tt.want-1e-6 || *u.TakenS > tt.want+1e-6 {
+			t.Errorf("%s: %v core-seconds were taken; want %v", name, u.TakenS, tt.want)
+		}
+	}
+}

@@ -184,6 +184,22 @@ func readJiffies(root fs.FS) jiffies {
 	return j
 }
 
+// readWaited sums how long the threads of this process were ready to run and waited for a
+// core: the second number of /proc/self/task/*/schedstat.
+func readWaited(root fs.FS) (c counter) {
+	threads, err := fs.ReadDir(root, "proc/self/task")
+	if err != nil {
+		return counter{}
+	}
+	for _, t := range threads {
+		if f := strings.Fields(text(root, "proc/self/task/"+t.Name()+"/schedstat")); len(f) == 3 {
+			n, err := strconv.ParseUint(f[1], 10, 64)
+			c.n, c.ok = c.n+n, c.ok || err == nil
+		}
+	}
+	return c
+}
+
 // readSwap reads how many pages the host swapped in and out since boot.
 func readSwap(root fs.FS) (in, out counter) {
 	for key, n := range pairs(text(root, "proc/vmstat")) {

@@ -115,6 +115,11 @@ func (s *subject) lacks(check string) bool {
 		return false
 	case CheckLateness:
 		return slices.ContainsFunc(Responses(&s.Latency), func(r Response) bool { return r.OnTime == nil })
+	case CheckCPU, CheckHiccups:
+		older := func(h *result.Host) bool { return h.Hiccups != nil && h.Hiccups.HeldNS == nil }
+		if s.closed() && !s.everyHost(func(h *result.Host) bool { return !older(h) }) {
+			return true
+		}
 	}
 	if s.Evidence != nil {
 		return false

@@ -45,7 +45,9 @@ func TestEveryKeptVerdictIsReachedAgain(t *testing.T) {
 		if v.Verdict.Status != before.Status || len(v.Changes) > 0 {
 			t.Errorf("%s: %s, stored %s: %+v", path, v.Verdict.Status, before.Status, v.Changes)
 		}
-		if older := r.Evidence == nil; older == strings.HasPrefix(path, "testdata") || older != (len(v.Kept) > 0) || !older && len(v.Lacking) > 0 {
+		bare := r.Evidence == nil
+		older := bare || r.Run.Loop == result.LoopClosed && r.Host.Hiccups.HeldNS == nil
+		if bare == strings.HasPrefix(path, "testdata") || older != (len(v.Kept) > 0) || !older && len(v.Lacking) > 0 {
 			t.Errorf("%s: not judged again: %q, not at all: %q", path, v.Kept, v.Lacking)
 		}
 		for _, c := range v.Verdict.Checks {

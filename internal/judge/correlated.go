@@ -25,6 +25,7 @@ func Horizon(seconds float64) float64 { return stats.Horizon(seconds, confidence
 // uses it.
 type Slices struct {
 	packed [][measure.NumKinds][]byte // nil where nothing was measured
+	ends   []int64                    // of each, ns since the epoch
 	open   [measure.NumKinds]measure.Counts
 	step   int // intervals in each slice, 0 standing for 1
 	held   int // intervals in the open one
@@ -33,7 +34,8 @@ type Slices struct {
 // Add takes an interval of the run, in the order of time. All are of about the
 // same length.
 func (s *Slices) Add(in *measure.Interval) {
-	measured := len(s.packed) > 0 || s.held > 0
+	c := &in.Counters[measure.Measure]
+	measured := len(s.packed) > 0 || s.held > 0 || c.Scheduled+c.Sent > 0
 	for k := range in.Kinds {
 		c := &in.Kinds[k][measure.Measure]
 		measured = measured || c.Total() > 0
@@ -51,7 +53,7 @@ func (s *Slices) Add(in *measure.Interval) {
 			return
 		}
 	}
-	s.packed = append(s.packed, s.pack())
+	s.packed, s.ends = append(s.packed, s.pack()), append(s.ends, in.To)
 }
 
 // pack packs what is open.
@@ -86,7 +88,9 @@ func (s *Slices) halve() {
 			a.Merge(&b)
 			s.packed[i][k] = packed(&a)
 		}
+		s.ends[i] = s.ends[2*i+1]
 	}
+	s.ends = s.ends[:mostSlices/2]
 	clear(s.packed[mostSlices/2:])
 	s.packed = s.packed[:mostSlices/2]
 	s.step = 2 * max(s.step, 1)
@@ -101,16 +105,52 @@ func unpack(b []byte, c *measure.Counts) {
 }
 
 // each visits the slices with samples of a kind, in the order of time; the counts
-// hold until the next. What is still open is the last.
-func (s *Slices) each(k measure.Kind, visit func(*measure.Counts)) {
+// hold until the next. What is still open is the last. Of the censored each is in the
+// slice in which it began to wait.
+func (s *Slices) each(k measure.Kind, censored *measure.Censored, visit func(*measure.Counts)) {
+	waited := waitersOf(censored)
 	var c measure.Counts
 	for i := range s.packed {
-		if unpack(s.packed[i][k], &c); c.Total() > 0 {
+		unpack(s.packed[i][k], &c)
+		if waited.until(s.ends[i], &c); c.Total() > 0 {
 			visit(&c)
 		}
 	}
-	if 2*s.held >= max(s.step, 1) && s.open[k].Total() > 0 {
-		visit(&s.open[k])
+	c.Assign(&s.open[k])
+	if waited.until(math.MaxInt64, &c); c.Total() > 0 && 2*s.held >= max(s.step, 1) {
+		visit(&c)
+	}
+}
+
+// waiters are censored samples in the order in which they began to wait.
+type waiters []dated
+
+type dated struct {
+	measure.Span
+	n uint64
+}
+
+func waitersOf(c *measure.Censored) (w waiters) {
+	for at, n := range c.Cells() {
+		w = append(w, dated{at, n})
+	}
+	return w
+}
+
+// until moves those that began before an instant into a slice, and beyond every other sample:
+// how old they were at the end says when they began, and nothing of the system. Of a cell
+// that reaches over the instant goes a part.
+func (w *waiters) until(end int64, into *measure.Counts) {
+	for len(*w) > 0 && (*w)[0].From < end {
+		x := &(*w)[0]
+		if end < x.To {
+			n := uint64(math.Round(float64(x.n) * float64(end-x.From) / float64(x.To-x.From)))
+			into.Add(measure.Highest, n)
+			x.From, x.n = end, x.n-n
+			return
+		}
+		into.Add(measure.Highest, x.n)
+		*w = (*w)[1:]
 	}
 }
 
@@ -118,18 +158,22 @@ func (s *Slices) each(k measure.Kind, visit func(*measure.Counts)) {
 // samples as its own are worth (stats.EffectiveSize), and notes by how much that
 // is less; for the mean it notes it. Where the slices cannot tell, it takes the
 // interval away, or its upper end, and notes why. d is the distribution of kind k,
-// and observed and censored are its samples. Censored samples are in no slice, and
-// count as the observed do.
-func (s *Slices) Widen(k measure.Kind, d *result.Dist, observed, censored *measure.Counts) {
+// and observed and censored are its samples; nil stands for no censored ones.
+func (s *Slices) Widen(k measure.Kind, d *result.Dist, observed *measure.Counts, censored *measure.Censored) {
 	s.widen(k, d, observed, censored, confidence)
 }
 
 // widen is Widen for intervals of some confidence.
-func (s *Slices) widen(k measure.Kind, d *result.Dist, observed, censored *measure.Counts, conf float64) {
+func (s *Slices) widen(k measure.Kind, d *result.Dist, observed *measure.Counts, censored *measure.Censored, conf float64) {
+	if censored == nil {
+		censored = new(measure.Censored)
+	}
 	w := widening{conf: conf}
-	w.all, w.certain = together(observed, censored)
+	w.all, w.certain = together(observed, &censored.Ages)
 	w.levels(d)
-	s.each(k, w.add)
+	if censored.Dated() {
+		s.each(k, censored, w.add)
+	} // else nobody knows whether they came together: of no slices there is no interval
 	w.known = make([]*stats.Effective, len(w.values))
 	if d.StdDevNS != nil {
 		d.MeanDeff = 0

@@ -50,7 +50,7 @@ func widened(all []*measure.Counts, also ...float64) *result.Dist {
 	d := Distribution(sum, nil, also...)
 	var s Slices
 	s.keep(all)
-	s.Widen(measure.SendResponse, d, sum, new(measure.Counts))
+	s.Widen(measure.SendResponse, d, sum, nil)
 	return d
 }
 
@@ -153,7 +153,7 @@ func TestALongRunIsKeptInBoundedMemory(t *testing.T) {
 	}
 	var got, lengths uint64
 	slices := 0
-	s.each(measure.SendResponse, func(c *measure.Counts) {
+	s.each(measure.SendResponse, new(measure.Censored), func(c *measure.Counts) {
 		got += c.Total()
 		if c.Total() == 8000 {
 			lengths++
@@ -163,5 +163,94 @@ func TestALongRunIsKeptInBoundedMemory(t *testing.T) {
 	if slices > mostSlices || s.step != 8 || lengths != intervals/8 || got != intervals/8*8*1000 {
 		t.Errorf("%d slices of %d intervals, %d of them whole, hold %d samples of %d intervals", slices, s.step, lengths, got, intervals)
 	}
-	s.each(measure.E2EResponse, func(*measure.Counts) { t.Error("a kind without samples has a slice") })
+	s.each(measure.E2EResponse, new(measure.Censored), func(*measure.Counts) { t.Error("a kind without samples has a slice") })
+}
+
+// outage is a run of 60 s in tenths with 100 messages each, of which those due between 20 s
+// and 23 s come together at 23 s, or never. Of 'apart' as many never come, one here and one there.
+func outage(t *testing.T, how string) *result.Dist {
+	t.Helper()
+	var s Slices
+	sum, never := new(measure.Counts), new(measure.Censored)
+	for i := range 600 {
+		in := &measure.Interval{From: int64(i) * 1e8, To: int64(i+1) * 1e8}
+		in.Counters[measure.Measure].Scheduled = 100
+		c := &in.Kinds[measure.E2EResponse][measure.Measure]
+		gone := i >= 200 && i < 230
+		for k := range 100 {
+			due := in.From + int64(k)*1e6
+			switch {
+			case gone && how == "delayed", how == "apart" && k%20 == i%20:
+				if how == "apart" {
+					never.Add(due, 65e9-due, 1)
+				}
+			case gone && how == "failed":
+				never.Add(due, 65e9-due, 1)
+			default:
+				c.Add(1e6+int64(k)*1e3, 1)
+			}
+		}
+		if i == 230 && how == "delayed" {
+			for k := range int64(3000) {
+				c.Add(k*1e6, 1)
+			}
+		}
+		sum.Merge(c)
+		s.Add(in)
+	}
+	if how == "forgotten" {
+		never.AddUndated(10e9, 3000)
+	}
+	d := Distribution(sum, &never.Ages)
+	s.Widen(measure.E2EResponse, d, sum, never)
+	return d
+}
+
+// TestOneOutageDecidesNoPercentile: whether it delays or fails messages. Where as many fail
+// apart from one another, p99 misses every limit.
+func TestOneOutageDecidesNoPercentile(t *testing.T) {
+	o, err := ParseObjective("e2e.p99 <= 2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, want := range map[string]result.Outcome{
+		"delayed": result.Undecided, "failed": result.Undecided, "forgotten": result.Undecided, "apart": result.Fail,
+	} {
+		d := outage(t, how)
+		if s := o.Judge(o.resultOf(d)); s.Status != want {
+			row := d.Percentile(99)
+			t.Errorf("%s: %s is %s (%s), of a design effect of %.0f in %.0f blocks; want %s", how, o, s.Status, s.Why, row.Deff, row.Blocks, want)
+		}
+	}
+}
+
+// TestWhatNeverCameIsInTheSliceWhereItWasDue: also where that lies before the first sample, or
+// slices were joined.
+func TestWhatNeverCameIsInTheSliceWhereItWasDue(t *testing.T) {
+	for _, slices := range []int{10, 3 * mostSlices} {
+		var s Slices
+		never := new(measure.Censored)
+		for i := range slices {
+			in := &measure.Interval{From: int64(i) * 1e8, To: int64(i+1) * 1e8}
+			in.Counters[measure.Measure].Scheduled = 10
+			for k := range int64(10) {
+				if i < slices/2 {
+					never.Add(in.From+k*1e7, 1e9, 1)
+				} else {
+					in.Kinds[measure.SendResponse][measure.Measure].Add(1000, 1)
+				}
+			}
+			s.Add(in)
+		}
+		var beyond, among uint64
+		s.each(measure.SendResponse, never, func(c *measure.Counts) {
+			if n := c.Total() - c.Below(measure.Highest); n > 0 {
+				beyond += n
+				among += c.Total() - n
+			}
+		})
+		if width := uint64(10 * max(1, s.step)); beyond < never.Total()-width || among > width {
+			t.Errorf("%d slices: %d of %d that never came are in slices with %d others", slices, beyond, never.Total(), among)
+		}
+	}
 }

@@ -25,9 +25,11 @@ const (
 
 // A process is a simulated system whose percentiles are known.
 type process struct {
-	name  string
-	every float64 // what makes it slow comes so many seconds apart on average; 0: all the time
-	// make does a run, and returns whether it met a slow spell.
+	name   string
+	every  float64 // what makes it slow comes so many seconds apart on average; 0: all the time
+	varies bool    // how long it then stays slow is chance, too
+	// make does a run, and returns whether it met a slow spell. What never completes has the
+	// value +Inf.
 	make  func(dice *rand.Rand, seconds int, add func(at, value float64)) bool
 	above func(v float64) float64 // the share of all values above v
 }
@@ -98,7 +100,8 @@ func queue(load float64) *process {
 }
 
 // processes are independent samples, two queues, slow seconds by chance, slow spells
-// at regular times, and a level that drifts from second to second.
+// at regular times, a level that drifts from second to second, and outages in which
+// messages are delayed, or all fail, or half of them are lost.
 func processes() []*process {
 	const level, noise = 0.5, 0.3
 	return []*process{
@@ -142,6 +145,53 @@ func processes() []*process {
 				return math.Erfc(math.Log(max(v, 1e-9))/math.Sqrt(2*(level*level+noise*noise))) / 2
 			},
 		},
+		outages("outages delay", 0), outages("outages fail", 1), outages("outages lose", 0.5),
+	}
+}
+
+// outages come every 15 s on average, and take 0.3 s: a message due in one waits for its
+// end, or never completes with a chance of gone.
+func outages(name string, gone float64) *process {
+	const up, down = 14.7, 0.3
+	share := down / (up + down)
+	return &process{
+		name: name, every: up + down, varies: true,
+		make: func(dice *rand.Rand, seconds int, add func(at, value float64)) bool {
+			from, to, met := 0.0, 0.0, false
+			if dice.Float64() < share {
+				to = down * dice.ExpFloat64()
+			} else {
+				from = up * dice.ExpFloat64()
+				to = from + down*dice.ExpFloat64()
+			}
+			each(seconds, func(at float64) {
+				for at >= to {
+					from = to + up*dice.ExpFloat64()
+					to = from + down*dice.ExpFloat64()
+				}
+				switch took := dice.ExpFloat64(); {
+				case at < from:
+					add(at, took)
+				case dice.Float64() < gone:
+					met = true
+					add(at, math.Inf(1))
+				case gone > 0:
+					met = true
+					add(at, took)
+				default:
+					met = true
+					add(at, 1000*(to-at)+took)
+				}
+			})
+			return met
+		},
+		above: func(v float64) float64 {
+			late := gone + (1-gone)*math.Exp(-v)
+			if gone == 0 { // the rest of an outage, and then as ever
+				late = (1000*down*math.Exp(-v/1000/down) - math.Exp(-v)) / (1000*down - 1)
+			}
+			return (1-share)*math.Exp(-v) + share*late
+		},
 	}
 }
 
@@ -155,6 +205,9 @@ func slicesOf(seconds int) float64 {
 	}
 	return 1
 }
+
+// simDrain is how long a simulated run waits at its end, in seconds.
+const simDrain = 5.0
 
 // simulator does simulated runs, one after the other, through what judges real ones.
 type simulator struct {
@@ -171,19 +224,25 @@ func (m *simulator) run(dice *rand.Rand, s *process, seconds int) (d *result.Dis
 	for _, c := range slices {
 		c.Reset()
 	}
+	var never measure.Censored
 	met = s.make(dice, seconds, func(at, value float64) {
+		if math.IsInf(value, 1) {
+			never.Add(int64(at*1000*perMS), int64((simDrain+float64(seconds)-at)*1000*perMS), 1)
+			return
+		}
 		i := min(int((at+value/1000)*slicesOf(seconds)), len(slices)-1)
 		slices[i].Add(int64(value*perMS), 1)
 	})
 	var sum measure.Counts
 	var kept Slices
-	for _, c := range slices {
+	for i, c := range slices {
 		sum.Merge(c)
+		m.in.To = int64(float64(i+1) / slicesOf(seconds) * 1000 * perMS)
 		m.in.Kinds[measure.SendResponse][measure.Measure] = *c
 		kept.Add(&m.in)
 	}
-	d = Distribution(&sum, nil)
-	kept.Widen(measure.SendResponse, d, &sum, new(measure.Counts))
+	d = Distribution(&sum, &never.Ages, 97)
+	kept.Widen(measure.SendResponse, d, &sum, &never)
 	return d, met
 }
 
@@ -216,6 +275,11 @@ func (c *cell) take(d *result.Dist, met bool, p, truth float64, o Objective) {
 		c.width = append(c.width, float64(*row.HiNS-*row.LoNS)/truth)
 	}
 }
+
+// fewestOutages is how many outages of a length by chance a run must expect before its
+// interval covers them. With four of them one run in ten has so few and short ones that it
+// looks like a run without any; with ten, 90 of 100 intervals hold the truth.
+const fewestOutages = 20
 
 // most is how many of n runs may do what has a chance of part, with three standard
 // deviations for chance.
@@ -278,7 +342,7 @@ func TestIntervalsCover(t *testing.T) {
 		}
 		lengths, runs = []int{2, 5, 10, 30, 60, 300}, func(int) int { return n }
 	}
-	ps := []float64{50, 90, 99, 99.9}
+	ps := []float64{50, 90, 99, 99.9, 97}
 	// Of how many runs both ends are known, in percent, at least.
 	known := map[string]map[int][]int{
 		"iid":       {2: {90, 90, 80}, 10: {90, 90, 90}, 30: {90, 90, 85, 75}},
@@ -287,8 +351,17 @@ func TestIntervalsCover(t *testing.T) {
 		"periodic":  {10: {95, 95, 95}, 30: {95, 95, 95}},
 	}
 	for _, s := range processes() {
+		lengths := lengths
+		if s.varies && os.Getenv("WEIR_COVERAGE") == "" {
+			if lengths = []int{300}; testing.Short() {
+				continue // 300 s of messages take too long under the race detector
+			}
+		}
 		for _, seconds := range lengths {
 			runs, beyond := runs(seconds), s.every > Horizon(float64(seconds))
+			if s.varies {
+				beyond = fewestOutages*s.every > float64(seconds)
+			}
 			line := fmt.Sprintf("%-11s %3d s", s.name, seconds)
 			for i, c := range coverage(s, seconds, runs, ps) {
 				percent := func(n int) float64 { return 100 * float64(n) / float64(runs) }
@@ -300,7 +373,7 @@ func TestIntervalsCover(t *testing.T) {
 				line += fmt.Sprintf(" | %5.1f %5.1f %5.1f %4.0f", 100-percent(c.missed), percent(c.both), percent(c.neither), width)
 				at := fmt.Sprintf("%s, %d s, p%v", s.name, seconds, ps[i])
 				switch {
-				case beyond && c.metMissed > most(c.met, 0.07) && stats.Supported(uint64(seconds*simRate), ps[i]):
+				case beyond && !s.varies && c.metMissed > most(c.met, 0.07) && stats.Supported(uint64(seconds*simRate), ps[i]):
 					t.Errorf("%s: of %d runs that met a slow spell %d miss the truth", at, c.met, c.metMissed)
 				case beyond:
 				case c.missed > most(runs, 0.07) || c.decided > most(runs, 0.05):

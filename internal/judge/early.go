@@ -26,8 +26,11 @@ type Early struct {
 	kinds      []measure.Kind   // of each
 	sums       []measure.Counts // of each
 	slices     *Slices
-	measured   int64 // ns of the measured window so far
-	next       int64 // ns of it, when Early looks again
+	times      []uint64         // that each gets a message
+	owed       uint64           // messages so far
+	failed     measure.Censored // of them, what will never complete; the ages are not these
+	measured   int64            // ns of the measured window so far
+	next       int64            // ns of it, when Early looks again
 	looks      int
 }
 
@@ -37,8 +40,8 @@ const firstLook = 10_000_000_000
 
 // WatchFor returns an Early for those of the objectives that are about
 // percentiles, or nil without any. kept are the slices of the run, which whoever
-// calls Add gives each interval first.
-func WatchFor(objectives []Objective, kept *Slices) *Early {
+// calls Add gives each interval first. Each message is delivered to so many subscriptions.
+func WatchFor(objectives []Objective, kept *Slices, subscriptions int) *Early {
 	e := &Early{slices: kept, next: firstLook}
 	for _, o := range objectives {
 		if _, ok := o.Percentile(); !ok {
@@ -54,7 +57,8 @@ func WatchFor(objectives []Objective, kept *Slices) *Early {
 		}
 		for k := range measure.NumKinds {
 			if k.String() == name || of == "settle" && strings.HasPrefix(k.String(), of) {
-				e.objectives, e.kinds = append(e.objectives, o), append(e.kinds, k)
+				times := map[string]uint64{"send": 1, "rtt": 1, "e2e": uint64(max(1, subscriptions))}[of] // settling is owed to none
+				e.objectives, e.kinds, e.times = append(e.objectives, o), append(e.kinds, k), append(e.times, times)
 				break
 			}
 		}
@@ -79,29 +83,63 @@ func (e *Early) Add(in *measure.Interval) bool {
 	if measured {
 		e.measured += in.To - in.From
 	}
+	c := &in.Counters[measure.Measure]
+	e.owed += max(c.Scheduled, c.Sent)
+	e.failed.Add(in.From, 0, c.Failed+c.Dropped+c.Unsent)
 	if e.measured < e.next {
 		return false
 	}
 	e.next *= 2
 	e.looks++
-	return e.decided(1 - (1-confidence)/float64(e.looks*(e.looks+1)))
+	return e.decided(in.To, 1-(1-confidence)/float64(e.looks*(e.looks+1)))
 }
 
 // decided judges every objective at some confidence.
-func (e *Early) decided(conf float64) bool {
+func (e *Early) decided(now int64, conf float64) bool {
 	for i, o := range e.objectives {
-		p, _ := o.Percentile()
-		sum := &e.sums[i]
-		d := distribution(sum, nil, conf, p)
-		if d == nil {
-			return false
-		}
-		e.slices.widen(e.kinds[i], d, sum, new(measure.Counts), conf)
-		if o.judge(o.resultOf(d), conf).Status == result.Undecided {
+		d := e.distribution(i, now, conf)
+		if d == nil || o.judge(o.resultOf(d), conf).Status == result.Undecided {
 			return false
 		}
 	}
 	return true
+}
+
+// distribution is that of an objective's samples so far. What failed may not have an end, and
+// what is open may come at once or never: the lower ends of intervals take it as old as it is,
+// the upper ends as older than all.
+func (e *Early) distribution(i int, now int64, conf float64) *result.Dist {
+	p, _ := e.objectives[i].Percentile()
+	sum := &e.sums[i]
+	var young, old measure.Censored
+	missing := e.times[i] * e.owed
+	missing -= min(missing, sum.Total())
+	add := func(since int64, n uint64) {
+		missing -= n
+		young.Add(since, now-since, n)
+		old.Add(since, measure.Highest, n)
+	}
+	for at, n := range e.failed.Cells() {
+		add(min(at.From, now), min(missing, n*e.times[i]))
+	}
+	failed := old.Total()
+	add(now, missing)
+	of := func(c *measure.Censored) *result.Dist {
+		d := distribution(sum, &c.Ages, conf, p)
+		if d != nil {
+			e.slices.widen(e.kinds[i], d, sum, c, conf)
+		}
+		return d
+	}
+	d := of(&old)
+	if d == nil {
+		return nil
+	}
+	for k, row := range of(&young).Percentiles {
+		d.Percentiles[k].LoNS = row.LoNS
+	}
+	d.Censored = failed // what is open is no reason against what all others kept: at the end it is judged
+	return d
 }
 
 // resultOf returns a result that holds nothing but the distribution that the

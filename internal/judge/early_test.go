@@ -25,7 +25,7 @@ func decidedAfter(t *testing.T, dice *rand.Rand, ns float64, objective string) i
 		t.Fatal(err)
 	}
 	kept := new(Slices)
-	e := WatchFor([]Objective{o}, kept)
+	e := WatchFor([]Objective{o}, kept, 1)
 	for i := range 80 {
 		for part := range 10 {
 			in := tenth(dice, 10*i+part, ns)
@@ -76,7 +76,7 @@ func TestOnlyPercentilesEndARun(t *testing.T) {
 		}
 		os = append(os, o)
 	}
-	if WatchFor(os, nil) != nil {
+	if WatchFor(os, nil, 1) != nil {
 		t.Error("a run without an objective about a percentile is watched")
 	}
 	for _, s := range []string{"send.p50 <= 1s", "e2e.service.p99 <= 1s", "rtt.p99.9 <= 1s", "settle.p50 <= 1s"} {
@@ -84,8 +84,77 @@ func TestOnlyPercentilesEndARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := WatchFor([]Objective{o}, nil); e == nil {
+		if e := WatchFor([]Objective{o}, nil, 1); e == nil {
 			t.Errorf("%s is not watched", s)
+		}
+	}
+}
+
+// TestFailuresInOneSpellDecideNothing: 2 % of a run's messages fail, all in one second, or
+// apart from each other. With the latter p99 is over any limit, as a failed message is; with
+// the former nobody knows.
+func TestFailuresInOneSpellDecideNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fails   func(tenth int) uint64
+		decided bool
+	}{
+		"none":  {func(int) uint64 { return 0 }, true},
+		"apart": {func(int) uint64 { return 50 }, true},
+		"one spell": {func(i int) uint64 {
+			if i/10 == 3 {
+				return 500
+			}
+			return 0
+		}, false},
+	} {
+		o, err := ParseObjective("send.p99 <= 2s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := new(Slices)
+		e := WatchFor([]Objective{o}, kept, 1)
+		decided := false
+		for i := range 100 {
+			in := &measure.Interval{From: int64(i) * 1e8, To: int64(i+1) * 1e8}
+			n := tt.fails(i)
+			in.Kinds[measure.SendResponse][measure.Measure].Add(1e6, 1000-n)
+			in.Counters[measure.Measure] = measure.Counters{Scheduled: 1000, Sent: 1000, Confirmed: 1000 - n, Failed: n}
+			kept.Add(in)
+			decided = decided || e.Add(in)
+		}
+		if decided != tt.decided {
+			t.Errorf("failures of %s: decided after ten seconds: %v; want %v", name, decided, tt.decided)
+		}
+	}
+}
+
+// TestWhatIsOpenMayBeLost: a second of the run never completes, and nothing says that it
+// failed.
+func TestWhatIsOpenMayBeLost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		open    uint64
+		decided bool
+	}{"some in flight": {20, true}, "a second of the run": {10_000, false}} {
+		o, err := ParseObjective("e2e.p99 <= 2s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := new(Slices)
+		e := WatchFor([]Objective{o}, kept, 2)
+		decided := false
+		for i := range 100 {
+			in := &measure.Interval{From: int64(i) * 1e8, To: int64(i+1) * 1e8}
+			n := uint64(2000)
+			if i/10 == 3 {
+				n -= tt.open / 10
+			}
+			in.Kinds[measure.E2EResponse][measure.Measure].Add(1e6, n)
+			in.Counters[measure.Measure] = measure.Counters{Scheduled: 1000, Sent: 1000, Confirmed: 1000}
+			kept.Add(in)
+			decided = decided || e.Add(in)
+		}
+		if decided != tt.decided {
+			t.Errorf("%s: decided after ten seconds: %v; want %v", name, decided, tt.decided)
 		}
 	}
 }

@@ -113,6 +113,9 @@ func recording(s *subject) (result.Check, float64) {
 }
 
 func cpu(s *subject) (result.Check, float64) {
+	if s.closed() {
+		return taken(s)
+	}
 	limit := fmt.Sprintf("%s for weir, %s for all", percent(cpuMost), percent(busyMost))
 	if s.host.Usage == nil || s.host.Usage.CPUShare == nil {
 		return notRun(CheckCPU, limit, "The host does not show it."), 0
@@ -123,7 +126,6 @@ func cpu(s *subject) (result.Check, float64) {
 		c.Value += ", and all processes together used " + percent(*u.HostBusyShare) + " of the host's"
 	}
 	switch {
-	case s.closed(): // it takes what there is
 	case *u.CPUShare > cpuMost:
 		c.Status = result.Suspect
 		c.Why = "The generator used nearly all of its cores, and waits for a core are in its figures. Lower the rate, or give it more cores."
@@ -132,6 +134,44 @@ func cpu(s *subject) (result.Check, float64) {
 		c.Why = "The host's cores were busy, with other processes or with the system under test. Waits for a core are in the figures. Stop what else runs, or put the system on another host."
 	}
 	return c, *u.CPUShare
+}
+
+// taken judges a closed loop by the core time that others took from it: it uses all that
+// there is, so that what weir used, or others besides, says nothing.
+func taken(s *subject) (result.Check, float64) {
+	limit := percent(takenMost) + " taken by others"
+	u := s.host.Usage
+	if u == nil || u.CPUSeconds == nil || u.TakenS == nil || u.SpanS <= 0 {
+		return notRun(CheckCPU, limit, "The host does not show it."), 0
+	}
+	lost := *u.TakenS
+	if s.Servers != nil && len(s.Agents) == 0 { // the system's own use of the host is what is measured
+		all := 0.0
+		for _, p := range s.Servers.Processes {
+			if p.Cores != nil {
+				all += *p.Cores * u.SpanS
+			}
+		}
+		lost = max(0, lost-all)
+	}
+	part := min(1, lost/u.SpanS, lost/max(1e-9, lost+*u.CPUSeconds))
+	c := result.Check{
+		Name: CheckCPU, Status: result.Valid, Limit: limit,
+		Value: fmt.Sprintf("weir's threads waited %.3g core-seconds for cores that others had, and ran %.3g", lost, *u.CPUSeconds),
+	}
+	if part > takenMost {
+		c.Status = slower(part)
+		c.Why = fmt.Sprintf("A closed loop goes on only when its threads run: the rate is too low by up to %s, and the service times hold these waits. Stop what else runs, or put the system on another host.", percent(part))
+	}
+	return c, part
+}
+
+// slower is the status of a closed loop of whose rate a part is missing.
+func slower(part float64) result.Status {
+	if part > latenessSuspect {
+		return result.Invalid
+	}
+	return result.Suspect
 }
 
 func steal(s *subject) (result.Check, float64) {
@@ -272,7 +312,9 @@ func hiccups(s *subject) (result.Check, float64) {
 	switch {
 	case s.host.Hiccups == nil:
 		return notRun(CheckHiccups, limit, "Not watched."), 0
-	case s.closed() || s.idle && s.response() == nil:
+	case s.closed():
+		return held(s)
+	case s.idle && s.response() == nil:
 		return inapplicable(CheckHiccups, limit, "The run has no response times to compare with."), 0
 	case s.response() == nil:
 		return notRun(CheckHiccups, limit, "The run has no response times to compare with."), 0
@@ -312,6 +354,26 @@ func hiccups(s *subject) (result.Check, float64) {
 		}
 	}
 	return c, worst
+}
+
+// held judges a closed loop by the time in which the host, or a signal, held up a thread
+// that only sleeps, and so weir as a whole.
+func held(s *subject) (result.Check, float64) {
+	limit := percent(takenMost) + " of the time"
+	h := s.host.Hiccups
+	if h.HeldNS == nil {
+		return notRun(CheckHiccups, limit, "Not watched."), 0
+	}
+	part := float64(*h.HeldNS) / max(1, float64(s.window()))
+	c := result.Check{
+		Name: CheckHiccups, Status: result.Valid, Limit: limit,
+		Value: fmt.Sprintf("a thread that only sleeps was held up for %s of the time, %s at most", percent(part), nanos(h.MaxNS)),
+	}
+	if part > takenMost {
+		c.Status = slower(part)
+		c.Why = fmt.Sprintf("The host held up that thread, or weir was stopped (SIGSTOP). A closed loop stands still meanwhile: the rate is too low by %s, and the service times of what was in flight hold it. Use a quieter host, or repeat the run.", percent(part))
+	}
+	return c, part
 }
 
 // A witness is by how much a thread that only sleeps was late at a percentile.

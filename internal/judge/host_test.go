@@ -149,9 +149,43 @@ func TestWhatTheHostDoesNotTellIsNotJudged(t *testing.T) {
 	}
 	in = quietHost()
 	in.Run.Loop = result.LoopClosed
-	for check, want := range map[string]result.Status{CheckHeadroom: result.NotRun, CheckHiccups: result.NotRun, CheckCPU: result.Valid} {
+	for check, want := range map[string]result.Status{CheckHeadroom: result.NotRun, CheckHiccups: result.NotRun, CheckCPU: result.NotRun} {
 		if c := statusOf(&in, check); c.Status != want {
 			t.Errorf("in a closed loop: %+v, want it %s", c, want)
+		}
+	}
+}
+
+// TestAClosedLoopIsJudgedByWhatOthersTook: a run of ten seconds that used 1.9 cores of two.
+func TestAClosedLoopIsJudgedByWhatOthersTook(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		taken, servers float64
+		heldNS         int64
+		cpu, hiccups   result.Status
+		says           string
+	}{
+		"nothing":                    {0, 0, 0, result.Valid, result.Valid, ""},
+		"little":                     {0.4, 0, 40e6, result.Valid, result.Valid, ""},
+		"a third":                    {9.5, 0, 0, result.Suspect, result.Valid, "too low by up to 33.3 %"},
+		"most":                       {40, 0, 0, result.Invalid, result.Valid, "too low by up to 67.8 %"},
+		"by the servers of the run":  {9.5, 0.95, 0, result.Valid, result.Valid, ""},
+		"stopped for 1.5 s":          {0, 0, 1500e6, result.Valid, result.Suspect, "too low by 15 %"},
+		"stopped for most of it":     {0, 0, 6e9, result.Valid, result.Invalid, "too low by 60 %"},
+		"stopped, and a third taken": {9.5, 0, 1500e6, result.Suspect, result.Suspect, "too low by"},
+	} {
+		in := quietHost()
+		in.Run.Loop, in.Run.MeasureS = result.LoopClosed, 10
+		in.Host.Usage.CPUSeconds, in.Host.Usage.TakenS = ptr(19.0), &tt.taken
+		in.Host.Hiccups.HeldNS = &tt.heldNS
+		if tt.servers > 0 {
+			in.Servers = &result.Servers{Processes: []host.ServerUsage{{Cores: &tt.servers}}}
+		}
+		for check, want := range map[string]result.Status{CheckCPU: tt.cpu, CheckHiccups: tt.hiccups} {
+			c := statusOf(&in, check)
+			if c.Status != want || want != result.Valid && !strings.Contains(c.Why, tt.says) {
+				t.Errorf("%s: %+v; want it %s, and to say %q", name, c, want, tt.says)
+			}
 		}
 	}
 }

@@ -391,7 +391,7 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 				in.Run.Loop = result.LoopClosed
 				in.Latency = result.Latency{Send: result.Send{Service: in.Latency.Send.Response}}
 			},
-			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckHiccups, CheckBlocked},
+			[]string{CheckLateness, CheckRate, CheckHeadroom, CheckBlocked},
 		},
 		"only receiving": {
 			func(in *result.Result) {

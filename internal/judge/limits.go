@@ -30,6 +30,10 @@ const (
 	latenessLeastHalf = int64(50 * time.Microsecond)
 	latenessLeastTail = int64(250 * time.Microsecond)
 
+	// Which part of a closed loop's time others may take: so much is then missing from
+	// its rate, and half a tenth turns no comparison around.
+	takenMost = 0.05
+
 	// The rate kept: messages sent of those scheduled, over the window, and how
 	// much of a second's messages the generator may owe at any instant, which
 	// is its greatest lateness in that second. Lancet (Kogias et al., ATC 2019)

@@ -86,7 +86,7 @@ func (m *measurement) agent(t *fleet.Told) result.Agent {
 	if p := t.Part; !p.Missing {
 		a.Cost = &t.Cost
 		a.Host = &result.AgentHost{
-			Usage: &p.Host, Lanes: p.Lanes, LaneWaits: p.LaneWaits, Calibration: &p.Calibration, SlotsAbandoned: p.Abandoned, Hiccups: hiccups(&p.Hiccups),
+			Usage: &p.Host, Lanes: p.Lanes, LaneWaits: p.LaneWaits, Calibration: &p.Calibration, SlotsAbandoned: p.Abandoned, Hiccups: hiccups(&p.Hiccups, p.Stalls, p.From, p.To),
 		}
 		if a.Producers > 0 {
 			a.StartsNS = &t.Starts
@@ -156,11 +156,20 @@ func told(a *protocol.About) host.Facts {
 	return f
 }
 
-// hiccups sums up stalls; nil where none was looked for.
-func hiccups(c *measure.Counts) *result.Hiccups {
+// longStall is how long a stall is that no thread of weir's own makes.
+const longStall = int64(10_000_000) // ns
+
+// hiccups sums up stalls; nil where none was looked for. from and to bound the measured window.
+func hiccups(c *measure.Counts, stalls []engine.Stall, from, to int64) *result.Hiccups {
 	n := c.Total()
 	if n == 0 {
 		return nil
 	}
-	return &result.Hiccups{Count: n, P50NS: c.Percentile(50), P99NS: c.Percentile(99), P999NS: c.Percentile(99.9), MaxNS: c.Max()}
+	held := int64(0)
+	for _, s := range stalls {
+		if s.To-s.From >= longStall {
+			held += max(0, min(s.To, to)-max(s.From, from))
+		}
+	}
+	return &result.Hiccups{Count: n, P50NS: c.Percentile(50), P99NS: c.Percentile(99), P999NS: c.Percentile(99.9), MaxNS: c.Max(), HeldNS: &held}
 }

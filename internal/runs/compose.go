@@ -118,7 +118,7 @@ func latency(raw *engine.Raw, objectives []judge.Objective, asked []float64) res
 	}
 	d := func(k measure.Kind) *result.Dist {
 		name, _, _ := strings.Cut(k.String(), ".")
-		return judge.Distribution(&raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure], append(slices.Clone(asked), also[name]...)...)
+		return judge.Distribution(&raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure].Ages, append(slices.Clone(asked), also[name]...)...)
 	}
 	return result.Latency{
 		Send: result.Send{
@@ -139,7 +139,7 @@ func (m *measurement) hostOf(raw *engine.Raw) result.Host {
 		LedgerEvicted: raw.Evicted, SlotsAbandoned: raw.Abandoned, BacklogMax: raw.Backlog, DrainNeedsNS: max(raw.DrainNeeds, 0), ListenedNS: int64(raw.Listened),
 	}
 	if m.done == nil {
-		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &m.calibration, hiccups(&raw.Hiccups)
+		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &m.calibration, hiccups(&raw.Hiccups, raw.Stalls, raw.From, raw.To)
 	}
 	return h
 }

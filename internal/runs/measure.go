@@ -151,7 +151,7 @@ func (m *measurement) until(ctx context.Context, stop <-chan struct{}) <-chan st
 	if !m.scenario.Until {
 		return stop
 	}
-	m.early, m.enough = judge.WatchFor(m.scenario.Objectives, &m.slices), make(chan struct{})
+	m.early, m.enough = judge.WatchFor(m.scenario.Objectives, &m.slices, m.scenario.Topology.Subscriptions), make(chan struct{})
 	either := make(chan struct{})
 	go func() {
 		select {

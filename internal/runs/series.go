@@ -395,7 +395,7 @@ func totals(raw *engine.Raw) map[string]*measure.Counts {
 		if c := &raw.Snapshot.Kinds[k][measure.Measure]; c.Total() > 0 {
 			out[result.Tag(k, measure.Measure)] = c
 		}
-		if c := &raw.Censored[k][measure.Measure]; c.Total() > 0 {
+		if c := &raw.Censored[k][measure.Measure].Ages; c.Total() > 0 {
 			out[result.CensoredTag(k, measure.Measure)] = c
 		}
 	}

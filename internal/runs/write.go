@@ -22,7 +22,7 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 	f := m.folder
 	for k := range measure.NumKinds {
 		for p := range measure.NumPhases {
-			_ = f.AppendCensored(k, p, 0, raw.Ended, &raw.Censored[k][p]) // this and the following are kept by the folder
+			_ = f.AppendCensored(k, p, 0, raw.Ended, &raw.Censored[k][p].Ages) // this and the following are kept by the folder
 		}
 	}
 	for _, x := range raw.Errors {

@@ -88,7 +88,7 @@ func unmeasured(s *Scenario, o judge.Objective) string {
 // the run goes on.
 func (d *decoder) combineUntil(s *Scenario) {
 	const path = "until_decided"
-	if s.Until && judge.WatchFor(s.Objectives, nil) == nil {
+	if s.Until && judge.WatchFor(s.Objectives, nil, 1) == nil {
 		d.fault(d.at(path), path, `needs an objective about a percentile in slo, such as "e2e.p99 <= 10ms" (no)`)
 	}
 }

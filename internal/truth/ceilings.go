@@ -120,9 +120,8 @@ func (c limited) probe(ctx context.Context, perSecond float64, number uint64, o 
 		seen.Add(departure-due, 1)
 	}
 	flush()
-	none := new(measure.Counts)
-	d := judge.Distribution(&all, none)
-	parts.Widen(measure.SendResponse, d, &all, none)
+	d := judge.Distribution(&all, nil)
+	parts.Widen(measure.SendResponse, d, &all, nil)
 	out := &result.Result{}
 	out.Latency.Send.Response = d
 	out.Verdict = result.Verdict{Status: result.Valid, SLO: []result.SLO{o.Judge(out)}}

@@ -1,0 +1,69 @@
+package measure
+
+import "iter"
+
+// Censored are samples of which only a lower bound is known, their age when nobody waited
+// any longer, each with the instant from which it counts. What fails or is lost mostly does
+// so together with its neighbours: without the instants nobody can tell. The zero value is
+// empty and ready; it is used by one goroutine at a time.
+type Censored struct {
+	Ages    Counts
+	cells   []uint64 // samples by their instant
+	shift   uint     // of a cell's width
+	undated uint64
+}
+
+// mostCells is how many cells of time there are; where time goes on beyond them they become
+// twice as wide. A sample's cell so tells its instant to 1/2,048 of the run.
+const (
+	mostCells = 4096
+	leastCell = 20 // 1 ms, as a power of 2
+)
+
+// Add counts n samples that have waited since an instant, in ns since the epoch, and were of
+// an age at the end.
+func (c *Censored) Add(since, age int64, n uint64) {
+	c.Ages.Add(age, n)
+	if n == 0 {
+		return
+	}
+	if c.cells == nil {
+		c.cells, c.shift = make([]uint64, mostCells), leastCell
+	}
+	since = max(since, 0)
+	for since>>c.shift >= mostCells {
+		for i := range mostCells / 2 {
+			c.cells[i] = c.cells[2*i] + c.cells[2*i+1]
+		}
+		clear(c.cells[mostCells/2:])
+		c.shift++
+	}
+	c.cells[since>>c.shift] += n
+}
+
+// AddUndated counts n samples of an age whose instants are forgotten.
+func (c *Censored) AddUndated(age int64, n uint64) {
+	c.Ages.Add(age, n)
+	c.undated += n
+}
+
+// Total returns how many samples there are.
+func (c *Censored) Total() uint64 { return c.Ages.Total() }
+
+// Dated reports whether the instants of all samples are known.
+func (c *Censored) Dated() bool { return c.undated == 0 }
+
+// Cells yields the samples with an instant in the order of time: between which instants they
+// began to wait, and how many they are.
+func (c *Censored) Cells() iter.Seq2[Span, uint64] {
+	return func(yield func(Span, uint64) bool) {
+		for i, n := range c.cells {
+			if n > 0 && !yield(Span{int64(i) << c.shift, int64(i+1) << c.shift}, n) {
+				return
+			}
+		}
+	}
+}
+
+// A Span is a time from an instant on, and up to another, in ns since the epoch.
+type Span struct{ From, To int64 }
