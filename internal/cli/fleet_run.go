@@ -129,6 +129,9 @@ func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 // doers are who does the runs.
 func (p *gathering) doers() runs.Doers {
 	d := runs.Doers{Agents: p.Fleet != nil}
+	if d.Agents {
+		d.Count = *p.Fleet
+	}
 	if p.On != nil {
 		d.StartOn = *p.On
 	}
