@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
@@ -121,6 +122,9 @@ func codeOf(err error) Code {
 		return Usage
 	case errors.Is(err, context.Canceled):
 		return Interrupted
+	}
+	if wrong := (*deal.Error)(nil); errors.As(err, &wrong) {
+		return Usage
 	}
 	if wrong := (*driver.OptionError)(nil); errors.As(err, &wrong) { // found out only where it was used: a file that is not there
 		return Usage

@@ -33,7 +33,7 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 	if c.File != "" || c.Append != nil || c.UntilShown != nil || c.Fleet != nil || c.Listen != nil || c.On != nil || c.FIFO || len(c.keys.Overrides()) > 0 || len(c.Option) > 0 || len(c.Address) > 0 {
 		return nil, nil, errors.New("--resume: continues the run as it began (allowed beside it: --nats, --json, --quiet, --no-color, --strict, --require)")
 	}
-	dir, err := admission.Dir(e.Env)
+	dir, err := admission.StateDir(e.Env)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +61,11 @@ func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*runs.Fleet, error) {
 	if o.Version, err = buildinfo.Identity(); err != nil {
 		return nil, err
 	}
-	if o.Dir, err = admission.Dir(e.Env); err != nil {
+	if o.Dir, err = admission.StateDir(e.Env); err != nil {
+		return nil, err
+	}
+	keep, err := admission.Dir(e.Env)
+	if err != nil {
 		return nil, err
 	}
 	var server admission.Address
@@ -70,7 +74,7 @@ func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*runs.Fleet, error) {
 			return nil, fmt.Errorf("--nats: %w", err)
 		}
 	}
-	if o, err = p.ResumeOptions(o, server); err != nil {
+	if o, err = p.ResumeOptions(o, keep, server); err != nil {
 		return nil, err
 	}
 	return &runs.Fleet{Options: o, Paused: p}, nil

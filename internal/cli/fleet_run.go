@@ -43,7 +43,7 @@ func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err er
 	if *p.Fleet < 1 || *p.Fleet > mostAgents {
 		return o, 0, fmt.Errorf("--fleet: %d agents (1 to %d)", *p.Fleet, mostAgents)
 	}
-	if o.Dir, err = admission.Dir(e.Env); err != nil {
+	if o.Dir, err = admission.StateDir(e.Env); err != nil {
 		return o, 0, err
 	}
 	if p.NATS != nil {
@@ -129,6 +129,9 @@ func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 // doers are who does the runs.
 func (p *gathering) doers() runs.Doers {
 	d := runs.Doers{Agents: p.Fleet != nil}
+	if d.Agents {
+		d.Count = *p.Fleet
+	}
 	if p.On != nil {
 		d.StartOn = *p.On
 	}

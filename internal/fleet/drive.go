@@ -150,11 +150,7 @@ func (d *drive) prepare(shares []engine.Share) (err error) {
 	for i, a := range d.abouts {
 		d.ids[a.Instance] = i
 	}
-	d.flows = d.crossing(shares)
-	if cfg.Definition.Capabilities.InProcess && len(d.flows) > 0 {
-		return fmt.Errorf("driver %s works inside one process: agent %[3]s cannot receive what agent %[2]s sends (placement: paired, or mode: produce)",
-			cfg.Definition.Name, d.abouts[d.flows[0].From].Name, d.abouts[d.flows[0].To].Name)
-	}
+	d.flows = crossingOf(&d.run.Config, shares)
 	cfg.Clock = d.f.clock
 	d.asking = make(chan struct{}, mostAsking)
 	known := d.abouts
@@ -184,44 +180,20 @@ func (d *drive) names() []string {
 	return names
 }
 
-// shape is how many of what the run has.
-func (d *drive) shape() deal.Shape {
-	cfg := &d.run.Config
-	shape := deal.Shape{Producers: cfg.Plan.Producers, Destinations: cfg.Plan.Destinations, Consumers: cfg.Consumers}
-	switch cfg.Mode {
-	case engine.Produce:
-		shape.Consumers = 0
-	case engine.Consume:
-		shape.Producers = 0
-	}
-	return shape
-}
-
 // deal says who does what.
-func (d *drive) deal() ([]engine.Share, error) {
+func (d *drive) deal() (shares []engine.Share, err error) {
 	var agents []deal.Agent
 	for _, a := range d.abouts {
 		agents = append(agents, deal.Agent{Name: a.Name, Labels: a.Labels})
 	}
-	dealt, err := deal.Deal(d.run.Placement, d.shape(), agents)
+	dealt, err := Deal(d.run.Placement, &d.run.Config, agents)
 	if err != nil {
 		return nil, err
 	}
-	var shares []engine.Share
 	for i, s := range dealt {
 		shares = append(shares, engine.Share{Producers: s.Producers.Part(), Consumers: s.Consumers.Part(), Follows: i > 0})
 	}
 	return shares, nil
-}
-
-// crossing are the pairs of agents with one that receives what the other sends.
-func (d *drive) crossing(shares []engine.Share) []deal.Flow {
-	shape := d.shape()
-	var dealt []deal.Share
-	for _, s := range shares {
-		dealt = append(dealt, deal.Share{Producers: deal.ClassOf(s.Producers, shape.Producers), Consumers: deal.ClassOf(s.Consumers, shape.Consumers)})
-	}
-	return deal.Crossing(shape, dealt)
 }
 
 // listen takes standings and reports.

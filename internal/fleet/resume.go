@@ -215,11 +215,11 @@ func (d *drive) forget() {
 
 // ResumeOptions are a coordinator's, to take a run up again. server is the existing
 // server's address with its credentials, where the run met at one. Certificate and tokens
-// are in the folder o.Dir.
-func (p *Paused) ResumeOptions(o Options, server admission.Address) (_ Options, err error) {
+// are in the folder keep.
+func (p *Paused) ResumeOptions(o Options, keep string, server admission.Address) (_ Options, err error) {
 	o.Session, o.Listen = p.Session, p.Listen
 	if p.Keep {
-		if o.Keep, err = admission.Open(o.Dir, time.Now()); err != nil {
+		if o.Keep, err = admission.Open(keep, time.Now()); err != nil {
 			return o, err
 		}
 	}

@@ -5,12 +5,14 @@ import (
 
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
 // Doers are who does runs.
 type Doers struct {
 	Agents  bool   // a fleet does them; else this process, or two of this host
+	Count   int    // of the fleet's agents
 	StartOn string // the agent that starts systems on its host; "": this process starts them
 }
 
@@ -43,6 +45,9 @@ func (d Doers) Check(all []*scenario.Scenario) error {
 			return fmt.Errorf("%s: placement: some of these scenarios are split and others are not (a file for each)", s.Name)
 		}
 	}
+	if d.Agents {
+		return d.dealt(all)
+	}
 	return nil
 }
 
@@ -72,4 +77,34 @@ func (d Doers) here(s *scenario.Scenario) []fault.Fault {
 		return nil
 	}
 	return servers
+}
+
+// dealt refuses what cannot be dealt over the agents, as far as that is known before they have
+// joined.
+func (d Doers) dealt(all []*scenario.Scenario) error {
+	for _, s := range all {
+		agents, err := deal.Expected(s.Placement, dealers(s, d.Count))
+		if err == nil && agents != nil {
+			err = deals(s, agents)
+		}
+		if err != nil {
+			return fmt.Errorf("--fleet: %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// dealers is how many of n agents do a scenario's runs.
+func dealers(s *scenario.Scenario, n int) int {
+	if wanted := s.Fleet.Agents; wanted > 0 {
+		return min(n, wanted)
+	}
+	return n
+}
+
+// deals refuses what cannot be dealt over these agents.
+func deals(s *scenario.Scenario, agents []deal.Agent) error {
+	cfg := s.Config("", 0)
+	_, err := fleet.Deal(s.Placement, &cfg, agents)
+	return err
 }

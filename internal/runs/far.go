@@ -88,11 +88,7 @@ func (m *measurement) may(ctx context.Context) error {
 // it is asked first.
 func (m *measurement) choose() []string {
 	if m.chosen == nil {
-		n := m.agents
-		if wanted := m.scenario.Fleet.Agents; wanted > 0 {
-			n = min(n, wanted)
-		}
-		m.chosen = m.fleet.Choose(n, m.scenario.Placement, m.startOn)
+		m.chosen = m.fleet.Choose(dealers(m.scenario, m.agents), m.scenario.Placement, m.startOn)
 	}
 	return m.chosen
 }

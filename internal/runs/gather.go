@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -41,13 +42,29 @@ func (f *Fleet) Gather(ctx context.Context, scenarios []*scenario.Scenario) (err
 	return err
 }
 
-// await waits for the agents that do runs of scenarios.
+// await waits for the agents that do runs of scenarios, and refuses what cannot be dealt over
+// them.
 func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*scenario.Scenario) error {
 	w := fleet.Want{Agents: f.Agents, StartOn: f.StartOn}
 	for _, x := range scenarios {
 		w.Placements = append(w.Placements, x.Placement)
 	}
-	return opened.Await(ctx, w, f.Wait)
+	if err := opened.Await(ctx, w, f.Wait); err != nil {
+		return err
+	}
+	for _, x := range scenarios {
+		chosen := opened.Choose(dealers(x, f.Agents), x.Placement, f.StartOn)
+		var agents []deal.Agent
+		for _, a := range opened.Agents() {
+			if slices.Contains(chosen, a.Name) {
+				agents = append(agents, deal.Agent{Name: a.Name, Labels: a.Labels})
+			}
+		}
+		if err := deals(x, agents); err != nil {
+			return fmt.Errorf("%s: %w", x.Name, err)
+		}
+	}
+	return nil
 }
 
 // Close ends what Gather opened.

@@ -56,6 +56,9 @@ func (k *Keep) List() ([]Issued, error) {
 
 // change rewrites the list.
 func (k *Keep) change(edit func([]Issued) ([]Issued, error)) error {
+	if k.fixed {
+		return errFixed
+	}
 	lock, err := flock.Wait(context.Background(), filepath.Join(k.dir, fileLock), nil) // held for an instant
 	if err != nil {
 		return err

@@ -21,6 +21,31 @@ import (
 // VariableDir is the environment variable that names the folder of the keep.
 const VariableDir = "WEIR_FLEET_DIR"
 
+// StateDir returns the folder in which a coordinator keeps what changes: that of the keep, or
+// weir/fleet in the user's folder for state where the keep cannot be written.
+func StateDir(lookup func(name string) (string, bool)) (string, error) {
+	dir, err := Dir(lookup)
+	if err != nil {
+		return "", err
+	}
+	if err := syscall.Access(dir, writable); !errors.Is(err, syscall.EROFS) && !errors.Is(err, syscall.EACCES) {
+		return dir, nil
+	}
+	state, err := Dir(func(name string) (string, bool) {
+		if name == VariableDir {
+			return "", false
+		}
+		return lookup(name)
+	})
+	if err != nil || state == dir {
+		return "", fmt.Errorf("%s cannot be written, and there is no other folder for what a coordinator keeps (set XDG_STATE_HOME to one)", dir)
+	}
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return "", fmt.Errorf("making the folder for what a coordinator keeps: %w (set XDG_STATE_HOME to a folder that can be written)", err)
+	}
+	return state, nil
+}
+
 // Dir returns the folder of the keep: VariableDir, or weir/fleet in the user's
 // folder for state. It looks for nothing there.
 func Dir(lookup func(name string) (string, bool)) (string, error) {
@@ -55,6 +80,8 @@ const secretSize = 32
 // processes at once: what changes is read anew each time, and changed under a lock.
 type Keep struct {
 	dir         string
+	fixed       bool        // it cannot be written from here
+	readable    fs.FileMode // what others may be allowed with its files
 	certificate tls.Certificate
 	pin         Pin
 	secret      []byte
@@ -64,15 +91,19 @@ type Keep struct {
 // readable by its owner only; a certificate for 5 years, and again when it has ended;
 // the secret of the tokens. Where others can change the folder or read its files it
 // refuses.
+//
+// A folder that this process cannot write holds all of it already, as one that was mounted.
+// In a file system that is mounted read-only nobody changes it, and who mounted it chose who
+// may read it. Elsewhere it must be root's, who may let a group read the files.
 func Open(dir string, now time.Time) (*Keep, error) {
-	k, err := open(dir, now)
+	k, err := open(dir, now, syscall.Access)
 	if err != nil {
 		return nil, fmt.Errorf("the fleet's keep in %s: %w", dir, err)
 	}
 	return k, nil
 }
 
-func open(dir string, now time.Time) (*Keep, error) {
+func open(dir string, now time.Time, access func(path string, mode uint32) error) (*Keep, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -80,18 +111,34 @@ func open(dir string, now time.Time) (*Keep, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("other users may write there (chmod 700 %s)", dir)
-	}
-	if s, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() != 0 && int(s.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("it is another user's (set %s to a folder of your own)", VariableDir)
-	}
-	lock, err := flock.Wait(context.Background(), filepath.Join(dir, fileLock), nil) // held for an instant
-	if err != nil {
+	k := &Keep{dir: dir, readable: 0o700}
+	switch err := access(dir, writable); {
+	case errors.Is(err, syscall.EROFS):
+		k.fixed, k.readable = true, 0o777
+	case err != nil && !errors.Is(err, syscall.EACCES):
 		return nil, err
+	default:
+		k.fixed = err != nil
+		owner := os.Geteuid()
+		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			owner = int(s.Uid)
+		}
+		switch {
+		case info.Mode().Perm()&0o022 != 0:
+			return nil, fmt.Errorf("other users may write there (chmod 700 %s)", dir)
+		case k.fixed && owner == 0:
+			k.readable = 0o740
+		case os.Geteuid() != 0 && owner != os.Geteuid():
+			return nil, fmt.Errorf("it is another user's (set %s to a folder of your own)", VariableDir)
+		}
 	}
-	defer func() { _ = lock.Close() }()
-	k := &Keep{dir: dir}
+	if !k.fixed {
+		lock, err := flock.Wait(context.Background(), filepath.Join(dir, fileLock), nil) // held for an instant
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = lock.Close() }()
+	}
 	if k.secret, err = k.kept(fileSecret, func() ([]byte, error) {
 		b := make([]byte, secretSize)
 		_, err := rand.Read(b)
@@ -111,6 +158,9 @@ func open(dir string, now time.Time) (*Keep, error) {
 		return nil, fmt.Errorf("%s: %w (remove it; all join URLs end with it)", fileHub, err)
 	}
 	if !now.Before(c.Leaf.NotAfter) {
+		if k.fixed {
+			return nil, fmt.Errorf("the certificate in %s ended at %s: %w", fileHub, c.Leaf.NotAfter.Format(time.RFC3339), errFixed)
+		}
 		if text, err = newCertificate(now); err != nil {
 			return nil, err
 		}
@@ -125,10 +175,19 @@ func open(dir string, now time.Time) (*Keep, error) {
 	return k, nil
 }
 
+// writable asks access(2) whether a folder can be written.
+const writable = 2
+
+// errFixed: the keep cannot be changed from here.
+var errFixed = errors.New("weir cannot write there (weir fleet token makes what is needed where it can; copy that folder)")
+
 // kept reads a file, and makes it first where it is missing. The lock is held.
 func (k *Keep) kept(name string, create func() ([]byte, error)) ([]byte, error) {
 	path := filepath.Join(k.dir, name)
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && k.fixed {
+		return nil, fmt.Errorf("there is no %s, and %w", name, errFixed)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		b, err := create()
 		if err != nil {
@@ -139,7 +198,10 @@ func (k *Keep) kept(name string, create func() ([]byte, error)) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if mode := info.Mode().Perm() & 0o077; mode&^k.readable != 0 {
+		if k.fixed {
+			return nil, fmt.Errorf("other users may read or write %s (its owner: chmod 640 %s)", name, path)
+		}
 		return nil, fmt.Errorf("other users may read %s (chmod 600 %s)", name, path)
 	}
 	return os.ReadFile(path)

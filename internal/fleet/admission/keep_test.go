@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -322,5 +324,70 @@ func TestTheOwnersTokenIsGood(t *testing.T) {
 	forged := Token{id: ownID, ends: maxEnds}.seal(make([]byte, secretSize))
 	if _, err := k.Check(forged.Reveal(), noon); forged.public() != public || !errors.Is(err, ErrToken) {
 		t.Errorf("one that is forged: %v; want %v", err, ErrToken)
+	}
+}
+
+// TestMountedKeepIsRead: a Secret is mounted as links to files that others may read, in a
+// folder in which all might write if the file system were not mounted read-only.
+func TestMountedKeepIsRead(t *testing.T) {
+	made := keep(t)
+	token, err := made.New(time.Hour, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounted := func(t *testing.T, mode fs.FileMode) string {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, "..data"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{fileHub, fileSecret, fileTokens} {
+			b, err := os.ReadFile(filepath.Join(made.dir, name))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, "..data", name), b, mode)
+			}
+			if err := errors.Join(err, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)), os.Chmod(dir, 0o777)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	says := func(err error) func(string, uint32) error { return func(string, uint32) error { return err } }
+	for _, mode := range []fs.FileMode{0o400, 0o440, 0o444, 0o644} {
+		dir := mounted(t, mode)
+		k, err := open(dir, noon, says(syscall.EROFS))
+		if err != nil {
+			t.Fatalf("%v: %v", mode, err)
+		}
+		if _, err := k.Check(token.Reveal(), noon); err != nil || k.Pin() != made.Pin() {
+			t.Errorf("%v: the token: %v; the certificate is another: %v", mode, err, k.Pin() != made.Pin())
+		}
+		if _, err := k.New(time.Hour, noon); !errors.Is(err, errFixed) {
+			t.Errorf("a new token: %v", err)
+		}
+		if err := k.Revoke(token.ID()); !errors.Is(err, errFixed) {
+			t.Errorf("revoking: %v", err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, fileLock)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v: it was written to: %v", mode, err)
+		}
+		if _, err := open(dir, noon.Add(certificateLife+time.Second), says(syscall.EROFS)); !errors.Is(err, errFixed) || !strings.Contains(err.Error(), "ended at") {
+			t.Errorf("after the certificate's end: %v", err)
+		}
+		if _, err := Open(dir, noon); err == nil || !strings.Contains(err.Error(), "other users may write there") {
+			t.Errorf("%v, where it can be written: %v", mode, err)
+		}
+		if _, err := open(dir, noon, says(syscall.EACCES)); err == nil || !strings.Contains(err.Error(), "other users may write there") {
+			t.Errorf("%v, where others can write it: %v", mode, err)
+		}
+	}
+	if _, err := open(t.TempDir(), noon, says(syscall.EROFS)); !errors.Is(err, errFixed) || !strings.Contains(err.Error(), "there is no secret") {
+		t.Errorf("an empty one: %v", err)
+	}
+	dir := mounted(t, 0o444)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(dir, noon, says(syscall.EACCES)); err == nil || !strings.Contains(err.Error(), "other users may read or write secret") {
+		t.Errorf("files that all may read, in a file system that can be written: %v", err)
 	}
 }
