@@ -160,8 +160,10 @@ var words = natsconn.Words(func(err error) error {
 			return driver.ErrUnsupported
 		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
 			return driver.ErrTooLarge
-		case codeNoResources, codeMemoryExceeded, codeStorageExceeded, codeStoreFailed, codeTooManyRequests, codeClusterNotAvail:
+		case codeNoResources, codeMemoryExceeded, codeStorageExceeded, codeStoreFailed, codeTooManyRequests:
 			return driver.ErrOverloaded
+		case codeClusterNotAvail: // a node answers, and says that no leader does
+			return driver.ErrUnreachable
 		}
 	case errors.Is(err, jetstream.ErrConnectionClosed), errors.Is(err, jetstream.ErrServerShutdown):
 		return driver.ErrDisconnected
