@@ -231,7 +231,8 @@ type Backlogger interface {
 	// subscription's consumers have not accepted yet: what the system holds for
 	// them, what it has sent and may send again, and what their client libraries
 	// hold. Where weir cannot know a number, any number above 0 says that there is
-	// something.
+	// something. What the system says is not there, such as a stream in memory after a
+	// restart, holds nothing.
 	//
 	// Each answer comes from the system, and is made for this call. A system that
 	// keeps nothing for its subscribers has no number to give: there Backlog makes a

@@ -295,7 +295,7 @@ func TestLostAndPendingAreToldApart(t *testing.T) {
 			t.Errorf("drain shorter than 2 s: lost %d, pending %d; want 0, 55", raw.All.Lost, raw.All.Pending)
 		}
 		cfg.Drain = 5 * time.Second
-		cfg.Options = &fake{copies: func(_, n int) int { return n & 1 }, down: true}
+		cfg.Options = &fake{copies: func(_, n int) int { return n & 1 }, down: driver.ErrUnreachable}
 		raw = do(t, cfg)
 		if raw.All.Lost != 0 || raw.All.Pending != 55 || raw.Gone == nil {
 			t.Errorf("system gone: lost %d, pending %d, gone %v; want 0, 55, an error", raw.All.Lost, raw.All.Pending, raw.Gone)

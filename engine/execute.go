@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
@@ -76,7 +77,9 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	hiccups.Read(&part.Hiccups)
 	part.Stalls = stalls.longest()
 	part.Host = meter.Read().Since(before)
-	if part.Gone = r.probe(ctx); part.Gone != nil || part.Silence.Silent {
+	part.Gone = r.probe(ctx)
+	part.Silence.Silent = part.Silence.Silent && (part.Gone != nil || !r.answers(ctx))
+	if part.Gone != nil || part.Silence.Silent {
 		r.away.Store(max(1, r.now()))
 	} else if r.cfg.Mode == Consume && r.firstDelivery() == never {
 		part.Left = r.left()
@@ -386,6 +389,10 @@ func (r *run) holdsNothing(sub int) (nothing, answered bool) {
 func (r *run) backlogOf(sub int) (uint64, error) {
 	ctx, cancel := context.WithTimeout(r.sending, askLimit)
 	defer cancel()
+	return r.backlogIn(ctx, sub)
+}
+
+func (r *run) backlogIn(ctx context.Context, sub int) (uint64, error) {
 	names := r.names
 	if r.isReplies(sub) {
 		names = r.replyNames
@@ -409,21 +416,54 @@ func (r *run) left() *uint64 {
 	return &most
 }
 
+// probing bounds a question that is asked after the drain.
+func probing(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := probeLimit
+	if ctx.Err() != nil {
+		limit = hurryLimit
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
 // probe asks the system whether it is still there.
 func (r *run) probe(ctx context.Context) error {
 	if e := r.gone.Load(); e != nil {
 		return *e
 	}
-	limit := probeLimit
-	if ctx.Err() != nil {
-		limit = hurryLimit
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := probing(ctx)
 	defer cancel()
-	if _, err := bounded(ctx, r.conn.Facts, nil); err != nil {
+	if _, err := bounded(ctx, r.conn.Facts, nil); !answered(err) {
 		return fmt.Errorf("asking the system after the drain: %w", err)
 	}
 	return nil
+}
+
+// answers asks a system that was silent what each subscription has still to get. Whether it is
+// gone must not depend on when the load ended: one that came back had nothing more to confirm
+// then. The facts are not enough where there are consumers: a node that is left has them,
+// without a quorum that takes messages.
+func (r *run) answers(ctx context.Context) bool {
+	for sub := range r.subscriptions() {
+		ctx, cancel := probing(ctx)
+		_, err := r.backlogIn(ctx, sub)
+		if cancel(); !answered(err) {
+			return false
+		}
+	}
+	return true
+}
+
+// answered reports whether a question had an answer of the system: an error of its own, such as
+// "stream not found", is one.
+func answered(err error) bool {
+	for _, no := range []error{
+		driver.ErrUnreachable, driver.ErrDisconnected, driver.ErrTimeout, driver.ErrClosed, errHung, context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, no) {
+			return false
+		}
+	}
+	return true
 }
 
 // merge moves deliveries from the consumers' rings into the ledger and the recorder until

@@ -31,7 +31,7 @@ type fake struct {
 	unready   bool                                    // consumers never become ready
 	lose      func(ctx context.Context) error         // consumers' Run waits for it and returns its error
 	guarantee driver.Guarantee
-	down      bool // Facts fails after the first time
+	down      error // with which Facts fails after the first time
 
 	feed    func(ctx context.Context, sink driver.Sink) error // instead of what consumers do
 	late    time.Duration                                     // until a delivery
@@ -103,8 +103,8 @@ func (f *fake) Delete(_ context.Context, ds ...driver.Destination) error {
 func (f *fake) Facts(context.Context) (driver.Facts, error) {
 	f.asked++
 	time.Sleep(f.slow)
-	if f.down && f.asked > 1 {
-		return driver.Facts{}, driver.ErrUnreachable
+	if f.asked > 1 && f.down != nil {
+		return driver.Facts{}, f.down
 	}
 	g := f.guarantee
 	if g == 0 {

@@ -19,7 +19,7 @@ const goneLimit = 5 * time.Second
 const goneLeast = 5
 
 // A Silence is how long the system took nothing any more of what a part handed
-// over: until the end of the drain.
+// over, until the end of the drain, and then answered no question.
 type Silence struct {
 	From   int64  // ns since the epoch: the latest confirmation or delivery; the first hand-over where nothing was confirmed at all
 	Handed uint64 // messages handed over since; none was confirmed

@@ -11,8 +11,8 @@ import (
 )
 
 // TestASystemThatTakesNothingAnyMoreIsGone shows for which endings a run of 1.1
-// seconds at 100/s calls the system gone for good, and since when. The probe after
-// the drain is answered in all of them.
+// seconds at 100/s calls the system gone for good, and since when. A node answers
+// with facts in all of them, and not what the subscription has still to get.
 func TestASystemThatTakesNothingAnyMoreIsGone(t *testing.T) {
 	const died = 60 // messages confirmed before
 	from := func(k int) func(int, int) bool { return func(_, n int) bool { return n >= k } }
@@ -49,6 +49,7 @@ func TestASystemThatTakesNothingAnyMoreIsGone(t *testing.T) {
 						return 1
 					}
 				}
+				tt.fake.backlog = func() (uint64, error) { return 0, driver.ErrUnreachable }
 				cfg := config(tt.fake, tt.rate)
 				cfg.Drain = tt.drain
 				raw := do(t, cfg)
@@ -64,6 +65,42 @@ func TestASystemThatTakesNothingAnyMoreIsGone(t *testing.T) {
 				}
 				if !strings.HasPrefix(raw.Gone.Error(), fmt.Sprintf("nothing was confirmed from %.1f s until the end of the drain", float64(raw.GoneFrom)/1e9)) {
 					t.Errorf("it says %q", raw.Gone)
+				}
+			})
+		})
+	}
+}
+
+// TestWhoAnswersIsNotGone: nothing was confirmed from the middle of the load on, and more than 5 s
+// later the system answers again, as after a restart that lasted longer than the load.
+func TestWhoAnswersIsNotGone(t *testing.T) {
+	notFound := errors.New("stream not found")
+	for name, tt := range map[string]struct {
+		facts, backlog error
+		gone           bool
+		lost           uint64
+	}{
+		"with numbers":             {nil, nil, false, 50},
+		"that it has no stream":    {notFound, notFound, false, 0},
+		"no question":              {driver.ErrUnreachable, driver.ErrUnreachable, true, 0},
+		"with facts alone":         {nil, driver.ErrTimeout, true, 0},
+		"that it lost its quorum":  {nil, fmt.Errorf("no leader: %w", driver.ErrUnreachable), true, 0},
+		"by refusing the question": {driver.ErrAuth, driver.ErrAuth, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T) {
+				f := &fake{
+					forget:  func(_, n int) bool { return n >= 60 },
+					copies:  func(_, n int) int { return max(0, min(1, 10-n)) },
+					backlog: func() (uint64, error) { return 0, tt.backlog },
+					down:    tt.facts,
+				}
+				cfg := config(f, 100)
+				cfg.Drain = 6 * time.Second
+				raw := do(t, cfg)
+				balanced(t, raw, 1)
+				if (raw.Gone != nil) != tt.gone || raw.All.Lost != tt.lost || raw.All.Unconfirmed != 50 {
+					t.Errorf("gone %v, lost %d, unconfirmed %d; want gone %t, lost %d", raw.Gone, raw.All.Lost, raw.All.Unconfirmed, tt.gone, tt.lost)
 				}
 			})
 		})
@@ -110,7 +147,7 @@ func TestWhoRefusesIsThere(t *testing.T) {
 // system leaves one without an answer, and all others wait behind it.
 func TestAFullProducerMakesFewMessagesEnough(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		cfg := config(&fake{forget: func(_, n int) bool { return n >= 60 }}, 100)
+		cfg := config(&fake{forget: func(_, n int) bool { return n >= 60 }, backlog: func() (uint64, error) { return 0, driver.ErrUnreachable }}, 100)
 		cfg.InFlight, cfg.Drain = 1, 6*time.Second
 		raw := do(t, cfg)
 		balanced(t, raw, 1)

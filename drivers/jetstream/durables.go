@@ -241,7 +241,8 @@ func (c *conn) removeDurables(ctx context.Context) error {
 // they have sent and wait to see acknowledged. Under ack policy none (settle auto
 // and none) the server knows the former only.
 //
-// What is not sent is the larger of two numbers, of the durable and of its stream.
+// What is not sent is the larger of two numbers, of the durable and of its stream. A stream
+// that is not there holds nothing.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	ws, err := c.plan(ctx, subscription, destinations)
 	if err != nil {
@@ -250,6 +251,9 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	var n uint64
 	for _, w := range ws {
 		d, err := ask(ctx, func(ctx context.Context) (jetstream.Consumer, error) { return c.js.Consumer(ctx, w.stream, w.name) })
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue // one in memory is gone with its server, and all that was in it
+		}
 		if err != nil {
 			return 0, fmt.Errorf("stream %s: %w", w.stream, unanswered(err))
 		}

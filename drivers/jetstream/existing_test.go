@@ -294,6 +294,35 @@ func TestBacklogCountsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
+// TestAStreamThatIsGoneHoldsNothing: a server that kept its streams in memory was restarted, and
+// says that there is none.
+func TestAStreamThatIsGoneHoldsNothing(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	cfg := newConfig()
+	cfg.Address = s.Address
+	conn, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "r1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	d := driver.Destination{Name: "a", Partitions: 1, Replicas: 1}
+	if err := conn.Declare(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"a"}, Prefetch: 8}
+	x, err := conn.Consumer(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(x.Close(t.Context()), conn.Delete(t.Context(), d)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.(driver.Backlogger).Backlog(t.Context(), "s", spec.Destinations); n != 0 || err != nil {
+		t.Errorf("backlog: %d, %v; want 0", n, err)
+	}
+}
+
 func TestAConnectionThatIsBackIsAnEvent(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})

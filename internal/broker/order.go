@@ -65,9 +65,9 @@ type Span struct {
 
 // orderDone answers an order.
 type orderDone struct {
-	ID          uint64 `json:"id"`
+	ID uint64 `json:"id"`
 	Span
-	Error       string `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 // Order does something to servers, by the names of their processes ("server-2"), and
