@@ -29,8 +29,8 @@ type Payload struct {
 	// Contents are the bodies of the kind of that name, at least one, which the engine
 	// reads and never writes. A message as long as a content and the stamp together
 	// carries exactly that content; contents of one length take turns, by the message's
-	// index. A message of a size that no content has carries one of them all, in turn,
-	// cut or repeated to its size.
+	// index. A size that no content has is filled by all of them in turn: a longer content
+	// is cut into consecutive pieces, each a turn, and a shorter one repeated.
 	Contents [][]byte
 }
 
@@ -52,12 +52,22 @@ type bodies struct {
 
 // A content is the body of a message of one size.
 type content struct {
+	source
+	crc uint32
+}
+
+// A source is where a body begins.
+type source struct {
 	number int // in Payload.Contents
-	crc    uint32
+	offset int
 }
 
 // noContent is the number of what a slot holds before its first message.
 const noContent = -1
+
+// mostPieces bounds the pieces of contents, each of which has a checksum: of all sizes
+// together, but each content has one of each size.
+const mostPieces = 1 << 16
 
 // newBodies computes the checksums of contents, once for each and each size that
 // it is sent in.
@@ -72,30 +82,47 @@ func newBodies(p Payload, seed uint64, sizes []int) *bodies {
 		var exact, others []content
 		for i, c := range p.Contents {
 			if len(c) == len(body) {
-				exact = append(exact, content{i, stamp.Checksum(c)})
+				exact = append(exact, content{source{number: i}, stamp.Checksum(c)})
 			}
 		}
 		if len(exact) > 0 {
 			b.turns = append(b.turns, exact)
 			continue
 		}
-		for i, c := range p.Contents {
-			repeat(body, c)
-			others = append(others, content{i, stamp.Checksum(body)})
+		most := max(1, mostPieces/len(sizes)/len(p.Contents))
+		for i := range p.Contents {
+			for _, s := range pieces(i, len(p.Contents[i]), len(body), most) {
+				b.cut(body, s)
+				others = append(others, content{s, stamp.Checksum(body)})
+			}
 		}
 		b.turns = append(b.turns, others)
 	}
 	return b
 }
 
-// repeat fills body with c, again and again; with zeros where c is empty.
-func repeat(body, c []byte) {
+// pieces are where bodies of a size begin in content number of a length: one behind the
+// other, up to its end, and at most so many.
+func pieces(number, length, size, most int) []source {
+	all := []source{{number: number}}
+	for at := size; size > 0 && at < length && len(all) < most; at += size {
+		all = append(all, source{number, at})
+	}
+	return all
+}
+
+// cut fills body with a content from an offset on. Behind its end the content begins
+// again; an empty one is zeros.
+func (b *bodies) cut(body []byte, from source) {
+	c := b.payload.Contents[from.number]
 	if len(c) == 0 {
 		clear(body)
 		return
 	}
-	for n := copy(body, c); n < len(body); n *= 2 {
-		copy(body[n:], body[:n])
+	n := copy(body, c[from.offset:])
+	n += copy(body[n:], c)
+	for n < len(body) { // longer than the content, which begins at its beginning
+		n += copy(body[n:], body[:n])
 	}
 }
 
@@ -111,7 +138,7 @@ func (b *bodies) fill(sl *slot, number uint64) {
 	case Compressible:
 		b.mix(body, rand.NewPCG(b.seed, number))
 	case Contents:
-		sl.content, sl.filled = noContent, 0
+		sl.content, sl.filled = source{number: noContent}, 0
 		return
 	}
 	sl.crcs = make([]uint32, len(b.sizes))
@@ -159,9 +186,9 @@ func (b *bodies) choose(sl *slot, index uint64, class int) uint32 {
 		c = &turn[index%uint64(len(turn))]
 	}
 	size := b.sizes[class]
-	if sl.content != c.number || sl.filled < size {
-		repeat(sl.bytes[stamp.Size:size], b.payload.Contents[c.number])
-		sl.content, sl.filled = c.number, size
+	if sl.content != c.source || sl.filled < size {
+		b.cut(sl.bytes[stamp.Size:size], c.source)
+		sl.content, sl.filled = c.source, size
 	}
 	return c.crc
 }

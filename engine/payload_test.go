@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -186,10 +187,44 @@ func TestAMessageOfAContentsSizeCarriesExactlyIt(t *testing.T) {
 func TestAMessageOfAnotherSizeIsCutOrRepeated(t *testing.T) {
 	p := Payload{Kind: Contents, Contents: [][]byte{[]byte("abcd"), []byte("0123456789")}}
 	for i, body := range sentContents(t, &keeper{}, p, stamp.Size+3, stamp.Size+11) {
-		want := map[int][]string{3: {"abc", "012"}, 11: {"abcdabcdabc", "01234567890"}}[len(body)]
-		if body != want[i%2] {
-			t.Errorf("message %d carries %q; want %q", i, body, want[i%2])
+		want := map[int][]string{3: {"abc", "dab", "012", "345", "678", "901"}, 11: {"abcdabcdabc", "01234567890"}}[len(body)]
+		if body != want[i%len(want)] {
+			t.Errorf("message %d carries %q; want %q", i, body, want[i%len(want)])
 		}
+	}
+}
+
+func TestALongContentIsSentPieceByPiece(t *testing.T) {
+	p := Payload{Kind: Contents, Contents: [][]byte{[]byte("0123456789"), []byte("ab")}}
+	want := []string{"0123", "4567", "8901", "abab"} // the last piece goes on with the beginning
+	for i, body := range sentContents(t, &keeper{}, p, stamp.Size+4) {
+		if body != want[i%len(want)] {
+			t.Errorf("message %d carries %q; want %q", i, body, want[i%len(want)])
+		}
+	}
+}
+
+func TestPiecesAreBoundedAndHaveChecksums(t *testing.T) {
+	long := make([]byte, 1<<20)
+	randomize(long, rand.NewPCG(1, 2))
+	sizes := []int{stamp.Size, stamp.Size + 1, stamp.Size + 1000}
+	b := newBodies(Payload{Kind: Contents, Contents: [][]byte{long, long[:500]}}, 1, sizes)
+	var sl slot
+	b.fill(&sl, 0)
+	total := 0
+	for class, size := range sizes {
+		total += len(b.turns[class])
+		for i := range uint64(3000) {
+			if crc := b.choose(&sl, i, class); crc != stamp.Checksum(sl.bytes[stamp.Size:size]) {
+				t.Fatalf("message %d of %d bytes: the checksum is not that of its body", i, size)
+			}
+		}
+	}
+	if n := len(b.turns[2]); n != (1<<20+999)/1000+1 || total > mostPieces {
+		t.Errorf("%d pieces of 1,000 bytes and %d in all; want 1,050 and at most %d", n, total, mostPieces)
+	}
+	if n := testing.AllocsPerRun(100, func() { b.choose(&sl, 5, 2); b.choose(&sl, 6, 2) }); n != 0 {
+		t.Errorf("choosing a piece allocates %v times", n)
 	}
 }
 
@@ -214,7 +249,7 @@ func TestABodyIsCopiedOnlyWhenItChanges(t *testing.T) {
 	if body() != "MARKED" {
 		t.Errorf("the same content was copied again: %q", body())
 	}
-	b.choose(&sl, 1, 0)
+	b.choose(&sl, 2, 0)
 	if body() != "stuvED" {
 		t.Errorf("another content: %q", body())
 	}

@@ -27,9 +27,10 @@ type slot struct {
 	bytes   []byte        // the largest message, then keyRoom for the key
 	crcs    []uint32      // of the body, for each size of the plan; nil for Contents
 
-	// What the bytes behind the stamp are, for Contents: which of them, and up to
-	// which size of a message.
-	content, filled int
+	// What the bytes behind the stamp are, for Contents: from where, and up to which size
+	// of a message.
+	content source
+	filled  int
 }
 
 // A freeList is a stack of slot numbers that any goroutine pushes to and one pops from:

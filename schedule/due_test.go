@@ -143,6 +143,26 @@ func TestTheFractionOfAMessageIsCarriedOverPhases(t *testing.T) {
 			},
 			[]int64{0, 1000, 1000, 1500},
 		}, {
+			"a pause has no message, and takes it over too",
+			0,
+			[]Phase{step(PerSecond(100), 15*time.Millisecond), step(0, 20*time.Millisecond), step(PerSecond(1000), 3*time.Millisecond)},
+			[]int64{0, 1000, 3550, 3650, 3750},
+		}, {
+			"what is due when a pause begins is due at its end",
+			0,
+			[]Phase{step(PerSecond(100), 10*time.Millisecond), step(0, 20*time.Millisecond), step(PerSecond(1000), 1*time.Millisecond)},
+			[]int64{0, 3000},
+		}, {
+			"a pause at the beginning is its warm-up too",
+			5 * time.Millisecond,
+			[]Phase{step(0, 5*time.Millisecond), step(PerSecond(1000), 2*time.Millisecond)},
+			[]int64{1000, 1100},
+		}, {
+			"a ramp from nothing", // 1000/ms²*t²/2 = n: t = sqrt(2n) ms
+			0,
+			[]Phase{{From: 0, To: PerSecond(4000), For: 4 * time.Millisecond}},
+			[]int64{0, 141, 200, 244, 282, 316, 346, 374},
+		}, {
 			"the warm-up of bursts is bursts",
 			3 * time.Millisecond,
 			[]Phase{{Burst: 2, Every: 2 * time.Millisecond, For: 2 * time.Millisecond}},
@@ -240,6 +260,11 @@ func TestRampsAgreeWithRationalArithmetic(t *testing.T) {
 		{From: PerSecond(1), To: 1, For: 77 * hour},
 		{From: oneAnHour, To: oneAnHour + 1, For: 77*hour + 1},
 		{From: 7, To: 3, For: 1},
+		{From: 0, To: PerSecond(9000), For: time.Minute},
+		{From: PerSecond(9000), To: 0, For: time.Minute},
+		{From: 0, To: MaxRate, For: 77 * hour},
+		{From: MaxRate, To: 0, For: time.Microsecond},
+		{From: 0, To: 1, For: 77 * hour},
 	} {
 		s := mustNew(t, plain(Arrival{}, p))
 		want := exact(plain(Arrival{}, p), 300)

@@ -176,6 +176,25 @@ func TestARandomRampHasAsManyMessagesAsItsRateSays(t *testing.T) {
 	}
 }
 
+func TestARandomProfileMayRest(t *testing.T) {
+	t.Parallel()
+	for _, a := range []Arrival{{Kind: Poisson}, {Kind: Gamma, CV: 3}} {
+		s := mustNew(t, plain(a, step(0, time.Second), Phase{To: PerSecond(20_000), For: time.Second}, step(0, time.Second), Phase{From: PerSecond(20_000), For: time.Second}))
+		var seconds [4]float64
+		for _, due := range s.Due(Part{0, 1}) {
+			seconds[due/int64(time.Second)]++
+		}
+		for q, want := range []float64{0, 10_000, 0, 10_000} {
+			if math.Abs(seconds[q]-want) > 5*max(1, a.CV)*math.Sqrt(want) {
+				t.Errorf("%v: %v messages in second %d; want about %v", a.Kind, seconds[q], q, want)
+			}
+		}
+		if n := s.Remaining(Part{0, 1}, 0, 0, int64(3*time.Second)); n != 10_000 {
+			t.Errorf("%v: %d remain before the end of the second pause; want the rate's 10,000", a.Kind, n)
+		}
+	}
+}
+
 // A run must be the same on every architecture and in every later version: the
 // digests pin all that is drawn. They were the same on amd64 and on 386.
 func TestGoldenDigests(t *testing.T) {

@@ -48,6 +48,15 @@ func PerSecond(n uint64) Rate {
 // list, and takes "100,500/s". The error quotes s and says what
 // is allowed.
 func ParseRate(s string) (Rate, error) {
+	r, err := ParseRateOrNone(s)
+	if err == nil && r == 0 {
+		return 0, fmt.Errorf("%q: %w", s, errors.New(rateBounds))
+	}
+	return r, err
+}
+
+// ParseRateOrNone is ParseRate, but takes 0/s too.
+func ParseRateOrNone(s string) (Rate, error) {
 	r, err := parseRate(s)
 	if err != nil {
 		return 0, fmt.Errorf("%q: %w", s, err)
@@ -65,7 +74,7 @@ func parseRate(s string) (Rate, error) {
 		return 0, fmt.Errorf("this may be one number or a list: write %s/s for the number", plain)
 	case err != nil || scale == 0:
 		return 0, errors.New("a rate is a number of messages per second, minute or hour, such as 20000/s, 10k/s, 0.5/s, 100/m or 3/h")
-	case negative || n.Sign() == 0:
+	case negative:
 		return 0, errors.New(rateBounds)
 	}
 	n.Mul(n, new(big.Rat).SetInt64(scale))

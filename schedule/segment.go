@@ -13,9 +13,9 @@ const perMessage = 2 * uint64(MaxRate)
 // A segment is a part of the run in which one law gives the rate: the warm-up
 // or a phase.
 type segment struct {
-	start, end int64 // ns since the run's start, [start, end)
-	from, to   Rate  // equal: a step; both 0: bursts
-	burst      uint64
+	start, end int64  // ns since the run's start, [start, end)
+	from, to   Rate   // equal: a step
+	burst      uint64 // above 0: bursts
 	every      int64
 
 	level    u128 // flow at start
@@ -42,7 +42,9 @@ func segmentOf(p Phase, start, length int64, level u128, bursted uint64) segment
 		g.last = g.first + g.bursts()*g.burst
 		return g
 	}
-	g.rate2 = newDivisor(2 * uint64(p.From))
+	if p.From > 0 {
+		g.rate2 = newDivisor(2 * uint64(p.From))
+	}
 	g.levelEnd = level.plus(product(uint64(p.From)+uint64(p.To), uint64(length)))
 	// Message j is in the segment when its exact instant is before the end, so
 	// when j*perMessage < levelEnd.
@@ -136,6 +138,9 @@ func (g *segment) guess(target u128) int64 {
 	d := float64(g.end - g.start)
 	from, to := float64(g.from), float64(g.to)
 	c := float64(target.hi)*0x1p64 + float64(target.lo)
+	if c == 0 { // the ramp may begin with a rate of 0
+		return 0
+	}
 	t := c / (from + math.Sqrt(max(0, from*from+(to-from)*c/d)))
 	return int64(min(max(t, 0), d))
 }

@@ -42,7 +42,8 @@ type Arrival struct {
 }
 
 // A Phase is a stretch of the run with one law for its rate: a step (From equals
-// To), a ramp from one rate to the other, linear in time, or bursts.
+// To), a ramp from one rate to the other, linear in time, or bursts. Nothing is due in a
+// step at rate 0; a ramp may begin or end with 0.
 type Phase struct {
 	From, To Rate
 	// Burst > 0: that many messages at once at the start of each Every; From, To

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -106,6 +107,10 @@ func (s *Spec) checkLength(f *faults) {
 	if s.Messages > 0 {
 		s.checkMessages(f)
 	}
+	offers := func(p Phase) bool { return p.Burst > 0 || p.From > 0 || p.To > 0 }
+	if len(s.Phases) > 0 && !slices.ContainsFunc(s.Phases, offers) {
+		f.add("Phases: no message is ever due: one phase needs a rate above 0")
+	}
 	total := float64(s.WarmUp) // cannot overflow, and is exact up to 2^53 ns
 	for i, p := range s.Phases {
 		name := fmt.Sprintf("Phases[%d]", i)
@@ -143,7 +148,7 @@ func (p *Phase) check(f *faults, name string) {
 			name string
 			Rate
 		}{{"From", p.From}, {"To", p.To}} {
-			if r.Rate == 0 || r.Rate > MaxRate {
+			if r.Rate > MaxRate {
 				f.add("%s.%s: %s, is %v", name, r.name, rateBounds, r.Rate)
 			}
 		}

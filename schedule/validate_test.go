@@ -29,9 +29,13 @@ func TestNewReportsEveryFault(t *testing.T) {
 			"Sizes: must hold at least one size",
 		}},
 		{"rates", plain(Arrival{}, step(0, time.Second), Phase{From: PerSecond(1), To: PerSecond(2e9), For: time.Second}), []string{
-			"Phases[0].From: rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond), is 0/s",
-			"Phases[0].To: rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond), is 0/s",
 			"Phases[1].To: rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond), is 2000000000/s",
+		}},
+		{"nothing but pauses", plain(Arrival{}, step(0, time.Second), step(0, time.Hour)), []string{
+			"Phases: no message is ever due: one phase needs a rate above 0",
+		}},
+		{"messages at no rate", plainMessages(Phase{}), []string{
+			"Phases: no message is ever due: one phase needs a rate above 0",
 		}},
 		{"bursts", plain(Arrival{},
 			Phase{Burst: 2, For: time.Second}, Phase{Burst: 1001, Every: 1000, For: 1},

@@ -356,9 +356,11 @@ func round(rate float64) float64 {
 	if rate <= 0 {
 		return 0
 	}
-	unit := math.Pow(10, math.Floor(math.Log10(rate))-2)
-	if unit < 1 {
-		return math.Round(rate*100) / 100
+	const mostDecimals = 6 // of a rate that is typed
+	decimals := min(2-math.Floor(math.Log10(rate)), mostDecimals)
+	if scale := math.Pow(10, decimals); decimals > 0 {
+		return math.Round(rate*scale) / scale
 	}
+	unit := math.Pow(10, -decimals)
 	return math.Round(rate/unit) * unit
 }

@@ -259,7 +259,7 @@ func TestTheIntervalContainsTheTruthWhereFewProbesDecide(t *testing.T) {
 }
 
 func TestRatesCanBeTyped(t *testing.T) {
-	for rate, want := range map[float64]float64{1234567: 1230000, 999.6: 1000, 12.3456: 12.35, 0: 0, 1: 1} {
+	for rate, want := range map[float64]float64{1234567: 1230000, 999.6: 1000, 12.3456: 12.3, 45.678: 45.7, 99.96: 100, 9.8765: 9.88, 0.123456: 0.123, 1e-9: 0, 0: 0, 1: 1} {
 		if got := round(rate); got != want {
 			t.Errorf("round(%v) = %v; want %v", rate, got, want)
 		}

@@ -194,7 +194,7 @@ var keys = table([]Key{
 		value: placed(sizes, func(s *Scenario) *[]schedule.WeightedSize { return &s.Message.Sizes }),
 	},
 	{
-		Path: "message.payload", Short: "payload", Help: "content of messages (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER})", preset: "random", side: sending,
+		Path: "message.payload", Short: "payload", Help: "content of messages (random, zeros, {compressible: 0.5}, {file: FILE}, {dir: FOLDER}); files longer than --size are cut into consecutive pieces", preset: "random", side: sending,
 		value: placed(payload, func(s *Scenario) *Message { return &s.Message }),
 	},
 	{

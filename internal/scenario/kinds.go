@@ -171,8 +171,14 @@ func sized[T int | int64](lo, hi int64, under string) kind[T] {
 // rate is messages per time.
 var rate = single("messages per time such as 20000/s, 0.5/s, 100/m", either(object{"type": "number", "exclusiveMinimum": 0}, amounts(ratePattern)), parseRate, schedule.Rate.String)
 
-func parseRate(s string) (schedule.Rate, error) {
-	r, err := schedule.ParseRate(s)
+func parseRate(s string) (schedule.Rate, error) { return inWords(schedule.ParseRate(s)) }
+
+// stageRate is the rate of a part of a profile, which may rest.
+var stageRate = single("messages per time such as 20000/s, 0.5/s, 0/s", either(object{"type": "number", "minimum": 0}, amounts(ratePattern)), parseStageRate, schedule.Rate.String)
+
+func parseStageRate(s string) (schedule.Rate, error) { return inWords(schedule.ParseRateOrNone(s)) }
+
+func inWords(r schedule.Rate, err error) (schedule.Rate, error) {
 	if err != nil {
 		return 0, inFull{err}
 	}

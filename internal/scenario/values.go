@@ -216,9 +216,9 @@ var phase = func() kind[schedule.Phase] {
 	type phase = schedule.Phase
 	long := part[phase]{"for", placed(span(1), func(p *phase) *time.Duration { return &p.For })}
 	steady := kind[phase]{
-		schema: rate.schema,
+		schema: stageRate.schema,
 		read: func(d *decoder, n *tree.Node, path string, p *phase) bool {
-			ok := rate.read(d, n, path, &p.From)
+			ok := stageRate.read(d, n, path, &p.From)
 			p.To = p.From
 			return ok
 		},
@@ -229,8 +229,8 @@ var phase = func() kind[schedule.Phase] {
 		if !two {
 			return phase{}, fmt.Errorf("%q is not a ramp", s)
 		}
-		from, err1 := parseRate(strings.TrimSpace(a))
-		to, err2 := parseRate(strings.TrimSpace(b))
+		from, err1 := parseStageRate(strings.TrimSpace(a))
+		to, err2 := parseStageRate(strings.TrimSpace(b))
 		return phase{From: from, To: to}, cmp.Or(err1, err2)
 	}, func(p phase) string { return p.From.String() + ".." + p.To.String() })
 	forms := map[string]kind[phase]{
