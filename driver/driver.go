@@ -84,6 +84,22 @@ type Bounded interface {
 	Holds() (messages int, option string)
 }
 
+// An Intake bounds what one destination takes in: messages that have come and are not
+// confirmed. 0: no bound.
+type Intake struct {
+	Messages int
+	Bytes    int64
+	Besides  int // bytes that count for each message besides its payload, at most
+}
+
+// A Refusing is a Config of a system that refuses messages beyond an Intake. What is in
+// flight by default stays within it.
+type Refusing interface {
+	Config
+	// Intake returns the system's, as it is unless its administrator has set another.
+	Intake() Intake
+}
+
 // A Labelled is a Config of a driver that does not publish by its client library's
 // own publisher alone, or that can be told not to.
 type Labelled interface {

@@ -21,7 +21,7 @@ const benchSize = 64
 // onNoop is a closed loop of one producer with a system that costs nothing.
 func onNoop(tb testing.TB, cal pace.Calibration) Config {
 	tb.Helper()
-	inFlight, err := InFlight(0, 1, benchSize, 1, false, 1<<30)
+	inFlight, err := InFlight(0, 1, benchSize, 1, false, 1<<30, driver.Intake{})
 	if err != nil {
 		tb.Fatal(err)
 	}

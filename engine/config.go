@@ -150,16 +150,23 @@ const (
 const MostAwaited = 100
 
 // InFlight returns the in-flight limit of each producer: want, or when want is 0 as many
-// as fit in SlotBytes, and one batch in a closed loop with batches. It refuses a want that
-// takes more than limit bytes over all producers, and names the product.
-func InFlight(want, producers, largest, batch int, closed bool, limit int64) (int, error) {
+// as fit in SlotBytes and in what the system takes in at one destination, and one batch in a
+// closed loop with batches. It refuses a want that takes more than limit bytes over all
+// producers, and names the product.
+func InFlight(want, producers, largest, batch int, closed bool, limit int64, most driver.Intake) (int, error) {
 	switch {
 	case want > 0:
 	case closed && batch > 1:
 		want = batch
 	case want == 0:
-		n := min(MaxInFlight, max(1, SlotBytes/(producers*largest)))
-		want = max(n, batch)
+		n := min(MaxInFlight, SlotBytes/(producers*largest))
+		if most.Messages > 0 {
+			n = min(n, most.Messages/producers)
+		}
+		if most.Bytes > 0 {
+			n = min(n, int(most.Bytes)/(producers*(largest+most.Besides)))
+		}
+		want = max(n, batch, 1)
 	}
 	if want < 1 {
 		return 0, fmt.Errorf("must be at least 1, is %d", want)

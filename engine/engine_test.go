@@ -434,19 +434,29 @@ func TestTenThousandProducers(t *testing.T) {
 }
 
 func TestInFlightFitsInMemory(t *testing.T) {
-	if n, err := InFlight(0, 1, 1024, 1, true, 1<<30); n != 10_000 || err != nil {
+	if n, err := InFlight(0, 1, 1024, 1, true, 1<<30, driver.Intake{}); n != 10_000 || err != nil {
 		t.Errorf("one producer of 1 KiB: %d, %v; want 10000", n, err)
 	}
-	if n, err := InFlight(0, 10_000, 1024, 1, false, 1<<30); n != 26 || err != nil {
+	if n, err := InFlight(0, 10_000, 1024, 1, false, 1<<30, driver.Intake{}); n != 26 || err != nil {
 		t.Errorf("10,000 producers of 1 KiB: %d, %v; want 26", n, err)
 	}
-	if _, err := InFlight(10_000, 200, 1<<20, 1, false, 1<<30); err == nil {
+	if _, err := InFlight(10_000, 200, 1<<20, 1, false, 1<<30, driver.Intake{}); err == nil {
 		t.Error("2 TiB of slots were accepted")
 	}
-	if n, err := InFlight(0, 1, 1024, 10, true, 1<<30); n != 10 || err != nil {
+	if n, err := InFlight(0, 1, 1024, 10, true, 1<<30, driver.Intake{}); n != 10 || err != nil {
 		t.Errorf("a closed loop of batches: %d, %v; want one batch of 10", n, err)
 	}
-	if _, err := InFlight(3, 1, 1024, 10, false, 1<<30); err == nil {
+	intake := driver.Intake{Messages: 100_000, Bytes: 128 << 20, Besides: 1 << 10}
+	if n, err := InFlight(0, 1, 256<<10, 1, true, 1<<30, intake); n != 510 || err != nil { // of 257 KiB
+		t.Errorf("in flight %d, %v; want what fits in what the system takes in", n, err)
+	}
+	if n, err := InFlight(0, 50, 64, 1, true, 1<<30, intake); n != 2_000 || err != nil {
+		t.Errorf("in flight %d, %v; want what fits in the messages that the system takes in", n, err)
+	}
+	if n, err := InFlight(1024, 1, 256<<10, 1, true, 1<<30, intake); n != 1024 || err != nil {
+		t.Errorf("in flight %d, %v; want what was asked for", n, err)
+	}
+	if _, err := InFlight(3, 1, 1024, 10, false, 1<<30, driver.Intake{}); err == nil {
 		t.Error("3 in flight with batches of 10 were accepted")
 	}
 }

@@ -195,7 +195,7 @@ func (s *suite) judge(c check) verdict {
 			if isWaived {
 				return verdict{c.name, failed, []string{"waived, but it does not apply: the harness has no " + lack}}
 			}
-			return verdict{c.name, inapplicable, []string{"the harness has no " + lack}}
+			return verdict{c.name, inapplicable, []string{"not declared: " + lack + " of the harness"}}
 		}
 	}
 	if c.needs != nil {

@@ -180,6 +180,14 @@ func serve(ctx context.Context, s driver.Service) error {
 	return natsconn.Serve(ctx, s, natsd.Options{SyncAlways: c.Server.SyncAlways, SyncInterval: c.Server.SyncInterval})
 }
 
+// Intake implements driver.Refusing: what a stream's queue holds of messages that are not
+// stored yet, unless the server sets max_buffered_msgs and max_buffered_size. A subject, the
+// subject of the answer and headers count besides.
+// (https://github.com/nats-io/nats-server/blob/v2.15.2/server/stream.go, streamDefaultMaxQueueBytes)
+func (c *Config) Intake() driver.Intake {
+	return driver.Intake{Messages: 100_000, Bytes: 128 << 20, Besides: 1 << 10}
+}
+
 // Open connects, within ctx and 4 s.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	link, err := natsconn.Connect(ctx, &c.Options, run, "control", natsconn.Events{})

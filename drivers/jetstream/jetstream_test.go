@@ -323,12 +323,15 @@ func TestPubAck(t *testing.T) {
 		{"stored, fields in another order", `{"seq":1,"stream":"s"}`, nil, nil},
 		{"too large", `{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"},"stream":"s","seq":0}`, nil, driver.ErrTooLarge},
 		{"no room", `{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"s","seq":0}`, nil, driver.ErrOverloaded},
+		{"too much in flight", `{"error":{"code":429,"err_code":10167,"description":"too many requests"},"stream":"s","seq":0}`, nil, driver.ErrOverloaded},
 		{"nobody there", ``, nats.Header{"Status": {"503"}}, nats.ErrNoResponders},
 		{"nothing", `{}`, nil, jetstream.ErrInvalidJSAck},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := answered(nil, &nats.Msg{Data: []byte(c.data), Header: c.header}, nil); !errors.Is(err, c.want) {
 				t.Errorf("answered: %v; want %v", err, c.want)
+			} else if c.name == "too much in flight" && !strings.Contains(err.Error(), "--in-flight") {
+				t.Errorf("answered: %v; want the flag that bounds it", err)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
+	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/drivers/internal/retry"
 	"github.com/weirmq/weir/drivers/internal/settings"
@@ -162,8 +163,10 @@ var words = natsconn.Words(func(err error) error {
 			return driver.ErrTooLarge
 		case codeNoResources, codeMemoryExceeded, codeStorageExceeded, codeClusterNotAvail:
 			return driver.ErrBlocked
-		case codeStoreFailed, codeTooManyRequests:
+		case codeStoreFailed:
 			return driver.ErrOverloaded
+		case codeTooManyRequests:
+			return failure.Said(driver.ErrOverloaded, err, api.Description+": more is in flight than the stream takes in (allow less: --in-flight)")
 		}
 	case errors.Is(err, jetstream.ErrConnectionClosed), errors.Is(err, jetstream.ErrServerShutdown):
 		return driver.ErrDisconnected

@@ -66,6 +66,7 @@ func (*capacityCommand) Help() string {
 func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	ctx, h := signals.Halt(ctx, e.Signals)
 	defer h.Cancel()
+	e.quieten(c.Quiet)
 	r := &runCommand{
 		File: c.File, Option: c.Option, Address: c.Address, keys: c.keys, parties: parties{gathering: c.gathering}, read: map[string][]byte{},
 		quiet: c.Quiet, noColor: c.NoColor, json: c.JSON, require: result.Suspect,

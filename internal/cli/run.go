@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -325,5 +326,19 @@ func (c *runCommand) environment(e *env) error {
 			*f.into = on
 		}
 	}
+	e.quieten(c.quiet)
 	return nil
+}
+
+// logTo has warnings and errors logged.
+func (e *env) logTo(w io.Writer) {
+	e.level.Set(slog.LevelWarn)
+	e.log = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: &e.level}))
+}
+
+// quieten has errors alone logged, such as those of servers that weir starts.
+func (e *env) quieten(quiet bool) {
+	if quiet {
+		e.level.Set(slog.LevelError)
+	}
 }

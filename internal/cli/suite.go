@@ -116,6 +116,7 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	ctx, h := signals.Halt(ctx, e.Signals)
 	defer h.Cancel()
+	e.quieten(c.Quiet)
 	r := &runCommand{quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}
 	x, err := c.prepare(e, r, h)
 	if err != nil {

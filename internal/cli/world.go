@@ -102,6 +102,7 @@ type env struct {
 	console  *live.Console // is Stderr
 	registry *driver.Registry
 	log      *slog.Logger
+	level    slog.LevelVar // of log
 }
 
 // A verb is a command that runs.
@@ -120,7 +121,8 @@ func run(ctx context.Context, w World) Code {
 	c := &live.Console{Out: live.Sated(w.Stderr)}
 	w.Stderr = c
 	w.Stdout = live.Sated(w.Stdout)
-	e := &env{World: w, console: c, log: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	e := &env{World: w, console: c}
+	e.logTo(c)
 	registry, err := driver.NewRegistry(w.Drivers...)
 	if err != nil {
 		return e.failed(fmt.Errorf("collecting the drivers: %w", err))

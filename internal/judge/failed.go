@@ -13,6 +13,9 @@ import (
 // or never confirmed. Where it is not valid the run has an exit code of its own.
 const CheckFailed = "failed messages"
 
+// classOverloaded begins the text of an error that is a refusal for want of room.
+const classOverloaded = "overloaded: "
+
 // failures are the counts that the check is about.
 var failures = [...]string{"failed", "unconfirmed"}
 
@@ -106,7 +109,9 @@ func failed(s *subject) result.Check {
 		c.Why += "The system did not carry the load. "
 	}
 	c.Why += "Its rates describe what it accepted. Its latencies count what failed as lower bounds. "
-	if refused != "" {
+	if e := s.evidence.Errors; e != nil && strings.HasPrefix(e.Worst, classOverloaded) && refused == "" {
+		c.Why += "Allow fewer messages in flight (--in-flight), or lower the rate."
+	} else if refused != "" {
 		c.Why += "Give the system what it lacks, and repeat the run."
 	} else {
 		c.Why += "Look at the errors in events.jsonl, or state the share that may fail (limits.failed)."

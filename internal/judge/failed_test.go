@@ -42,6 +42,9 @@ func TestWhatTheSystemDidNotTakeIsJudged(t *testing.T) {
 		if x.e.Errors != nil && !strings.Contains(c.Why, "10,500 times: overloaded: OOM.") {
 			t.Errorf("%s: %q does not name the error", what, c.Why)
 		}
+		if x.e.Errors != nil && (!strings.Contains(c.Why, "--in-flight") || strings.Contains(c.Why, "limits.failed")) {
+			t.Errorf("%s: %q does not name what was too much", what, c.Why)
+		}
 	}
 }
 

@@ -388,6 +388,7 @@ var ownFiles = map[string]string{
 	"drivers/internal/natstest":  "logs of servers, in tests",
 	"drivers/internal/redistest": "logs of servers, in tests",
 	"drivers/internal/served":    "logs of servers, in tests",
+	"drivers/internal/trial":     "/proc and a cookie of servers, in tests",
 	"result/resulttest":          "folders that tests wrote",
 }
 

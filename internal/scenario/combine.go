@@ -122,7 +122,11 @@ func (d *decoder) combineInFlight(s *Scenario) {
 		return // the size is at fault
 	}
 	d.combineReceived(s)
-	n, err := engine.InFlight(s.Load.InFlight, s.Topology.Producers, s.Message.Largest(), s.Load.Batch.Max, s.Load.Closed, s.Memory)
+	var intake driver.Intake
+	if r, is := s.System.Config.(driver.Refusing); is {
+		intake = r.Intake()
+	}
+	n, err := engine.InFlight(s.Load.InFlight, s.Topology.Producers, s.Message.Largest(), s.Load.Batch.Max, s.Load.Closed, s.Memory, intake)
 	if err != nil {
 		d.fault(d.later(path, "topology.producers", "message.size", "load.batch", "limits.memory"), path, "%v", err)
 		return

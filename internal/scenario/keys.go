@@ -175,7 +175,7 @@ var keys = table([]Key{
 		value: placed(batch, func(s *Scenario) *Batch { return &s.Load.Batch }),
 	},
 	{
-		Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "1 where load.in_flight_until is received, one batch in a closed loop with batches, else as many as fit in 256 MiB over all producers, at most 10000", side: sending,
+		Path: "load.in_flight", Short: "in-flight", Help: "most unconfirmed messages of each producer (1 or more)", Default: "1 where load.in_flight_until is received, one batch in a closed loop with batches, else as many as fit in 256 MiB over all producers and in what the system takes in, at most 10000", side: sending,
 		value: placed(whole[int](1, 10_000_000), func(s *Scenario) *int { return &s.Load.InFlight }),
 	},
 	{

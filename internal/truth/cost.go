@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/conduct"
 	"github.com/weirmq/weir/internal/judge"
@@ -41,7 +42,7 @@ func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes i
 		largest = max(largest, s.Bytes)
 	}
 	var err error
-	if cfg.InFlight, err = engine.InFlight(0, 1, largest, plan.BatchMax, false, 1<<30); err != nil {
+	if cfg.InFlight, err = engine.InFlight(0, 1, largest, plan.BatchMax, false, 1<<30, driver.Intake{}); err != nil {
 		return c, fmt.Errorf("measuring the ceiling: %w", err)
 	}
 	raw, err := conduct.Alone(ctx, nil, cfg)

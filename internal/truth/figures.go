@@ -123,7 +123,7 @@ func hiccups(ctx context.Context, long time.Duration) Spread {
 // noopRun is a run of one producer of 64 bytes with the driver noop.
 func noopRun(o Options, cal pace.Calibration) engine.Config {
 	d := noop.Definition()
-	inFlight, err := engine.InFlight(0, 1, size, 1, false, 1<<30)
+	inFlight, err := engine.InFlight(0, 1, size, 1, false, 1<<30, driver.Intake{})
 	if err != nil {
 		inFlight = 1 // cannot be: the default always fits
 	}
