@@ -369,7 +369,7 @@ func atLeast(text string, is bool) string {
 func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 	c.Chapter("Where the sides differ: percentiles of " + strings.Replace(f.Family, ".", " ", 1))
 	if first {
-		c.Say("Percentiles of all runs of a side merged, and in brackets the least and the largest of its single runs. " +
+		c.Say("At each percentile the median over the runs of a side, and in brackets the least and the largest of them. " +
 			"It shows where in the distribution a difference lies. The tests above say whether it is more than chance.")
 		c.Gap()
 	}
@@ -384,17 +384,17 @@ func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 	for _, p := range f.Points {
 		row := []string{strconv.FormatFloat(p.P, 'f', -1, 64) + " %"}
 		for i, x := range p.Sides {
-			text := atLeast(Time(x.NS), x.AtLeast)
-			if !x.Supported {
+			text := atLeast(Time(x.MedianNS), x.MedianAtLeast)
+			if !x.MedianSupported {
 				text = "~" + text
 			}
 			row = append(row, text, "("+Time(x.RunsLoNS)+".."+Time(x.RunsHiNS)+")")
 			switch {
 			case i == 0:
-			case x.Percent == nil:
+			case x.MedianPercent == nil:
 				row = append(row, "-")
 			default:
-				row = append(row, signedPercent(*x.Percent)+" %")
+				row = append(row, signedPercent(*x.MedianPercent)+" %")
 			}
 		}
 		t.Row(row...)

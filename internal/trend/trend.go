@@ -3,6 +3,7 @@
 package trend
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +22,7 @@ type Spot struct {
 	Key     string // the key's value, as it is written
 	Value   float64
 	Weak    bool // do not rely on it
+	AtLeast bool // it is a lower bound
 	Printed bool // an article has it: a dot of its own
 }
 
@@ -74,6 +76,7 @@ func Numeric(values []string) bool {
 type place struct {
 	series, key string
 	values      []float64
+	bounds      []bool // of each value, whether it is a lower bound
 	weak        bool
 	printed     bool
 }
@@ -81,11 +84,32 @@ type place struct {
 // middle is the median of the runs.
 func (p *place) middle() float64 { return stats.Median(p.values) }
 
+// bounded reports whether the median is a lower bound: some run's figure that is one is not
+// above it.
+func (p *place) bounded() bool {
+	middle := p.middle()
+	for i, v := range p.values {
+		if p.bounds[i] && v <= middle {
+			return true
+		}
+	}
+	return false
+}
+
+// write writes a value, which may be a lower bound.
+func (f *Figure) write(v float64, atLeast bool) string {
+	if atLeast {
+		return ">= " + f.Write(v)
+	}
+	return f.Write(v)
+}
+
 // says is what a dot or a bar tells.
 func (p *place) says(f *Figure) string {
-	text := p.series + ", " + f.Key + " " + p.key + ": " + f.Write(p.middle())
+	text := p.series + ", " + f.Key + " " + p.key + ": " + f.write(p.middle(), p.bounded())
 	if n := len(p.values); n > 1 {
-		text += fmt.Sprintf(", median of %d runs from %s to %s", n, f.Write(slices.Min(p.values)), f.Write(slices.Max(p.values)))
+		most := slices.Max(p.values)
+		text += fmt.Sprintf(", median of %d runs from %s to %s", n, f.Write(slices.Min(p.values)), f.write(most, slices.Contains(p.bounds, true)))
 	}
 	if p.weak {
 		text += " (too few samples)"
@@ -117,7 +141,8 @@ func (f Figure) Chart() *layout.Chart {
 			i = len(places)
 			places = append(places, &place{series: s.Series, key: s.Key, printed: s.Printed})
 		}
-		places[i].values, places[i].weak = append(places[i].values, s.Value), places[i].weak || s.Weak
+		places[i].values, places[i].bounds = append(places[i].values, s.Value), append(places[i].bounds, s.AtLeast)
+		places[i].weak = places[i].weak || s.Weak
 	}
 	if len(keys) < 2 {
 		return nil
@@ -188,6 +213,7 @@ func (f *Figure) lines(c *layout.Chart, places []*place, names, keys []string) {
 	for i := 0; i < len(keys); i += every {
 		c.X.Ticks = append(c.X.Ticks, plot.Tick{At: at[keys[i]], Text: keys[i]})
 	}
+	var spreads []plot.Line
 	for i, name := range names {
 		line := plot.Line{Class: layout.Series(i + 1), Series: i + 1, Dots: true}
 		theirs := plot.Line{Class: layout.Series(i+1) + " host", Series: i + 1, Dots: true} // without strokes
@@ -203,8 +229,14 @@ func (f *Figure) lines(c *layout.Chart, places []*place, names, keys []string) {
 					theirs.Points = append(theirs.Points, dot, plot.Point{X: at[k], Y: math.NaN()})
 					continue
 				}
-				if p.weak {
+				switch {
+				case p.bounded():
+					dot.Form = plot.Upward
+				case p.weak:
 					dot.Form = plot.Hollow
+				}
+				if len(p.values) > 1 {
+					spreads = append(spreads, p.spread(f, i+1, at[k]))
 				}
 				line.Points = append(line.Points, dot)
 				band.Points = append(band.Points, plot.BandPoint{X: at[k], Lo: slices.Min(p.values), Hi: slices.Max(p.values)})
@@ -216,6 +248,7 @@ func (f *Figure) lines(c *layout.Chart, places []*place, names, keys []string) {
 		}
 		c.Bands = append(c.Bands, band)
 	}
+	c.Lines = append(c.Lines, spreads...)
 	f.marks(c, places)
 }
 
@@ -246,11 +279,28 @@ func (f *Figure) bars(c *layout.Chart, places []*place, names, keys []string) {
 						b.Class += " weak"
 					}
 					c.Bars = append(c.Bars, b)
+					if len(p.values) > 1 || p.bounded() {
+						c.Lines = append(c.Lines, p.spread(f, i+1, from+width/2))
+					}
 				}
 			}
 		}
 	}
 	f.marks(c, places)
+}
+
+// spread is each run's figure, on a line from the lowest to the highest.
+func (p *place) spread(f *Figure, series int, x float64) plot.Line {
+	line := plot.Line{Class: layout.Series(series) + " spread", Series: series, Dots: true}
+	for i, v := range p.values {
+		dot := plot.Point{X: x, Y: v, Form: plot.Hollow, Text: p.series + ", " + f.Key + " " + p.key + ", one run: " + f.write(v, p.bounds[i])}
+		if p.bounds[i] {
+			dot.Form = plot.Upward
+		}
+		line.Points = append(line.Points, dot)
+	}
+	slices.SortFunc(line.Points, func(a, b plot.Point) int { return cmp.Compare(a.Y, b.Y) })
+	return line
 }
 
 // marks explains the forms that the chart has.
@@ -262,7 +312,10 @@ func (f *Figure) marks(c *layout.Chart, places []*place) {
 	if some(func(p *place) bool { return p.weak }) {
 		c.Caption += " Hollow or faint: too few samples, do not quote."
 	}
+	if some(func(p *place) bool { return slices.Contains(p.bounds, true) }) {
+		c.Caption += " An arrow: at least so much, since messages that never came count with their age."
+	}
 	if some(func(p *place) bool { return len(p.values) > 1 }) {
-		c.Caption += " Of repeated runs the median is drawn, and the room from the lowest to the highest."
+		c.Caption += " Of repeated runs the median is drawn, and each run on a line from the lowest to the highest."
 	}
 }
