@@ -589,6 +589,42 @@ func TestTheShiftFunctionIsThatOfTheMergedRuns(t *testing.T) {
 	}
 }
 
+// TestOneSlowRunDecidesNoMedian: of the merged runs the base is far slower, by one run in
+// three. Over runs it is the faster side, as the tests say.
+func TestOneSlowRunDecidesNoMedian(t *testing.T) {
+	t.Parallel()
+	tag, censored := result.Tag(measure.SendResponse, measure.Measure), result.CensoredTag(measure.SendResponse, measure.Measure)
+	of := func(values ...int64) (runs []Run) {
+		for _, v := range values {
+			c := new(measure.Counts)
+			c.Add(v, 1000)
+			runs = append(runs, Run{Counts: map[string]*measure.Counts{tag: c}})
+		}
+		return runs
+	}
+	a, b := of(10_000, 100_000, 10_000), of(14_000, 14_000, 14_000)
+	points := shiftFunctions([][]Run{a, b})[0].Points
+	p := points[slices.IndexFunc(points, func(p Point) bool { return p.P == 99 })]
+	base, other := p.Sides[0], p.Sides[1]
+	if base.NS < 99_000 || *other.Percent > -80 {
+		t.Errorf("merged, the sides are %+v and %+v; want the base far slower", base, other)
+	}
+	if base.MedianNS > 10_010 || base.MedianNS < 9_990 || *other.MedianPercent < 39 || *other.MedianPercent > 41 || !base.MedianSupported || base.MedianAtLeast {
+		t.Errorf("over runs the sides are %+v and %+v; want 10 µs, and 40 %% more", base, other)
+	}
+	if last := points[len(points)-1]; last.Sides[0].MedianSupported {
+		t.Errorf("of 1,000 messages a run, p%v is supported: %+v", last.P, last.Sides[0])
+	}
+	for _, r := range b[:2] {
+		r.Counts[censored] = new(measure.Counts)
+		r.Counts[censored].Add(9_000, 900)
+	}
+	points = shiftFunctions([][]Run{a, b})[0].Points
+	if x := points[5].Sides[1]; !x.MedianAtLeast || x.MedianPercent != nil {
+		t.Errorf("two of three runs are lower bounds, and their median is %+v", x)
+	}
+}
+
 // TestResourcesAddUp sums the servers of a run.
 func TestResourcesAddUp(t *testing.T) {
 	t.Parallel()

@@ -11,9 +11,10 @@ import (
 
 // A ShiftFunction says at which percentiles of a distribution a side lies how
 // far above the base: a difference that is there only for the slow part of the
-// messages is seen in it. It describes: the percentiles are those of the merged
-// histograms of all runs of a side, and beside them stands how far the single
-// runs lie apart. What is not by chance the tests of the figures say, over runs.
+// messages is seen in it. It describes: a run is one observation, as in the tests, so a
+// percentile of a side is the median over its runs, and beside it stands how far they lie
+// apart. What is not by chance the tests of the figures say, over runs. The percentiles of
+// the merged histograms of all runs are there too: one slow run can decide them.
 //
 // Source: K. Doksum, "Empirical probability plots and statistical inference for
 // nonlinear models in the two-sample case", Ann. Statist. 2 (1974).
@@ -37,8 +38,12 @@ type PointSide struct {
 	RunsLoNS  int64  `json:"runs_lo_ns"` // least and largest of the single runs
 	RunsHiNS  int64  `json:"runs_hi_ns"`
 
-	RunsLoAtLeast bool `json:"runs_lo_at_least,omitempty"` // the true value is not below it
-	RunsHiAtLeast bool `json:"runs_hi_at_least,omitempty"`
+	RunsLoAtLeast   bool     `json:"runs_lo_at_least,omitempty"` // the true value is not below it
+	RunsHiAtLeast   bool     `json:"runs_hi_at_least,omitempty"`
+	MedianNS        int64    `json:"median_ns"` // over the runs
+	MedianAtLeast   bool     `json:"median_at_least"`
+	MedianSupported bool     `json:"median_supported"`         // by the samples of every run
+	MedianPercent   *float64 `json:"median_percent,omitempty"` // of the medians, against the base; absent for the base, and where either is a lower bound
 
 	ShiftNS *int64   `json:"shift_ns,omitempty"` // against the base; absent for the base, and where a side is a lower bound
 	Percent *float64 `json:"percent,omitempty"`
@@ -96,16 +101,23 @@ func (f *ShiftFunction) add(side string, runs []Run, tag, censored string) {
 		point := &f.Points[i]
 		x := PointSide{Side: side, Supported: stats.Supported(all.counts.Total(), point.P)}
 		x.NS, x.AtLeast = all.at(point.P)
+		x.MedianSupported = true
 		values := make([]result.Value, len(each))
 		for n, r := range each {
 			ns, atLeast := r.at(point.P)
 			values[n] = result.Bound(float64(ns), atLeast)
+			x.MedianSupported = x.MedianSupported && stats.Supported(r.counts.Total(), point.P)
 		}
-		_, lowest, highest := result.Spread(values)
+		median, lowest, highest := result.Spread(values)
 		x.RunsLoNS, x.RunsLoAtLeast = whole(lowest)
 		x.RunsHiNS, x.RunsHiAtLeast = whole(highest)
+		x.MedianNS, x.MedianAtLeast = whole(median)
 		if len(point.Sides) > 0 {
-			if base := point.Sides[0]; !base.AtLeast && !x.AtLeast {
+			base := point.Sides[0]
+			if !base.MedianAtLeast && !x.MedianAtLeast && base.MedianNS > 0 {
+				x.MedianPercent = new(100 * float64(x.MedianNS-base.MedianNS) / float64(base.MedianNS))
+			}
+			if !base.AtLeast && !x.AtLeast {
 				x.ShiftNS = new(x.NS - base.NS)
 				if base.NS > 0 {
 					x.Percent = new(100 * float64(x.NS-base.NS) / float64(base.NS))

@@ -379,16 +379,16 @@ func (c comparison) runs() {
 }
 
 // pointTexts writes a percentile of merged runs, and the extremes of the single runs.
-func pointTexts(x *compare.PointSide) (merged, low, high string) {
+func pointTexts(x *compare.PointSide) (median, low, high string) {
 	write := func(ns int64, atLeast bool) string { return result.Bound(float64(ns), atLeast).Text(timeText) }
-	return write(x.NS, x.AtLeast), write(x.RunsLoNS, x.RunsLoAtLeast), write(x.RunsHiNS, x.RunsHiAtLeast)
+	return write(x.MedianNS, x.MedianAtLeast), write(x.RunsLoNS, x.RunsLoAtLeast), write(x.RunsHiNS, x.RunsHiAtLeast)
 }
 
 // shift writes a shift function, the first with what it is.
 func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 	c.Chapter("Where the sides differ: percentiles of " + strings.Replace(f.Family, ".", " ", 1))
 	if first {
-		c.Say("Percentiles of all runs of a side merged, and in brackets the least and the largest of its single runs. " +
+		c.Say("At each percentile the median over the runs of a side, and in brackets the least and the largest of them. " +
 			"It shows where in the distribution a difference lies. The tests above say whether it is more than chance.")
 		c.Gap()
 	}
@@ -404,16 +404,16 @@ func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 		row := []string{strconv.FormatFloat(p.P, 'f', -1, 64) + " %"}
 		for i, x := range p.Sides {
 			text, low, high := pointTexts(&x)
-			if !x.Supported {
+			if !x.MedianSupported {
 				text = "~" + text
 			}
 			row = append(row, text, "("+low+".."+high+")")
 			switch {
 			case i == 0:
-			case x.Percent == nil:
+			case x.MedianPercent == nil:
 				row = append(row, "-")
 			default:
-				row = append(row, signedPercent(*x.Percent)+" %")
+				row = append(row, signedPercent(*x.MedianPercent)+" %")
 			}
 		}
 		t.Row(row...)

@@ -46,7 +46,7 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 // least and the largest of the single runs.
 func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	f := &layout.Chart{
-		Caption: "Percentiles of all runs of a side merged. The shaded room lies between the least and the largest of its single runs. " +
+		Caption: "At each percentile the median over the runs of a side. The shaded room lies between the least and the largest of them. " +
 			"Where the rooms of two sides overlap, the runs do not tell them apart by eye; the tests below do.",
 		Chart: plot.Chart{ID: id, Title: s.Family + " by percentile", Height: high},
 	}
@@ -56,11 +56,11 @@ func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 		var curve []curved
 		for _, p := range s.Points {
 			x := p.Sides[i]
-			merged, low, high := pointTexts(&x)
+			median, low, high := pointTexts(&x)
 			curve = append(curve, curved{
 				at:   nines(p.P),
-				row:  &result.Percentile{P: p.P, NS: x.NS, AtLeast: x.AtLeast, Supported: x.Supported, LoNS: &x.RunsLoNS, HiNS: &x.RunsHiNS},
-				text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), merged, low, high),
+				row:  &result.Percentile{P: p.P, NS: x.MedianNS, AtLeast: x.MedianAtLeast, Supported: x.MedianSupported, LoNS: &x.RunsLoNS, HiNS: &x.RunsHiNS},
+				text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), median, low, high),
 			})
 		}
 		band, lines := b.lines(class, len(f.Legend)+1, curve)

@@ -13,9 +13,12 @@ import (
 // A variedKey is a key of scenarios with what each run has in it.
 type variedKey struct {
 	path     string
-	of       []string // of each run, "" where it has none
+	of       []string // of each run, unset where it has none
 	distinct []string
 }
+
+// unset stands for the value of a key that a run's scenario does not have.
+const unset = "not set"
 
 // variedKeys are the keys that a matrix, or several scenarios, varied. What follows from
 // others, such as a name, is none.
@@ -38,12 +41,13 @@ func variedKeys(entries []Entry) []variedKey {
 	for _, path := range order {
 		k := variedKey{path: path}
 		for _, s := range settings {
-			k.of = append(k.of, s[path])
-			if v := s[path]; v != "" && !slices.Contains(k.distinct, v) {
+			v := or(s[path], unset)
+			k.of = append(k.of, v)
+			if !slices.Contains(k.distinct, v) {
 				k.distinct = append(k.distinct, v)
 			}
 		}
-		if len(k.distinct) > 1 && !slices.Contains(k.of, "") {
+		if len(k.distinct) > 1 {
 			out = append(out, k)
 		}
 	}
@@ -99,7 +103,7 @@ func varied(p *layout.Page, entries []Entry) {
 		var words []string
 		for _, k := range rest {
 			word := k.of[i]
-			if _, numeric := trend.Number(word); numeric {
+			if _, numeric := trend.Number(word); numeric || word == unset {
 				word = k.path[strings.LastIndexByte(k.path, '.')+1:] + " " + word
 			}
 			words = append(words, word)
@@ -108,15 +112,23 @@ func varied(p *layout.Page, entries []Entry) {
 	}
 	head, group := headlines(entries)
 	first := true
-	draw := func(id, title string, write func(float64) string, of func(r *result.Result) (v result.Value, weak, ok bool)) {
+	draw := func(id, title string, write func(float64) string, of func(r *result.Result) (s trend.Spot, ok bool)) {
 		f := trend.Figure{ID: id, Title: title + " over " + x.path, Key: x.path, Write: write}
+		missing := 0
 		for i, e := range entries {
 			if e.Result.Verdict.Status == result.Invalid {
 				continue
 			}
-			if v, weak, ok := of(e.Result); ok {
-				f.Spots = append(f.Spots, trend.Spot{Series: series(i), Key: x.of[i], Value: v, Weak: weak})
+			s, ok := of(e.Result)
+			if !ok {
+				missing++
+				continue
 			}
+			s.Series, s.Key = series(i), x.of[i]
+			f.Spots = append(f.Spots, s)
+		}
+		if missing > 0 {
+			f.Caption = "Without " + Counted(missing, "run that has no such figure.", "runs that have no such figure.")
 		}
 		c := f.Chart()
 		if c == nil {
@@ -130,23 +142,30 @@ func varied(p *layout.Page, entries []Entry) {
 		}
 		p.Chart(c)
 	}
-	draw("varied-rate", "messages per second", rateText, carried)
+	draw("varied-rate", "messages per second", rateText, func(r *result.Result) (trend.Spot, bool) {
+		v, ok := carried(r)
+		return trend.Spot{Value: v}, ok
+	})
 	for _, percentile := range []float64{50, 99} {
 		name := percent(percentile)
-		draw("varied-p"+strings.TrimSuffix(name, " %"), head+" "+name, timeText, func(r *result.Result) (result.Value, bool, bool) {
-			row := headline(r, group).Percentile(percentile)
-			if row == nil {
-				return result.Value{}, false, false
+		draw("varied-p"+strings.TrimSuffix(name, " %"), head+" "+name, timeText, func(r *result.Result) (s trend.Spot, ok bool) {
+			d := headline(r, group)
+			if d == nil {
+				return s, false
 			}
-			return row.Value(), !row.Supported, true
+			row := d.Percentile(percentile)
+			if row == nil {
+				return s, false
+			}
+			return trend.Spot{Value: row.Value(), Weak: !row.Supported}, true
 		})
 	}
-	draw("varied-mean", head+" mean", timeText, func(r *result.Result) (result.Value, bool, bool) {
+	draw("varied-mean", head+" mean", timeText, func(r *result.Result) (s trend.Spot, ok bool) {
 		d := headline(r, group)
 		if d == nil || d.MeanNS == nil {
-			return result.Value{}, false, false
+			return s, false
 		}
-		return result.Exactly(*d.MeanNS), false, true
+		return trend.Spot{Value: result.Exactly(*d.MeanNS)}, true
 	})
 	best(p, entries, x)
 }
@@ -161,7 +180,7 @@ func best(p *layout.Page, entries []Entry, x *variedKey) {
 	highest := map[string]result.Value{}
 	var order []string
 	for _, e := range entries {
-		v, _, ok := carried(e.Result)
+		v, ok := carried(e.Result)
 		if !ok || e.Result.Verdict.Status == result.Invalid {
 			continue
 		}
@@ -181,11 +200,11 @@ func best(p *layout.Page, entries []Entry, x *variedKey) {
 }
 
 // carried is what a second of a run carried: received where that is known, else confirmed.
-func carried(r *result.Result) (v result.Value, weak, ok bool) {
+func carried(r *result.Result) (v result.Value, ok bool) {
 	if rated(r) {
-		return result.Exactly(received(r)), false, true
+		return result.Exactly(received(r)), true
 	}
-	return result.Exactly(r.Throughput.ConfirmedPerS), false, sent(r)
+	return result.Exactly(r.Throughput.ConfirmedPerS), sent(r)
 }
 
 // headlines returns which direction's latency decides: the last that all runs have.

@@ -153,3 +153,37 @@ func TestCurvesOfManyRunsAreDrawn(t *testing.T) {
 		}
 	}
 }
+
+// TestAKeyThatOneRunLacksDiffers: runs of different rates are no repeats of one another,
+// although one of them has a profile and no rate.
+func TestAKeyThatOneRunLacksDiffers(t *testing.T) {
+	t.Parallel()
+	page := htmlOf(t, []Entry{
+		member(1, "message: {size: 1KiB}\nload: {rate: 1000/s}\n", 1000, 1e6),
+		member(2, "message: {size: 1KiB}\nload: {rate: 2000/s}\n", 2000, 2e6),
+		member(3, "message: {size: 1KiB}\nload: {profile: 3000/s for 5s}\n", 3000, 3e6),
+		member(4, "message: {size: 64B}\nload: {rate: 1000/s}\n", 4000, 4e6),
+	})
+	rate := chart(page, "varied-rate")
+	if strings.Contains(rate, "median of") {
+		t.Errorf("different runs are one point: %s", rate)
+	}
+	if !strings.Contains(rate, "load.rate not set") && !strings.Contains(rate, "rate not set") {
+		t.Errorf("the run without a rate is not drawn: %s", rate)
+	}
+}
+
+// TestARunWithALowerBoundIsDrawn: the worst runs are the ones whose messages never came.
+func TestARunWithALowerBoundIsDrawn(t *testing.T) {
+	t.Parallel()
+	entries := []Entry{member(1, "system: {options: {storage: file}}\n", 100, 1e6), member(2, "system: {options: {storage: memory}}\n", 900, 9e9)}
+	entries[1].Result.Latency.Send.Response.Percentile(99).AtLeast = true
+	entries[1].Result.Latency.Send.Response.MeanNS = nil
+	page := htmlOf(t, entries)
+	if p99 := chart(page, "varied-p99"); !strings.Contains(p99, "system.options.storage memory: &gt;= 9.00 s") {
+		t.Errorf("p99: %s", p99)
+	}
+	if mean := chart(page, "varied-mean"); mean != "" {
+		t.Errorf("the mean of one run is drawn over a key: %s", mean)
+	}
+}

@@ -3,6 +3,7 @@
 package trend
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -78,9 +79,9 @@ type place struct {
 	printed     bool
 }
 
-// spread is the median of the runs, the lowest and the highest, and whether the median is
+// summary is the median of the runs, the lowest and the highest, and whether the median is
 // only a lower bound.
-func (p *place) spread() (middle, low, high float64, atLeast bool) {
+func (p *place) summary() (middle, low, high float64, atLeast bool) {
 	median, lowest, highest := result.Spread(p.values)
 	middle, atLeast = median.Least()
 	low, _ = lowest.Least()
@@ -125,7 +126,8 @@ func (f Figure) Chart() *layout.Chart {
 			i = len(places)
 			places = append(places, &place{series: s.Series, key: s.Key, printed: s.Printed})
 		}
-		places[i].values, places[i].weak = append(places[i].values, s.Value), places[i].weak || s.Weak
+		places[i].values = append(places[i].values, s.Value)
+		places[i].weak = places[i].weak || s.Weak
 	}
 	if len(keys) < 2 {
 		return nil
@@ -158,7 +160,7 @@ func (f Figure) Chart() *layout.Chart {
 func (f *Figure) value(c *layout.Chart, places []*place) {
 	least, most := math.Inf(1), 0.0
 	for _, p := range places {
-		_, low, high, _ := p.spread()
+		_, low, high, _ := p.summary()
 		least, most = min(least, low), max(most, high)
 	}
 	if least >= 1 && most >= wide*least {
@@ -197,6 +199,7 @@ func (f *Figure) lines(c *layout.Chart, places []*place, names, keys []string) {
 	for i := 0; i < len(keys); i += every {
 		c.X.Ticks = append(c.X.Ticks, plot.Tick{At: at[keys[i]], Text: keys[i]})
 	}
+	var spreads []plot.Line
 	for i, name := range names {
 		line := plot.Line{Class: layout.Series(i + 1), Series: i + 1, Dots: true}
 		theirs := plot.Line{Class: layout.Series(i+1) + " host", Series: i + 1, Dots: true} // without strokes
@@ -206,7 +209,7 @@ func (f *Figure) lines(c *layout.Chart, places []*place, names, keys []string) {
 				if p.series != name || p.key != k {
 					continue
 				}
-				middle, low, high, atLeast := p.spread()
+				middle, low, high, atLeast := p.summary()
 				dot := plot.Point{X: at[k], Y: middle, Text: p.says(f)}
 				if p.printed {
 					dot.Form = plot.Square
@@ -219,6 +222,9 @@ func (f *Figure) lines(c *layout.Chart, places []*place, names, keys []string) {
 				case p.weak:
 					dot.Form = plot.Hollow
 				}
+				if len(p.values) > 1 {
+					spreads = append(spreads, p.spread(f, i+1, at[k]))
+				}
 				line.Points = append(line.Points, dot)
 				band.Points = append(band.Points, plot.BandPoint{X: at[k], Lo: low, Hi: high})
 			}
@@ -229,6 +235,7 @@ func (f *Figure) lines(c *layout.Chart, places []*place, names, keys []string) {
 		}
 		c.Bands = append(c.Bands, band)
 	}
+	c.Lines = append(c.Lines, spreads...)
 	f.marks(c, places)
 }
 
@@ -249,7 +256,7 @@ func (f *Figure) bars(c *layout.Chart, places []*place, names, keys []string) {
 				if p.series != name || p.key != key {
 					continue
 				}
-				middle, _, _, atLeast := p.spread()
+				middle, _, _, atLeast := p.summary()
 				mark := func(class string, form plot.Form) {
 					c.Lines = append(c.Lines, plot.Line{
 						Class: layout.Series(i+1) + class, Series: i + 1, Dots: true,
@@ -265,13 +272,28 @@ func (f *Figure) bars(c *layout.Chart, places []*place, names, keys []string) {
 					b.Class += " weak"
 				}
 				c.Bars = append(c.Bars, b)
-				if atLeast {
-					mark("", plot.Upward)
+				if len(p.values) > 1 || atLeast {
+					c.Lines = append(c.Lines, p.spread(f, i+1, from+width/2))
 				}
 			}
 		}
 	}
 	f.marks(c, places)
+}
+
+// spread is each run's figure, on a line from the lowest to the highest.
+func (p *place) spread(f *Figure, series int, x float64) plot.Line {
+	line := plot.Line{Class: layout.Series(series) + " spread", Series: series, Dots: true}
+	for _, v := range p.values {
+		y, atLeast := v.Least()
+		dot := plot.Point{X: x, Y: y, Form: plot.Hollow, Text: p.series + ", " + f.Key + " " + p.key + ", one run: " + v.Text(f.Write)}
+		if atLeast {
+			dot.Form = plot.Upward
+		}
+		line.Points = append(line.Points, dot)
+	}
+	slices.SortFunc(line.Points, func(a, b plot.Point) int { return cmp.Compare(a.Y, b.Y) })
+	return line
 }
 
 // marks explains the forms that the chart has.
@@ -280,13 +302,15 @@ func (f *Figure) marks(c *layout.Chart, places []*place) {
 	if some(func(p *place) bool { return p.printed }) {
 		c.Caption += " A square is the article's figure."
 	}
-	if some(func(p *place) bool { _, _, _, atLeast := p.spread(); return atLeast }) {
-		c.Caption += " An arrow: at least so much."
-	}
 	if some(func(p *place) bool { return p.weak }) {
 		c.Caption += " Hollow or faint: too few samples, do not quote."
 	}
+	if some(func(p *place) bool {
+		return slices.ContainsFunc(p.values, func(v result.Value) bool { _, ok := v.Exact(); return !ok })
+	}) {
+		c.Caption += " An arrow: at least so much, since messages that never came count with their age."
+	}
 	if some(func(p *place) bool { return len(p.values) > 1 }) {
-		c.Caption += " Of repeated runs the median is drawn, and the room from the lowest to the highest."
+		c.Caption += " Of repeated runs the median is drawn, and each run on a line from the lowest to the highest."
 	}
 }

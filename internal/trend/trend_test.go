@@ -145,8 +145,35 @@ func TestABoundIsDrawnAsAnArrow(t *testing.T) {
 				}
 			}
 		}
-		if arrows != 1 || !strings.Contains(c.Desc, next+": >= 30") || !strings.Contains(c.Caption, "An arrow: at least so much.") {
+		if arrows != 1 || !strings.Contains(c.Desc, next+": >= 30") || !strings.Contains(c.Caption, "An arrow: at least so much") {
 			t.Errorf("over %s: %d arrows, %q, %q; want one arrow, and its meaning", key, arrows, c.Desc, c.Caption)
 		}
+	}
+}
+
+func TestEachRunOfABarIsDrawn(t *testing.T) {
+	t.Parallel()
+	c := Figure{ID: "x", Key: "storage", Write: whole, Spots: []Spot{
+		{Series: "a", Key: "file", Value: result.Exactly(30)}, {Series: "a", Key: "file", Value: result.AtLeast(120)}, {Series: "a", Key: "file", Value: result.Exactly(12)},
+		{Series: "a", Key: "memory", Value: result.Exactly(50)},
+		{Series: "b", Key: "memory", Value: result.AtLeast(9)}, {Series: "b", Key: "memory", Value: result.Exactly(20)}, {Series: "b", Key: "memory", Value: result.Exactly(30)},
+	}}.Chart()
+	if len(c.Lines) != 2 || c.Lines[0].Class != "s1 spread" {
+		t.Fatalf("lines %+v; want the runs of a at file, and of b at memory", c.Lines)
+	}
+	if diff := cmp.Diff([]float64{12, 30, 120}, ys(c.Lines[0])); diff != "" {
+		t.Errorf("the runs of a (-want +got):\n%s", diff)
+	}
+	l := c.Lines[0].Points
+	if l[0].X != l[2].X || l[0].X <= c.Bars[0].From || l[0].X >= c.Bars[0].To || l[2].Form != plot.Upward || l[0].Form != plot.Hollow {
+		t.Errorf("they are drawn as %+v; want a line in the bar %+v, and an arrow", l, c.Bars[0])
+	}
+	for _, want := range []string{"a, storage file: 30, median of 3 runs from 12 to >= 120", "b, storage memory: >= 20, median of 3 runs from >= 9 to >= 30"} {
+		if !strings.Contains(c.Desc, want) {
+			t.Errorf("the description lacks %q: %s", want, c.Desc)
+		}
+	}
+	if !strings.Contains(c.Caption, "each run on a line from the lowest to the highest") || !strings.Contains(c.Caption, "An arrow: at least so much") {
+		t.Errorf("the caption is %q", c.Caption)
 	}
 }
