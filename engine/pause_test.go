@@ -112,8 +112,8 @@ func TestALossyRunPausesWithoutItsLosses(t *testing.T) {
 		p := raw.Paused
 		expect(t, "lost", raw.All.Lost, 55)
 		expect(t, "caught up", p.CaughtUp > p.Resumed, true)
-		if p.Waiting < 185 || p.Waiting > 195 || p.Left > p.Before || p.Before > 2 {
-			t.Errorf("%d waited before the pause, %d at the resume, %d at the end; want about 1, 190 and 1", p.Before, p.Waiting, p.Left)
+		if p.Waiting < 185 || p.Waiting > 195 || p.Left > p.Before || p.Before > 20 {
+			t.Errorf("%d waited before the pause, %d at the resume, %d at the end; want a few, 190 and a few", p.Before, p.Waiting, p.Left)
 		}
 		if n := p.OldCensored.Total(); n < 9 || n > 11 {
 			t.Errorf("%d old messages never came; want the 10 of the pause", n)
