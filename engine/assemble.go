@@ -40,7 +40,7 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	}
 	j := &assembly{shape: sh, parts: parts, raw: &Raw{
 		Closed: sh.closed(), Parts: parts, Interrupted: found.Interrupted, Subscriptions: sh.subscriptions(),
-		Dry: slices.Clone(found.Dry), DrainNeeds: found.Needs, Backlog: found.Backlog,
+		Dry: slices.Clone(found.Dry), DrainNeeds: found.Needs,
 	}}
 	for len(j.raw.Dry) < j.raw.Subscriptions {
 		j.raw.Dry = append(j.raw.Dry, false)
@@ -84,9 +84,6 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	if !alive {
 		j.raw.Ended = max(j.raw.Ended, found.Ended) // no other part went on
 	}
-	if j.cfg.Pause.Wanted() {
-		j.raw.Paused = pausedOf(parts, j.raw.Subscriptions, j.from+int64(j.cfg.Pause.At))
-	}
 	j.window()
 	if j.raw.Gone == nil {
 		j.raw.Gone = j.gone()
@@ -105,8 +102,14 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 		}
 	}
 	j.raw.Evicted = j.ledger.Evicted()
+	j.raw.Lost = j.lost()
+	j.raw.Backlog = found.peaks.most(j.raw.Lost)
 	if j.raw.Drained != nil {
-		j.raw.Backlog = max(j.raw.Backlog, j.raw.Drained.Lay)
+		lay := slices.Repeat(measure.Backlog{{Missing: j.raw.Drained.Lay}}, j.raw.Subscriptions)
+		j.raw.Backlog = max(j.raw.Backlog, lay.Net(j.raw.Ended, j.raw.Lost))
+	}
+	if j.cfg.Pause.Wanted() {
+		j.raw.Paused = pausedOf(parts, j.raw.Lost, j.raw.Subscriptions, j.from+int64(j.cfg.Pause.At))
 	}
 	j.raw.Errors = tallied(parts)
 	if !j.raw.Cut && !j.closed() && j.cfg.Mode != Consume && (alive || j.raw.Ended >= j.to) {
@@ -339,7 +342,7 @@ func (j *assembly) censor() {
 			p := phaseOf(measured)
 			if open {
 				add(response, p, j.stageAt(due), age(due), n)
-				j.raw.Paused.censor(due, age(due), n)
+				j.raw.Paused.censor(sub, j.raw.Dry[sub], due, age(due), n)
 			}
 			add(service, p, none, age(start), n)
 		})

@@ -52,7 +52,7 @@ func (c *collector) read(now int64) {
 		c.done += c.iv.Counters[p].Confirmed + c.iv.Counters[p].Failed
 	}
 	r.progress.Store(c.done)
-	c.iv.Backlog = r.ledger.Backlog()
+	c.iv.Backlog = r.behind(c.iv.Backlog)
 	if r.cfg.OnInterval != nil {
 		r.cfg.OnInterval(&c.iv)
 	}

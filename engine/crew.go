@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/measure"
 )
 
 // A Stage is a point of a run that every part reaches before any goes on.
@@ -63,8 +64,8 @@ type Orders struct {
 	Over  bool   // the drain has ended
 	Leave bool   // consumers do not listen on after the drain
 
-	// Resume is when paused consumers of a run of several parts go on, ns since the epoch; 0: it
-	// is not fixed, or the Pause has a length.
+	// Resume is when paused consumers go on, ns since the epoch; 0: it is not fixed, or the
+	// Pause has a length.
 	Resume int64
 }
 
@@ -86,6 +87,8 @@ type Status struct {
 // A Reception is how a subscription's consumers of one part stand.
 type Reception struct {
 	Distinct uint64 // first deliveries
+	Dead     uint64 // dead letters
+	Passed   uint64 // see measure.Behind
 	Last     int64  // the latest delivery or end of work
 	Cut      bool   // a consumer lost its connection and got nothing since
 }
@@ -129,7 +132,9 @@ func (r *run) status(s *Status, draining bool) {
 	}
 	for sub := range s.Subs {
 		last := max(r.ledger.LastDelivery(sub), r.lastWork(sub, s.At))
-		s.Subs[sub] = Reception{Distinct: r.ledger.Distinct(sub), Last: last, Cut: r.isCut(sub)}
+		x := r.reception(sub)
+		x.Last, x.Cut = last, r.isCut(sub)
+		s.Subs[sub] = x
 		s.Last = max(s.Last, last)
 	}
 }
@@ -138,7 +143,7 @@ func (r *run) status(s *Status, draining bool) {
 type Outcome struct {
 	Dry         []bool // by subscription: it ran dry, so that what is missing is lost
 	Needs       int64  // ns that the pending messages would still have needed at the rate seen; 0: unknown, or none are
-	Backlog     uint64 // the largest seen of the messages confirmed and not delivered
+	peaks       peaks  // of the backlog
 	Interrupted bool   // the run was asked to stop before its end
 	Ended       int64  // of the run, where all of its processes vanished
 }
@@ -147,13 +152,13 @@ type Outcome struct {
 // subscriptions ran dry. One goroutine uses it.
 type Conductor struct {
 	shape   *shape
-	began   int64 // the drain; -1 before
-	backlog uint64
-	open    uint64  // as of the last look
-	changed int64   // and when it changed
-	calm    []int64 // of each subscription: when its unbroken series of the answer "nothing" began; -1: there is none
-	asked   []int64 // and when it was asked last
-	resume  int64   // see Orders; 0: not yet
+	began   int64           // the drain; -1 before
+	backlog measure.Backlog // when the drain began
+	open    uint64          // as of the last look
+	changed int64           // and when it changed
+	calm    []int64         // of each subscription: when its unbroken series of the answer "nothing" began; -1: there is none
+	asked   []int64         // and when it was asked last
+	resume  int64           // see Orders; 0: not yet
 	outcome Outcome
 }
 
@@ -183,27 +188,6 @@ func (c *Conductor) From() int64 { return c.shape.from }
 // Outcome returns what was found until now.
 func (c *Conductor) Outcome() Outcome { return c.outcome }
 
-// Behind returns how many messages are confirmed and not delivered, of the
-// subscription that has most, as the parts know it.
-func Behind(parts []Status) uint64 {
-	var confirmed uint64
-	var distinct []uint64
-	for i := range parts {
-		confirmed += parts[i].Confirmed
-		for sub, x := range parts[i].Subs {
-			if sub == len(distinct) {
-				distinct = append(distinct, 0)
-			}
-			distinct[sub] += x.Distinct
-		}
-	}
-	var most uint64
-	for _, d := range distinct {
-		most = max(most, confirmed-min(confirmed, d))
-	}
-	return most
-}
-
 // resumeLead is how long before it all parts hear of the instant at which paused consumers go on.
 const resumeLead = 300 * time.Millisecond
 
@@ -213,10 +197,13 @@ const resumeLead = 300 * time.Millisecond
 // subscription, as Progress.Holds does.
 func (c *Conductor) Look(now int64, parts []Status, complete func() bool, holds func(sub int) (nothing, answered bool)) Orders {
 	behind := Behind(parts)
-	c.outcome.Backlog = max(c.outcome.Backlog, behind)
+	c.outcome.peaks.note(now, behind)
 	draining, idle := len(parts) > 0, true
-	if p := c.shape.cfg.Pause; c.resume == 0 && p.Waiting > 0 && now >= c.shape.from+int64(p.At) && behind >= p.Waiting {
-		c.resume = now + int64(resumeLead)
+	if p := c.shape.cfg.Pause; c.resume == 0 && p.Waiting > 0 && now >= c.shape.from+int64(p.At) && behind.Waiting() >= p.Waiting {
+		c.resume = now
+		if len(parts) > 1 {
+			c.resume += int64(resumeLead)
+		}
 	}
 	o := Orders{Resume: c.resume}
 	for i := range parts {
@@ -306,9 +293,14 @@ func (c *Conductor) drain(now int64, parts []Status, complete func() bool, holds
 		}
 		return true
 	}
-	left := Behind(parts)
-	if done := int64(c.backlog) - int64(left); done > 0 && left > 0 {
-		c.outcome.Needs = int64(float64(left) / float64(done) * float64(now-c.began))
+	for sub, x := range Behind(parts) {
+		if sub >= len(dry) || dry[sub] || sub >= len(c.backlog) {
+			continue // what is missing is lost
+		}
+		left := x.Missing - min(x.Missing, x.Passed)
+		if done := int64(c.backlog[sub].Missing) - int64(x.Missing); done > 0 && left > 0 {
+			c.outcome.Needs = max(c.outcome.Needs, int64(float64(left)/float64(done)*float64(now-c.began)))
+		}
 	}
 	return true
 }

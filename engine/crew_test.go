@@ -46,7 +46,7 @@ func (s *solo) Meet(ctx context.Context, stage Stage, p *Progress) (Agreed, erro
 		return Agreed{}, nil
 	}
 	p.run.status(&s.one[0], false)
-	return Agreed{Lay: Behind(s.one[:])}, ctx.Err()
+	return Agreed{Lay: Behind(s.one[:]).Waiting()}, ctx.Err()
 }
 
 // Orders implements Crew.

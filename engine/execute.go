@@ -493,7 +493,7 @@ func (r *run) merge(ctx context.Context) {
 			if r.cfg.Correct != nil {
 				at += r.cfg.Correct(e.Stream, e.At)
 			}
-			p.took(e, at)
+			p.took(sub, e, at)
 		}
 	}
 	if r.cfg.Mode == Backlog {

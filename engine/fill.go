@@ -120,8 +120,8 @@ func (r *run) account(d *Drained) string {
 	if messages, _, known := d.PerSecond(); known && messages > 0 {
 		text += ": " + thousands(uint64(math.Round(messages))) + "/s"
 	}
-	if left := r.ledger.Backlog(); left > 0 && r.cfg.Share == (Share{}) {
-		text += fmt.Sprintf("; the system still holds %s%s", thousands(left), r.each())
+	if left := r.behind(nil).Waiting(); left > 0 && r.cfg.Share == (Share{}) {
+		text += fmt.Sprintf("; %s confirmed messages did not come%s", thousands(left), r.each())
 	}
 	return text
 }

@@ -198,7 +198,7 @@ func TestADrainLimitLeavesABacklog(t *testing.T) {
 		if needs := time.Duration(raw.DrainNeeds); needs < 100*time.Second || needs > 110*time.Second {
 			t.Errorf("the rest needs %v; want about 105s", needs)
 		}
-		if last := events.all[len(events.all)-1]; !strings.Contains(last, "; the system still holds ") {
+		if last := events.all[len(events.all)-1]; !strings.Contains(last, " confirmed messages did not come") {
 			t.Errorf("the last event is %q", last)
 		}
 	})

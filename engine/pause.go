@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -34,14 +32,16 @@ type Paused struct {
 	Received uint64 // first deliveries from Resumed until Until
 
 	// Response times of first deliveries after the resume, by when they were due: before
-	// it, or later. What never came is censored at its age at the end of the drain.
+	// it, or later. What never came is censored at its age at the end of the drain. Of what
+	// was due before the resume that is only what still waited then: see censor.
 	Old, Live                 measure.Counts `json:"-"`
 	OldCensored, LiveCensored measure.Counts `json:"-"`
 
-	// Of one part of several: all that it knows of what waits. The counts above are 0 then,
-	// but for those of Old and Live. Nil: the part is the whole run.
+	// Of a part of the run: all that it knows of what waits. The counts above are 0 then, but for
+	// those of Old and Live. Nil of the whole run.
 	Course *PauseCourse
-	Step   int64 // how far the looks at what waits are apart, ns; 0: 2 ms
+	Newest []int64 // by subscription: the latest due instant of what it had received by the resume
+	Step   int64   // how far the looks at what waits are apart, ns
 }
 
 // A pausing is a Pause on its way. look and end are called by the goroutine of Execute,
@@ -52,9 +52,6 @@ type pausing struct {
 	gate      atomic.Pointer[chan struct{}] // consumers wait for its closing; nil: they need not
 	resumed   atomic.Int64
 	state     Paused
-	apart     bool           // other parts have some of the messages
-	had       uint64         // distinct deliveries at the resume
-	looks     measure.Counts // messages waiting before the pause, a look each
 	old, live *measure.Histogram
 }
 
@@ -62,11 +59,10 @@ func newPausing(r *run) *pausing {
 	if !r.cfg.Pause.Wanted() {
 		return nil
 	}
-	p := &pausing{run: r, plan: r.cfg.Pause, apart: !r.share.whole(), old: measure.NewHistogram(), live: measure.NewHistogram()}
-	if p.apart {
-		p.state.Course = &PauseCourse{}
+	return &pausing{
+		run: r, plan: r.cfg.Pause, old: measure.NewHistogram(), live: measure.NewHistogram(),
+		state: Paused{Course: newPauseCourse(r), Newest: make([]int64, len(r.receivers))},
 	}
-	return p
 }
 
 // pass waits while consumers are paused. It is false where the run ends meanwhile.
@@ -84,39 +80,12 @@ func (p *pausing) pass() bool {
 }
 
 // look does what is to be done at an instant of the plan. resume is that of Orders. p may be nil.
+// All parts of a run resume at the same instant, planned or agreed, so that they have the same
+// messages as old ones.
 func (p *pausing) look(now, resume int64) {
-	if p == nil || p.state.CaughtUp > 0 {
+	if p == nil {
 		return
 	}
-	if p.apart {
-		p.lookApart(now, resume)
-		return
-	}
-	s, waiting := &p.state, p.run.ledger.Backlog()
-	switch {
-	case s.Began == 0 && now < p.run.from+int64(p.plan.At):
-		p.looks.Add(int64(waiting), 1)
-	case s.Began == 0:
-		p.close(now)
-		s.Before = uint64(p.looks.Percentile(99))
-	case s.Resumed == 0:
-		if p.plan.For > 0 && now >= s.Began+int64(p.plan.For) || p.plan.Waiting > 0 && waiting >= p.plan.Waiting {
-			p.resume(waiting)
-		}
-	default:
-		s.Left = waiting
-		if waiting <= s.Before {
-			s.CaughtUp = now
-			p.conclude(now)
-			p.run.event("pause", fmt.Sprintf("the consumers have caught up, %v after they resumed", round(now-s.Resumed)))
-		}
-	}
-}
-
-// lookApart does what is to be done at an instant of the plan, where other parts do the same.
-// All resume at the same instant, planned or agreed, so that they have the same messages as old
-// ones.
-func (p *pausing) lookApart(now, resume int64) {
 	s := &p.state
 	s.Course.note(now, p.run)
 	begins := p.run.from + int64(p.plan.At)
@@ -129,7 +98,6 @@ func (p *pausing) lookApart(now, resume int64) {
 		p.close(now)
 	case s.Resumed == 0 && resume > 0 && now >= resume:
 		p.open(resume)
-		p.event("the consumers go on")
 	}
 }
 
@@ -153,14 +121,7 @@ func (p *pausing) open(now int64) {
 	p.state.Resumed = now
 	p.resumed.Store(now)
 	close(*p.gate.Swap(nil))
-}
-
-// resume lets the consumers go on.
-func (p *pausing) resume(waiting uint64) {
-	s := &p.state
-	s.Waiting, s.Left, p.had = waiting, waiting, p.run.fewest()
-	p.open(p.run.now())
-	p.run.event("pause", fmt.Sprintf("%s messages wait%s; the consumers go on", thousands(waiting), p.run.each()))
+	p.event("the consumers go on")
 }
 
 // end is called when the plan is at its end: no consumer waits from then on. p may be nil.
@@ -168,33 +129,19 @@ func (p *pausing) end(now int64) {
 	if p == nil || p.state.Began == 0 {
 		return
 	}
-	if p.apart {
-		if p.state.Resumed == 0 { // the run was cut short
-			p.open(now)
-		}
-		p.state.Course.next = 0
-		p.state.Course.note(now, p.run)
-		return
-	}
 	if p.state.Resumed == 0 {
-		p.resume(p.run.ledger.Backlog())
+		p.open(now)
 	}
-	if p.state.CaughtUp == 0 {
-		p.conclude(max(now, p.state.Resumed))
-	}
+	p.state.Course.next = 0
+	p.state.Course.note(now, p.run)
 }
 
-// conclude ends what is observed of the catching up.
-func (p *pausing) conclude(now int64) {
-	p.state.Until = now
-	p.state.Received = p.run.fewest() - p.had
-}
-
-// took takes a first delivery at the instant at, by the clock of who sent it.
-func (p *pausing) took(e *ledger.Event, at int64) {
+// took takes a first delivery to a subscription at the instant at, by the clock of who sent it.
+func (p *pausing) took(sub int, e *ledger.Event, at int64) {
 	resumed := p.resumed.Load()
 	switch {
 	case resumed == 0 || e.At < resumed:
+		p.state.Newest[sub] = max(p.state.Newest[sub], e.Due)
 	case e.Due < resumed:
 		p.old.Record(max(0, at-e.Due))
 	default:
@@ -212,22 +159,17 @@ func (p *pausing) sum() *Paused {
 	return &p.state
 }
 
-// censor adds messages that never came.
-func (s *Paused) censor(due, age int64, n uint64) {
+// censor adds messages that never came to a subscription. Of those due before the resume it takes
+// what still waited then: all of them where the system may still hold them; where they are lost,
+// what was due after the newest message that the subscription had received by the resume. What
+// was due before that message was passed over: it was lost before the resume, and the pause did
+// not make it wait.
+func (s *Paused) censor(sub int, lost bool, due, age int64, n uint64) {
 	switch {
 	case s == nil || s.Resumed == 0:
-	case due < s.Resumed:
-		s.OldCensored.Add(age, n)
-	default:
+	case due >= s.Resumed:
 		s.LiveCensored.Add(age, n)
+	case !lost || due > s.Newest[sub]:
+		s.OldCensored.Add(age, n)
 	}
-}
-
-// fewest is how many messages the subscription has received that has received least.
-func (r *run) fewest() uint64 {
-	least := uint64(math.MaxUint64)
-	for sub := range r.receivers {
-		least = min(least, r.ledger.Distinct(sub))
-	}
-	return least
 }

@@ -79,16 +79,49 @@ func TestAPauseEndsWithThePlan(t *testing.T) {
 	})
 }
 
-// TestWhatALossyPauseLosesCountsAsOld: what was due before the resume and never came is in
-// the old ones, at its age.
-func TestWhatALossyPauseLosesCountsAsOld(t *testing.T) {
-	s := &Paused{Began: 10, Resumed: 20}
-	s.censor(15, 100, 3)
-	s.censor(20, 95, 2)
-	expect(t, "old", s.OldCensored.Total(), 3)
-	expect(t, "live", s.LiveCensored.Total(), 2)
-	(&Paused{}).censor(1, 1, 1)
-	(*Paused)(nil).censor(1, 1, 1)
+// TestOldMessagesStillWaitedAtTheResume: of what never came and was due before the resume, only
+// that counts which still waited then.
+func TestOldMessagesStillWaitedAtTheResume(t *testing.T) {
+	const newest, resumed = 10, 20
+	for name, tt := range map[string]struct {
+		due       int64
+		lost      bool
+		old, live uint64
+	}{
+		"lost before the pause":         {due: 3, lost: true},
+		"the newest that came":          {due: newest, lost: true},
+		"lost in the pause":             {due: 15, lost: true, old: 1},
+		"held since before the pause":   {due: 3, old: 1},
+		"due after the resume and lost": {due: resumed, lost: true, live: 1},
+		"due after the resume and held": {due: resumed, live: 1},
+	} {
+		s := &Paused{Began: 12, Resumed: resumed, Newest: []int64{99, newest}}
+		s.censor(1, tt.lost, tt.due, 100, 1)
+		expect(t, name, []uint64{s.OldCensored.Total(), s.LiveCensored.Total()}, []uint64{tt.old, tt.live})
+	}
+	(&Paused{}).censor(0, true, 1, 1, 1)
+	(*Paused)(nil).censor(0, true, 1, 1, 1)
+}
+
+// TestALossyRunPausesWithoutItsLosses: one message of 20 is lost throughout. The consumers
+// catch up, and what was lost before the pause is no old message.
+func TestALossyRunPausesWithoutItsLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := pausedRun(&fake{copies: func(_, n int) int { return min(n%20, 1) }})
+		raw := do(t, cfg)
+		p := raw.Paused
+		expect(t, "lost", raw.All.Lost, 55)
+		expect(t, "caught up", p.CaughtUp > p.Resumed, true)
+		if p.Waiting < 185 || p.Waiting > 195 || p.Left > p.Before || p.Before > 20 {
+			t.Errorf("%d waited before the pause, %d at the resume, %d at the end; want a few, 190 and a few", p.Before, p.Waiting, p.Left)
+		}
+		if n := p.OldCensored.Total(); n < 9 || n > 11 {
+			t.Errorf("%d old messages never came; want the 10 of the pause", n)
+		}
+		if n := p.LiveCensored.Total(); n < 24 || n > 26 {
+			t.Errorf("%d live messages never came; want 25", n)
+		}
+	})
 }
 
 func TestAConsumerThatIsNotPausedAllocatesNothing(t *testing.T) {

@@ -8,8 +8,12 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// mostLooks is how many figures a course keeps; of more it leaves out every other look.
-const mostLooks = 16_384
+// mostLooks and mostLooksAlone are how many figures a course keeps, of one part of several and of
+// a whole run; of more it leaves out every other look.
+const (
+	mostLooks      = 16_384
+	mostLooksAlone = 1 << 18
+)
 
 // A PauseCourse is how a part of a run stood, look by look, over a pause: what waited is known
 // only of all parts together.
@@ -17,8 +21,18 @@ type PauseCourse struct {
 	At        []int64    // ns since the epoch
 	Confirmed []uint64   // messages until then
 	Distinct  [][]uint64 // first deliveries until then, by subscription
+	Dead      []uint64   // dead letters until then
 
 	every, next int64 // ns between two looks, and when the next is due
+	most        int   // figures
+}
+
+func newPauseCourse(r *run) *PauseCourse {
+	c := &PauseCourse{Distinct: make([][]uint64, len(r.receivers)), every: lookEvery, most: mostLooks}
+	if r.share.whole() {
+		c.most = mostLooksAlone
+	}
+	return c
 }
 
 // lookEvery is how long after one look the next may be, ns.
@@ -29,17 +43,17 @@ func (c *PauseCourse) note(now int64, r *run) {
 	if now < c.next {
 		return
 	}
-	if c.Distinct == nil {
-		c.Distinct, c.every = make([][]uint64, len(r.receivers)), lookEvery
-	}
-	if len(c.At)*(2+len(c.Distinct)) >= mostLooks {
+	if len(c.At)*(3+len(c.Distinct)) >= c.most {
 		c.halve()
 	}
 	c.next = now + c.every
-	// Read before the confirmed, as the ledger's own backlog.
+	// Read before the confirmed: nothing that comes meanwhile hides what was confirmed.
+	var dead uint64
 	for sub := range c.Distinct {
-		c.Distinct[sub] = append(c.Distinct[sub], r.ledger.Distinct(sub))
+		x := r.reception(sub)
+		c.Distinct[sub], dead = append(c.Distinct[sub], x.Distinct), dead+x.Dead
 	}
+	c.Dead = append(c.Dead, dead)
 	c.At, c.Confirmed = append(c.At, now), append(c.Confirmed, r.ledger.Confirmations())
 }
 
@@ -47,12 +61,12 @@ func (c *PauseCourse) note(now int64, r *run) {
 func (c *PauseCourse) halve() {
 	n := (len(c.At) + 1) / 2
 	for i := range n {
-		c.At[i], c.Confirmed[i] = c.At[2*i], c.Confirmed[2*i]
+		c.At[i], c.Confirmed[i], c.Dead[i] = c.At[2*i], c.Confirmed[2*i], c.Dead[2*i]
 		for sub := range c.Distinct {
 			c.Distinct[sub][i] = c.Distinct[sub][2*i]
 		}
 	}
-	c.At, c.Confirmed = c.At[:n], c.Confirmed[:n]
+	c.At, c.Confirmed, c.Dead = c.At[:n], c.Confirmed[:n], c.Dead[:n]
 	for sub := range c.Distinct {
 		c.Distinct[sub] = c.Distinct[sub][:n]
 	}
@@ -61,7 +75,7 @@ func (c *PauseCourse) halve() {
 
 // sound reports whether it is what note makes.
 func (c *PauseCourse) sound(subs int) bool {
-	if c == nil || len(c.At) < 2 || len(c.Confirmed) != len(c.At) || len(c.Distinct) != subs || !slices.IsSorted(c.At) {
+	if c == nil || len(c.At) < 2 || len(c.Confirmed) != len(c.At) || len(c.Dead) != len(c.At) || len(c.Distinct) != subs || !slices.IsSorted(c.At) {
 		return false
 	}
 	return !slices.ContainsFunc(c.Distinct, func(d []uint64) bool { return len(d) != len(c.At) })
@@ -82,12 +96,15 @@ func (c *PauseCourse) between(at int64, of []uint64) float64 {
 }
 
 // A pauseSum adds up the courses of all parts.
-type pauseSum []*PauseCourse
+type pauseSum struct {
+	courses []*PauseCourse
+	lost    []*measure.Lost // of Raw
+}
 
 // span is the time that all of them tell of, and how far their looks are apart.
-func (s pauseSum) span() (to, step int64) {
+func (s *pauseSum) span() (to, step int64) {
 	to, step = math.MaxInt64, lookEvery
-	for _, c := range s {
+	for _, c := range s.courses {
 		n := len(c.At)
 		to = min(to, c.At[n-1])
 		step = max(step, (c.At[n-1]-c.At[0])/int64(n-1))
@@ -95,52 +112,61 @@ func (s pauseSum) span() (to, step int64) {
 	return to, step
 }
 
+// sum is what a figure of all of them was at an instant.
+func (s *pauseSum) sum(at int64, of func(c *PauseCourse) []uint64) (sum float64) {
+	for _, c := range s.courses {
+		sum += c.between(at, of(c))
+	}
+	return sum
+}
+
+// received is how many first deliveries a subscription had at an instant.
+func (s *pauseSum) received(sub int, at int64) float64 {
+	return s.sum(at, func(c *PauseCourse) []uint64 { return c.Distinct[sub] })
+}
+
 // least is how many first deliveries the subscription had at an instant that had fewest.
-func (s pauseSum) least(at int64) uint64 {
+func (s *pauseSum) least(at int64) uint64 {
 	least := math.MaxFloat64
-	for sub := range s[0].Distinct {
-		var sum float64
-		for _, c := range s {
-			sum += c.between(at, c.Distinct[sub])
-		}
-		least = min(least, sum)
+	for sub := range s.courses[0].Distinct {
+		least = min(least, s.received(sub, at))
 	}
 	return uint64(math.Round(least))
 }
 
-// waiting is how many messages were confirmed and not received at an instant.
-func (s pauseSum) waiting(at int64) uint64 {
-	var confirmed float64
-	for _, c := range s {
-		confirmed += c.between(at, c.Confirmed)
+// waiting is how many messages waited at an instant: see measure.Backlog.
+func (s *pauseSum) waiting(at int64) uint64 {
+	confirmed := s.sum(at, func(c *PauseCourse) []uint64 { return c.Confirmed }) - s.sum(at, func(c *PauseCourse) []uint64 { return c.Dead })
+	b := make(measure.Backlog, len(s.courses[0].Distinct))
+	for sub := range b {
+		b[sub].Missing = uint64(max(0, math.Round(confirmed-s.received(sub, at))))
 	}
-	n := uint64(math.Round(confirmed))
-	return n - min(n, s.least(at))
+	return b.Net(at, s.lost)
 }
 
 // pausedOf is the pause of a run from what its parts tell of it; nil where there was none, or
-// what waited cannot be told because a part vanished. planned is when it was to begin, ns since
-// the epoch.
-func pausedOf(parts []*Part, subs int, planned int64) *Paused {
-	var all pauseSum
-	sum := &Paused{}
+// what waited cannot be told because a part vanished. lost is that of Raw, and planned when it was
+// to begin, ns since the epoch.
+func pausedOf(parts []*Part, lost []*measure.Lost, subs int, planned int64) *Paused {
+	all := pauseSum{lost: lost}
+	sum := &Paused{Newest: make([]int64, subs)}
 	for _, p := range parts {
 		x := p.Paused
 		if x == nil {
 			return nil
 		}
-		if x.Course == nil { // this part is the whole run
-			return x
-		}
-		if !x.Course.sound(subs) {
+		if !x.Course.sound(subs) || len(x.Newest) != subs {
 			return nil
 		}
-		all = append(all, x.Course)
+		all.courses = append(all.courses, x.Course)
+		for sub, due := range x.Newest {
+			sum.Newest[sub] = max(sum.Newest[sub], due)
+		}
 		sum.Began, sum.Resumed = max(sum.Began, x.Began), max(sum.Resumed, x.Resumed)
 		sum.Old.Merge(&x.Old)
 		sum.Live.Merge(&x.Live)
 	}
-	if len(all) == 0 || subs == 0 || sum.Began == 0 {
+	if len(all.courses) == 0 || subs == 0 || sum.Began == 0 {
 		return nil
 	}
 	// A part that had no time until the pause was over did not pause.

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/schedule"
 )
 
 // courseOf looks at two figures of a part every so often until an instant.
 func courseOf(every, to int64, confirmed func(at int64) uint64, distinct ...func(at int64) uint64) *PauseCourse {
 	c := &PauseCourse{Distinct: make([][]uint64, len(distinct))}
 	for at := int64(0); at <= to; at += every {
-		c.At, c.Confirmed = append(c.At, at), append(c.Confirmed, confirmed(at))
+		c.At, c.Confirmed, c.Dead = append(c.At, at), append(c.Confirmed, confirmed(at)), append(c.Dead, 0)
 		for sub, d := range distinct {
 			c.Distinct[sub] = append(c.Distinct[sub], d(at))
 		}
@@ -40,9 +41,9 @@ func TestWhatWaitsIsKnownOfAllPartsTogether(t *testing.T) {
 	half := func(at int64) uint64 { return received(at) / 2 }
 	rest := func(at int64) uint64 { return received(at) - received(at)/2 }
 	parts := []*Part{
-		{Paused: &Paused{Began: from*ms + 3, Resumed: to * ms, Course: courseOf(2*ms, 6000*ms, sent, nothing, nothing)}},
-		{Paused: &Paused{Began: from*ms + 5, Resumed: to * ms, Course: courseOf(3*ms, 6000*ms, nothing, half, half)}},
-		{Paused: &Paused{Began: from * ms, Resumed: to * ms, Course: courseOf(5*ms, 6000*ms, nothing, rest, rest)}},
+		{Paused: &Paused{Began: from*ms + 3, Resumed: to * ms, Newest: make([]int64, 2), Course: courseOf(2*ms, 6000*ms, sent, nothing, nothing)}},
+		{Paused: &Paused{Began: from*ms + 5, Resumed: to * ms, Newest: make([]int64, 2), Course: courseOf(3*ms, 6000*ms, nothing, half, half)}},
+		{Paused: &Paused{Began: from * ms, Resumed: to * ms, Newest: make([]int64, 2), Course: courseOf(5*ms, 6000*ms, nothing, rest, rest)}},
 	}
 	for i, n := range []int{0, 7, 5} {
 		for range n {
@@ -50,7 +51,7 @@ func TestWhatWaitsIsKnownOfAllPartsTogether(t *testing.T) {
 			parts[i].Paused.Live.Add(10, 1)
 		}
 	}
-	p := pausedOf(parts, 2, from*ms)
+	p := pausedOf(parts, nil, 2, from*ms)
 	if p == nil {
 		t.Fatal("the pause is not told")
 	}
@@ -74,7 +75,7 @@ func TestWhatWaitsIsKnownOfAllPartsTogether(t *testing.T) {
 	expect(t, "live", p.Live.Total(), 12)
 
 	parts[1].Paused = nil // its process vanished
-	if p := pausedOf(parts, 2, from*ms); p != nil {
+	if p := pausedOf(parts, nil, 2, from*ms); p != nil {
 		t.Errorf("%+v of a run with a part that is not known", p)
 	}
 }
@@ -85,9 +86,9 @@ func TestAPauseThatIsNotCaughtUpIsTold(t *testing.T) {
 	sent := func(at int64) uint64 { return uint64(at / ms) }
 	received := func(at int64) uint64 { return min(sent(at), 500) }
 	p := pausedOf([]*Part{
-		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Course: courseOf(2*ms, 1000*ms, sent, nothing)}},
-		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Course: courseOf(2*ms, 990*ms, nothing, received)}},
-	}, 1, 500*ms)
+		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Newest: make([]int64, 1), Course: courseOf(2*ms, 1000*ms, sent, nothing)}},
+		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Newest: make([]int64, 1), Course: courseOf(2*ms, 990*ms, nothing, received)}},
+	}, nil, 1, 500*ms)
 	if p.CaughtUp != 0 || p.Until != 990*ms || p.Waiting != 200 || p.Left != 490 || p.Received != 0 {
 		t.Errorf("%+v", p)
 	}
@@ -98,9 +99,9 @@ func TestAPartThatHadNoTimeForThePauseDidNotPause(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	sent := func(at int64) uint64 { return uint64(at / ms) }
 	p := pausedOf([]*Part{
-		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Course: courseOf(2*ms, 1000*ms, sent, nothing)}},
-		{Paused: &Paused{Began: 900 * ms, Resumed: 700 * ms, Course: courseOf(2*ms, 1000*ms, nothing, sent)}},
-	}, 1, 500*ms)
+		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Newest: make([]int64, 1), Course: courseOf(2*ms, 1000*ms, sent, nothing)}},
+		{Paused: &Paused{Began: 900 * ms, Resumed: 700 * ms, Newest: make([]int64, 1), Course: courseOf(2*ms, 1000*ms, nothing, sent)}},
+	}, nil, 1, 500*ms)
 	if p.Began != 700*ms || p.Resumed != 700*ms {
 		t.Errorf("paused from %d to %d", p.Began, p.Resumed)
 	}
@@ -108,8 +109,8 @@ func TestAPartThatHadNoTimeForThePauseDidNotPause(t *testing.T) {
 
 // TestACourseKeepsAllOfALongRun: in ever wider steps.
 func TestACourseKeepsAllOfALongRun(t *testing.T) {
-	c := &PauseCourse{}
-	r := &run{receivers: make([][]*receiver, 2), ledger: ledger.New(ledger.Config{Streams: 1, Consumers: []int{1, 1}})}
+	r := &run{receivers: make([][]*receiver, 2), ledger: ledger.New(ledger.Config{Streams: 1, Consumers: []int{1, 1}}), shape: &shape{share: share{Share: Share{Producers: schedule.Part{Count: 2}}}}}
+	c := newPauseCourse(r)
 	for at := int64(0); at < int64(time.Hour); at += lookEvery {
 		c.note(at, r)
 	}

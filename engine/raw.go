@@ -122,14 +122,15 @@ type Raw struct {
 	Churned   *Churned                    // nil: none closed on purpose
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
-	Listened   time.Duration // how long the consumers listened on after the end of the drain
-	Backlog    uint64        // largest seen over the subscriptions
-	Evicted    uint64        // messages that the ledger closed before all was known of them, because of its bound
-	Planned    uint64        // messages of the plan, counted anew; 0: not counted (closed loop, cut short, too many)
-	Damaged    uint64        // messages that were not confirmed and arrived corrupted, corrupted replies among them; the corrupted of All are of the confirmed
-	Abandoned  uint64        // slots retired because a client kept their bytes
-	Dry        []bool        // per subscription: ran dry in the drain, so that what is missing is lost
-	DrainNeeds int64         // ns that the pending messages would still have needed at the rate seen in the drain; 0 unknown or none
+	Listened   time.Duration   // how long the consumers listened on after the end of the drain
+	Backlog    uint64          // the largest seen, of Lost: see measure.Backlog.Net
+	Lost       []*measure.Lost // by subscription; nil of one that has not run dry
+	Evicted    uint64          // messages that the ledger closed before all was known of them, because of its bound
+	Planned    uint64          // messages of the plan, counted anew; 0: not counted (closed loop, cut short, too many)
+	Damaged    uint64          // messages that were not confirmed and arrived corrupted, corrupted replies among them; the corrupted of All are of the confirmed
+	Abandoned  uint64          // slots retired because a client kept their bytes
+	Dry        []bool          // per subscription: ran dry in the drain, so that what is missing is lost
+	DrainNeeds int64           // ns that the pending messages would still have needed at the rate seen in the drain; 0 unknown or none
 
 	Lanes     int
 	LaneWaits uint64 // times that a lane's backlog was full, so that it waited

@@ -177,9 +177,11 @@ func TestCountsOf64BitsAreNotWritten(t *testing.T) {
 
 func anyInterval(t *rapid.T) *Interval {
 	iv := &Interval{
-		From:    rapid.Int64().Draw(t, "from"),
-		To:      rapid.Int64().Draw(t, "to"),
-		Backlog: rapid.Uint64().Draw(t, "backlog"),
+		From: rapid.Int64().Draw(t, "from"),
+		To:   rapid.Int64().Draw(t, "to"),
+		Backlog: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Behind {
+			return Behind{rapid.Uint64().Draw(t, "missing"), rapid.Uint64().Draw(t, "passed")}
+		}), 0, 3).Draw(t, "backlog"),
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "kinds") {
 		k := rapid.IntRange(0, int(NumKinds)-1).Draw(t, "kind")
@@ -407,7 +409,7 @@ func TestEarlyOverflowsAreNotLost(t *testing.T) {
 }
 
 func TestMergedIntervals(t *testing.T) {
-	a, b := Interval{From: 10, To: 20, Backlog: 3}, Interval{From: 9, To: 21, Backlog: 5}
+	a, b := Interval{From: 10, To: 20, Backlog: Backlog{{Missing: 3}}}, Interval{From: 9, To: 21, Backlog: Backlog{{Missing: 5}}}
 	a.Counters[Measure].Sent, b.Counters[Measure].Sent = 1, 2
 	a.Window.Received, b.Window.Received = 3, 4
 	a.Kinds[Settle][Measure].Add(7, 1)
@@ -421,7 +423,7 @@ func TestMergedIntervals(t *testing.T) {
 		into.Assign(first)
 		into.Merge(second)
 		c := &into.Kinds[Settle][Measure]
-		if into.From != 9 || into.To != 21 || into.Backlog != 5 || into.Counters[Measure].Sent != 3 || into.Window.Received != 7 ||
+		if into.From != 9 || into.To != 21 || into.Backlog.Waiting() != 5 || into.Counters[Measure].Sent != 3 || into.Window.Received != 7 ||
 			c.Total() != 3 || c.Min() != 5 || c.Max() != 7 {
 			t.Errorf("swapped %v: %+v", swap, into)
 		}

@@ -51,7 +51,7 @@ func FuzzDecodeCounts(f *testing.F) {
 func FuzzDecodeInterval(f *testing.F) {
 	var iv Interval
 	f.Add(encoded(f, &iv))
-	iv.From, iv.To, iv.Backlog, iv.Window.Sent, iv.Counters[Measure].Received = -5, 1<<40, 3, 4, 5
+	iv.From, iv.To, iv.Backlog, iv.Window.Sent, iv.Counters[Measure].Received = -5, 1<<40, Backlog{{Missing: 3}, {Passed: 1}}, 4, 5
 	iv.Kinds[Settle][Measure].Add(1234, 5)
 	iv.Kinds[SendResponse][WarmUp].Add(Highest+1, 5)
 	f.Add(encoded(f, &iv))

@@ -12,7 +12,7 @@ func (iv *Interval) AppendBinary(b []byte) ([]byte, error) {
 	out := append(b, byte(NumKinds), byte(NumPhases)) // tells a reader of another version's
 	out = binary.AppendVarint(out, iv.From)
 	out = binary.AppendVarint(out, iv.To)
-	out = binary.AppendUvarint(out, iv.Backlog)
+	out = iv.Backlog.appendBinary(out)
 	for _, v := range iv.Window.fields() {
 		out = binary.AppendUvarint(out, *v)
 	}
@@ -40,7 +40,7 @@ func (iv *Interval) DecodeBinary(b []byte) (rest []byte, err error) {
 	if k, p := d.Byte(), d.Byte(); k != byte(NumKinds) || p != byte(NumPhases) {
 		d.Fail("an interval of %d kinds and %d phases", k, p)
 	}
-	iv.From, iv.To, iv.Backlog = d.Int(), d.Int(), d.Uint()
+	iv.From, iv.To, iv.Backlog = d.Int(), d.Int(), d.backlog(iv.Backlog)
 	for _, v := range iv.Window.fields() {
 		*v = d.Uint()
 	}
@@ -70,7 +70,8 @@ func (iv *Interval) Assign(o *Interval) {
 			iv.Kinds[k][p].Assign(&o.Kinds[k][p])
 		}
 	}
-	iv.From, iv.To, iv.Counters, iv.Window, iv.Backlog = o.From, o.To, o.Counters, o.Window, o.Backlog
+	iv.From, iv.To, iv.Counters, iv.Window = o.From, o.To, o.Counters, o.Window
+	iv.Backlog = append(iv.Backlog[:0], o.Backlog...)
 }
 
 // Merge makes one interval of iv and o: of two successive ones of one recorder,
@@ -80,7 +81,7 @@ func (iv *Interval) Assign(o *Interval) {
 // what several processes saw sets it.
 func (iv *Interval) Merge(o *Interval) {
 	if o.To > iv.To {
-		iv.To, iv.Backlog = o.To, o.Backlog
+		iv.To, iv.Backlog = o.To, append(iv.Backlog[:0], o.Backlog...)
 	}
 	iv.From = min(iv.From, o.From)
 	for k := range iv.Kinds {

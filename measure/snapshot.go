@@ -30,7 +30,7 @@ type Interval struct {
 	Kinds    [NumKinds][NumPhases]Counts
 	Counters [NumPhases]Counters
 	Window   Window
-	Backlog  uint64 // set by the caller; nothing here knows it
+	Backlog  Backlog // set by the caller; nothing here knows it
 }
 
 // Read sets into to what has been recorded so far, at being the instant of the
@@ -69,11 +69,11 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 // instant of the reading, as Read says; the first time since the run's start. Over
 // all calls the intervals sum up exactly to what Read has at the end. It looks only
 // at the blocks of buckets that were recorded in since, so that a reading ten times
-// a second leaves the caches to the system. Backlog becomes 0.
+// a second leaves the caches to the system. Backlog becomes empty.
 func (r *Recorder) Next(at int64, iv *Interval) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	iv.From, iv.To, iv.Backlog = r.seen.At, at, 0
+	iv.From, iv.To, iv.Backlog = r.seen.At, at, iv.Backlog[:0]
 	r.seen.At = at
 	for k := range iv.Kinds { // lateness before blocked: see free
 		for p := range iv.Kinds[k] {

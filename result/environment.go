@@ -13,7 +13,7 @@ type Host struct {
 	Calibration    *pace.Calibration `json:"calibration,omitempty"`    // of the waiting, before the run
 	LedgerEvicted  uint64            `json:"ledger_evicted"`           // messages closed before all was known of them, because of the ledger's bound
 	SlotsAbandoned uint64            `json:"slots_abandoned"`          // retired because a client kept their bytes
-	BacklogMax     uint64            `json:"backlog_max"`              // largest over the subscriptions: confirmed minus distinct delivered
+	BacklogMax     uint64            `json:"backlog_max"`              // largest over the subscriptions: confirmed, and neither delivered nor lost nor dead letters
 	Hiccups        *Hiccups          `json:"hiccups,omitempty"`        // of a thread that only waits, beside the run
 	ListenedNS     int64             `json:"listened_ns,omitempty"`    // for how long consumers listened on after the end of the drain
 	DrainNeedsNS   int64             `json:"drain_needs_ns,omitempty"` // what the pending messages would still have needed; absent: none, or not known

@@ -7,7 +7,7 @@ type Pause struct {
 	BeganNS   int64  `json:"began_ns"`
 	ResumedNS int64  `json:"resumed_ns"`
 	Before    uint64 `json:"before"`  // messages waiting that 99 % of the looks before the pause, one in 2 ms, did not exceed
-	Waiting   uint64 `json:"waiting"` // confirmed and not received, at the resume
+	Waiting   uint64 `json:"waiting"` // at the resume; lost messages and dead letters do not wait
 
 	CaughtUpNS *int64 `json:"caught_up_ns,omitempty"` // the first instant at which no more than Before waited; absent: not while messages were sent
 	UntilNS    int64  `json:"until_ns"`               // that, or the end of the plan: the figures below are of the time from the resume until here
@@ -17,9 +17,9 @@ type Pause struct {
 	ReceivedPerS *float64 `json:"received_per_s,omitempty"` // catch-up rate; absent where the time has no length
 	ShrinksPerS  *float64 `json:"shrinks_per_s,omitempty"`  // by how much the backlog became less; below 0: it grew
 
-	StepNS int64 `json:"step_ns,omitempty"` // how far the looks are apart; absent: 2 ms
+	StepNS int64 `json:"step_ns,omitempty"` // how far the looks are apart; absent, in older results: 2 ms
 
-	Old  *Dist `json:"old,omitempty"`  // e2e response of first deliveries after the resume that were due before it; nil: there were none
+	Old  *Dist `json:"old,omitempty"`  // e2e response of messages that were due before the resume and still waited then; nil: there were none
 	Live *Dist `json:"live,omitempty"` // of those that were due after it
 }
 

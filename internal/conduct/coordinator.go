@@ -223,7 +223,7 @@ func (c *Coordinator) agreed(i int, stage engine.Stage) engine.Agreed {
 		a.EpochNS = c.translate(i, c.epochNS)
 	}
 	if stage == engine.Filled {
-		a.Lay = engine.Behind(c.standing())
+		a.Lay = engine.Behind(c.standing()).Waiting()
 	}
 	return a
 }
@@ -434,7 +434,7 @@ func (c *Coordinator) complete(parts []engine.Status) bool {
 	if len(parts) == 1 {
 		return parts[0].Complete
 	}
-	if engine.Behind(parts) > 0 {
+	if engine.Behind(parts).Waiting() > 0 {
 		return false
 	}
 	c.mu.Lock()

@@ -180,7 +180,7 @@ func TestASilentMemberHoldsNobodyUp(t *testing.T) {
 		time.Sleep(lead)
 		k.stands(0, engine.Status{Confirmed: 10, Subs: []engine.Reception{{Distinct: 7}}})
 		k.stands(1, engine.Status{Confirmed: 5, Open: 3, Subs: []engine.Reception{{Distinct: 5}}})
-		if b := engine.Behind(k.standing()); b != 3 {
+		if b := engine.Behind(k.standing()); b.Waiting() != 3 {
 			t.Errorf("%d are behind, want 3", b)
 		}
 		time.Sleep(SilentLimit)

@@ -98,7 +98,7 @@ func (c *Coordinator) Decided() Decision {
 		}
 	}
 	if d.Released > int(engine.Filled) {
-		d.Lay = engine.Behind(c.standing())
+		d.Lay = engine.Behind(c.standing()).Waiting()
 	}
 	if first := c.members[0]; d.Over && (first.silent || first.early) {
 		for i, m := range c.members {

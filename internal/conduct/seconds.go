@@ -19,15 +19,15 @@ type seconds struct {
 	latest  map[int]int64 // the last second that an agent told of
 	open    []*second
 	spare   []*second
-	done    int64 // seconds up to here were given on
+	largest measure.Backlog // room for add
+	done    int64           // seconds up to here were given on
 }
 
 // A second is what was told of one.
 type second struct {
-	index   int64
-	began   int64 // when the first of it came
-	sum     measure.Interval
-	backlog uint64
+	index int64
+	began int64            // when the first of it came
+	sum   measure.Interval // Backlog is the largest told of
 }
 
 // add takes an agent's interval at the instant now.
@@ -60,10 +60,13 @@ func (s *seconds) add(agent int, iv *measure.Interval, now int64) {
 		s.open = slices.Insert(s.open, i, x)
 	default:
 		x := s.open[i]
+		s.largest = append(s.largest[:0], x.sum.Backlog...)
+		if iv.Backlog.Waiting() > x.sum.Backlog.Waiting() {
+			s.largest = append(s.largest[:0], iv.Backlog...)
+		}
 		x.sum.Merge(iv)
-		x.sum.Backlog = max(x.backlog, iv.Backlog)
+		x.sum.Backlog = append(x.sum.Backlog[:0], s.largest...)
 	}
-	s.open[i].backlog = s.open[i].sum.Backlog
 	s.late(now)
 }
 

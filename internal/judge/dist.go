@@ -165,7 +165,7 @@ func Interval(in *measure.Interval, phase string, closed bool) result.Interval {
 	row := result.Interval{
 		TS:      float64(in.From) / 1e9,
 		Phase:   phase,
-		Backlog: in.Backlog,
+		Backlog: in.Backlog.Waiting(),
 		Send:    Points(both(in, send)),
 		E2E:     Points(both(in, e2e)),
 	}

@@ -166,7 +166,7 @@ func TestPoints(t *testing.T) {
 }
 
 func TestIntervalTakesBothPhases(t *testing.T) {
-	in := &measure.Interval{From: 2e9, To: 3e9, Backlog: 4}
+	in := &measure.Interval{From: 2e9, To: 3e9, Backlog: measure.Backlog{{Missing: 4}}}
 	in.Counters[measure.WarmUp] = measure.Counters{Sent: 1, Confirmed: 2, Received: 3}
 	in.Counters[measure.Measure] = measure.Counters{Sent: 10, Confirmed: 20, Received: 30}
 	in.Kinds[measure.SendResponse][measure.WarmUp] = *upTo(5, 1)

@@ -35,7 +35,7 @@ func (j *Joined) Deliveries(into *Part) {
 //
 // The goroutine that calls Merge calls it, between two calls of that, as often as
 // it likes, with what is older than the last as well. It takes some 50 ns a span.
-// Book, Missing, Complete and Backlog of the ledger itself mean little after it:
+// Book, Missing and Complete of the ledger itself mean little after it:
 // Join has them. An error is ErrJoin, where p is of a run with other numbers of
 // streams or subscriptions; then nothing is done.
 func (l *Ledger) Adopt(p *Part) error {

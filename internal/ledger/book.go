@@ -283,6 +283,23 @@ func (l *Ledger) Undelivered(sub int, visit func(fate Fate, measured bool, n uin
 	}
 }
 
+// Missed calls visit for all messages that were confirmed and that a subscription has not got,
+// good or corrupted, otherwise as Undelivered.
+func (l *Ledger) Missed(sub int, visit func(n uint64, due int64)) {
+	u := &l.subs[sub]
+	for i := range l.streams {
+		s := &l.streams[i]
+		s.tell()
+		s.lock()
+		l.pieces(i, &u.streams[i], s.closed, s.sent, func(p piece) {
+			if p.fate == FateConfirmed && !p.delivered {
+				s.dated(p, s.last, func(_ Fate, _ bool, n uint64, due, _ int64) { visit(n, due) })
+			}
+		})
+		s.unlock()
+	}
+}
+
 // Unknown calls visit for all messages, of whatever fate, that a subscription had
 // not got when the bound closed them, with what can be said of their response and
 // service: at least so long, since that is how old they were by then. Otherwise it
@@ -321,14 +338,18 @@ func (s *stream) dated(p piece, rest point, visit func(fate Fate, measured bool,
 	}
 }
 
-// Backlog returns the largest over the subscriptions of the messages confirmed
+// Passed returns how many messages the subscription has not got although it has later ones
+// of the same stream, as far as merged. Any goroutine may call it.
+func (l *Ledger) Passed(sub int) uint64 { return l.subs[sub].passed.Load() }
+
+// behind returns the largest over the subscriptions of the messages confirmed
 // minus those delivered at least once and merged; 0 where it would be negative.
 // Messages that failed or are not confirmed yet and were delivered count as
 // delivered, so that it is too small by their number; what waits in the rings
 // makes it too large, and so, for an instant, do messages that are confirmed out
 // of order. Any goroutine may call it, at any time; it looks at every stream, and
 // waits for none.
-func (l *Ledger) Backlog() uint64 {
+func (l *Ledger) behind() uint64 {
 	if len(l.subs) == 0 {
 		return 0
 	}
@@ -369,12 +390,12 @@ func (l *Ledger) Missing(sub int) uint64 {
 
 // Complete reports whether every subscription has got every message confirmed
 // until now, good or corrupted. True is exact; it is cheap to call again and
-// again: as long as the Backlog is above 0 something is missing, because what was
+// again: as long as behind is above 0 something is missing, because what was
 // delivered without having been confirmed can only make that too small (too large
 // it is for an instant only, while something is confirmed), and it is false; only
 // then Missing looks more closely. It is called as Missing is.
 func (l *Ledger) Complete() bool {
-	if l.Backlog() > 0 {
+	if l.behind() > 0 {
 		return false
 	}
 	for i := range l.subs {

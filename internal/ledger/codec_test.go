@@ -322,6 +322,6 @@ func FuzzPart(f *testing.F) {
 		}
 		balanced(t, j, len(p.subs))
 		j.Complete()
-		j.l.Backlog()
+		j.l.behind()
 	})
 }

@@ -326,7 +326,7 @@ func (c *crew) live(j *Joined) {
 	if got := j.Complete(); got != complete {
 		c.t.Fatalf("Complete = %v; want %v", got, complete)
 	}
-	if got, want := j.l.Backlog(), c.naive.backlog(); got != want {
-		c.t.Fatalf("Backlog = %d; want %d", got, want)
+	if got, want := j.l.behind(), c.naive.backlog(); got != want {
+		c.t.Fatalf("behind = %d; want %d", got, want)
 	}
 }

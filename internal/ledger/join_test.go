@@ -371,8 +371,8 @@ func TestDeliveriesThatSeveralProcessesShareAddUpBeyondTheBound(t *testing.T) {
 			if window.Sent != messages || all.Foreign != 0 || lost == 0 && again == 0 && window.Delivered+window.Corrupted != messages {
 				t.Errorf("Book of the window = %+v, Foreign = %d", window, all.Foreign)
 			}
-			if got, want := j.l.Backlog(), without; got != want {
-				t.Errorf("Backlog = %d; want %d", got, want)
+			if got, want := j.l.behind(), without; got != want {
+				t.Errorf("behind = %d; want %d", got, want)
 			}
 			n := uint64(0)
 			j.Undelivered(0, func(_ Fate, _ bool, k uint64, due, _ int64) {

@@ -37,6 +37,9 @@ func (j *Joined) Undelivered(sub int, visit func(fate Fate, measured bool, n uin
 	j.l.Undelivered(sub, visit)
 }
 
+// Missed is as Ledger.Missed.
+func (j *Joined) Missed(sub int, visit func(n uint64, due int64)) { j.l.Missed(sub, visit) }
+
 // Unknown is as Ledger.Unknown.
 func (j *Joined) Unknown(sub int, visit func(measured bool, n uint64, response, service int64)) {
 	j.l.Unknown(sub, visit)

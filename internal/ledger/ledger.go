@@ -84,12 +84,14 @@ type subscription struct {
 	counts  [2]counts // by phase
 	foreign uint64    // events of a stream that the ledger has not
 	queue   []next    // the k-way merge's heap
+	reached uint64    // by how much deliveries moved the heads of all streams
 	closed  [2]Book   // of what the bound closed, by phase
 	damaged groups    // what of it arrived corrupted
 	unknown groups    // what of it had not arrived: see Ledger.Unknown
 
 	// Written by Merge at the end of a pass, read by anybody.
 	distinct atomic.Uint64 // first deliveries, of whatever fate, the corrupted among them
+	passed   atomic.Uint64 // messages below the head of a stream that were not delivered
 	last     atomic.Int64  // latest At
 }
 

@@ -63,8 +63,8 @@ func TestADrainIsCompleteThoughFailedMessagesWereDelivered(t *testing.T) {
 	l.Reader(0, 0).Delivered(&Event{Seq: 0})
 	l.Merge(nil)
 	// The backlog is hidden by the failed message; Missing and Complete know.
-	if l.Backlog() != 0 || l.Missing(0) != 1 || l.Complete() {
-		t.Errorf("Backlog, Missing, Complete = %d, %d, %v; want 0, 1, false", l.Backlog(), l.Missing(0), l.Complete())
+	if l.behind() != 0 || l.Missing(0) != 1 || l.Complete() {
+		t.Errorf("behind, Missing, Complete = %d, %d, %v; want 0, 1, false", l.behind(), l.Missing(0), l.Complete())
 	}
 	l.Reader(0, 0).Delivered(&Event{Seq: 1, Corrupted: true})
 	l.Merge(nil)
@@ -413,7 +413,7 @@ func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 				last = true
 			case <-time.After(time.Millisecond):
 			}
-			l.Backlog()
+			l.behind()
 			l.LastDelivery(0)
 		}
 	}()

@@ -92,6 +92,7 @@ func (l *Ledger) merge(i int, first func(sub int, e *Event)) int {
 			n += c.first + c.late
 		}
 		sub.distinct.Store(n)
+		sub.passed.Store(sub.reached - min(sub.reached, n))
 	}
 	return total
 }
@@ -144,10 +145,12 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 	}
 	if isFirst { // in order, as nearly always
 		d.head++
+		sub.reached++
 	} else {
-		before := d.holes.n
+		before, head := d.holes.n, d.head
 		isFirst = d.insert(e.Seq)
 		l.held += d.holes.n - before
+		sub.reached += d.head - head
 	}
 	if !isFirst {
 		// Of a message that the bound closed it is not known whether it had arrived;

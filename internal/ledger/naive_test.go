@@ -229,7 +229,7 @@ func (v *naive) missing(sub int) uint64 {
 	return all.Missing
 }
 
-// backlog returns what Ledger.Backlog is defined as.
+// backlog returns what Ledger.behind is defined as.
 func (v *naive) backlog() uint64 {
 	most := 0
 	for sub := range v.subs {

@@ -171,8 +171,8 @@ func (w *world) merge() error {
 			return fmt.Errorf("Missing(%d) = %d; want %d", sub, got, want)
 		}
 	}
-	if got, want := w.ledger.Backlog(), w.naive.backlog(); got != want {
-		return fmt.Errorf("Backlog = %d; want %d", got, want)
+	if got, want := w.ledger.behind(), w.naive.backlog(); got != want {
+		return fmt.Errorf("behind = %d; want %d", got, want)
 	}
 	complete := true
 	for sub := range w.consumers {

@@ -57,7 +57,7 @@ func (s *stream) settle(seq uint64) bool {
 	}
 	switch {
 	case seq > head:
-		// Backlog subtracts: what it is to subtract from must be there first.
+		// Ledger.behind subtracts: what it is to subtract from must be there first.
 		s.next.Store(s.settled.head*2 + frozen)
 		s.unconfirmed.Add(seq - head)
 	case seq < head:

@@ -237,7 +237,7 @@ func (f *figures) add(iv *measure.Interval, closed bool) {
 	if closed {
 		send, e2e, rtt = measure.SendService, measure.E2EService, measure.RTTService
 	}
-	f.at, f.backlog = iv.To, iv.Backlog
+	f.at, f.backlog = iv.To, iv.Backlog.Waiting()
 	f.seconds = float64(iv.To-iv.From) / 1e9
 	f.last = measure.Counters{}
 	for p := range measure.NumPhases {

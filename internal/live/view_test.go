@@ -19,7 +19,7 @@ const second = int64(time.Second)
 // interval is the n-th second of a run of 1000/s whose warm-up is two seconds
 // long; each second is a little slower than the one before.
 func interval(n int) *measure.Interval {
-	iv := &measure.Interval{From: int64(n) * second, To: int64(n+1) * second, Backlog: uint64(3 * n)}
+	iv := &measure.Interval{From: int64(n) * second, To: int64(n+1) * second, Backlog: measure.Backlog{{Missing: uint64(3 * n)}}}
 	p := measure.Measure
 	if n < 2 {
 		p = measure.WarmUp
@@ -63,7 +63,7 @@ func story(v *View, shot func(name string)) {
 	shot("trouble")
 	v.Event(4*second, "phase", "drain")
 	shot("the drain begins")
-	iv := &measure.Interval{From: 4 * second, To: 5 * second, Backlog: 7}
+	iv := &measure.Interval{From: 4 * second, To: 5 * second, Backlog: measure.Backlog{{Missing: 7}}}
 	iv.Counters[measure.Measure] = measure.Counters{Confirmed: 30, Received: 50}
 	v.Interval(iv)
 	shot("draining")
@@ -176,7 +176,7 @@ func TestWhatIsGoingOnInWords(t *testing.T) {
 		{"a long one", Plan{End: 2 * time.Hour}, "measure", interval(2), "measuring, 2 h left"},
 		{"nothing to wait for", Plan{}, "drain", &measure.Interval{To: second}, "draining: all messages confirmed"},
 		{"the drain has only begun", Plan{}, "drain", nil, "draining"},
-		{"a backlog", Plan{Backlog: true, Drain: 9 * time.Second}, "drain", &measure.Interval{To: second, Backlog: 5000}, "draining the backlog: 5,000 not yet delivered, 8 s more at most"},
+		{"a backlog", Plan{Backlog: true, Drain: 9 * time.Second}, "drain", &measure.Interval{To: second, Backlog: measure.Backlog{{Missing: 5000}}}, "draining the backlog: 5,000 not yet delivered, 8 s more at most"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

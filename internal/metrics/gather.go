@@ -27,7 +27,7 @@ func (s *Figures) Gather() ([]*dto.MetricFamily, error) {
 	}
 	backlog := float64(s.backlog)
 	families := []*dto.MetricFamily{
-		family("weir_backlog_messages", "Messages that are confirmed and not yet delivered.", dto.MetricType_GAUGE, "",
+		family("weir_backlog_messages", "Messages that are confirmed and may still come: without dead letters, and with lost ones as far as the run does not know yet.", dto.MetricType_GAUGE, "",
 			s.metric(&dto.Metric{Gauge: &dto.Gauge{Value: &backlog}})),
 		s.durations(),
 	}

@@ -79,7 +79,7 @@ func (f *Figures) Phase(name string) {
 func (f *Figures) Interval(iv *measure.Interval) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.backlog = iv.Backlog
+	f.backlog = iv.Backlog.Waiting()
 	f.sum.Add(iv)
 }
 

@@ -39,7 +39,7 @@ func filled() *Figures {
 	s := &Figures{}
 	s.Begin("r", 1, "chan")
 	s.Phase("measure")
-	iv := &measure.Interval{Backlog: 3, Window: measure.Window{SentBytes: 10, ReceivedBytes: 20}}
+	iv := &measure.Interval{Backlog: measure.Backlog{{Missing: 4, Passed: 1}}, Window: measure.Window{SentBytes: 10, ReceivedBytes: 20}}
 	iv.Counters[measure.Measure] = measure.Counters{Scheduled: 6, Sent: 5, Confirmed: 4, Received: 2, Failed: 1, Dropped: 1}
 	for k := range iv.Kinds {
 		for _, v := range []int64{0, 1, 1000, 1_000_000, 1_000_001, 2_000_000_000} {

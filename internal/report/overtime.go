@@ -48,7 +48,7 @@ func (t *single) overTime() {
 	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never("send", cmp.Or(l.Send.Response, l.Send.Service)), high, layout.Nanoseconds, latencies("send"))
 	t.over("rtt-time", "rtt "+what, "Of what was answered in each second."+never("rtt", cmp.Or(l.RTT.Response, l.RTT.Service)), high, layout.Nanoseconds, latencies("rtt"))
 	t.over("e2e-time", "e2e "+what, "Of what was delivered first in each second."+never("e2e", cmp.Or(l.E2E.Response, l.E2E.Service)), high, layout.Nanoseconds, latencies("e2e"))
-	t.over("backlog", "backlog", "Confirmed and not yet delivered, at the end of each second; of several subscriptions the largest.", low, layout.Numbers,
+	t.over("backlog", "backlog", "Confirmed messages that may still come, at the end of each second; of several subscriptions the largest.", low, layout.Numbers,
 		[]curve{{"backlog", "backlog", "s1"}})
 	t.over("lateness-time", "lateness", "How late the generator itself was. This delay is the generator's fault, and the verdict judges it.", low, layout.Nanoseconds, latencies("lateness"))
 	t.over("blocked-time", "blocked", "How long messages waited for room: no free slot, or the client library refused. That is the system's limit, or the client's.", low, layout.Nanoseconds, latencies("blocked"))

@@ -59,7 +59,7 @@ func (t *single) pause() {
 		if x.StepNS > 0 {
 			step = Time(x.StepNS)
 		}
-		t.Note("old messages: due before the consumers resumed, and received after. live: due after they resumed",
+		t.Note("old messages: due before the consumers resumed, and still waiting then. live: due after they resumed",
 			"caught up: no more waited than at 99 % of the times before the pause. Times are to within "+step)
 	}
 }

@@ -21,6 +21,9 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	if rest := m.parts.Rest(); rest != nil {
 		m.second(rest)
 	}
+	for i, b := range m.backlogs {
+		m.intervals[i].Backlog = b.Net(b.at, raw.Lost)
+	}
 	s := m.scenario
 	seconds := float64(raw.To-raw.From) / 1e9
 	facts := raw.Facts

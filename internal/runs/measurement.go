@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -80,6 +81,7 @@ type measurement struct {
 	died      []death
 	hostThere host.Series // of the host of startOn
 	intervals []result.Interval
+	backlogs  []backlogAt // at the ends of intervals
 }
 
 // begin writes what is known before the first message, so that a run that is
@@ -133,6 +135,12 @@ func (m *measurement) event(ev engine.Event) {
 	m.keep(m.folder.AppendEvent(result.Event{TNS: ev.At, Kind: ev.Kind, Text: ev.Text}))
 }
 
+// backlogAt is what waited at an instant.
+type backlogAt struct {
+	at int64
+	measure.Backlog
+}
+
 // interval takes the engine's, which may be a part of a second.
 func (m *measurement) interval(iv *measure.Interval) {
 	m.slices.Add(iv)
@@ -155,6 +163,7 @@ func (m *measurement) second(iv *measure.Interval) {
 	phase := m.phase((iv.From + iv.To) / 2)
 	m.mu.Lock()
 	m.intervals = append(m.intervals, judge.Interval(iv, phase, m.scenario.Load.Closed))
+	m.backlogs = append(m.backlogs, backlogAt{iv.To, slices.Clone(iv.Backlog)})
 	m.mu.Unlock()
 	m.keep(m.folder.AppendInterval(iv))
 	m.observer.Interval(iv)

@@ -26,7 +26,7 @@ func full(n int) *Report {
 		Events: []Event{{At: -5, Kind: "disconnected", Text: "connection reset"}, {At: 1 << 40, Kind: "k", Text: ""}},
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	r.Interval.From, r.Interval.To, r.Interval.Backlog = 1e9, 2e9, 12
+	r.Interval.From, r.Interval.To, r.Interval.Backlog = 1e9, 2e9, measure.Backlog{{Missing: 12, Passed: 3}}
 	var s measure.Snapshot
 	for i := range 12 {
 		c := &r.Interval.Kinds[i%int(measure.NumKinds)][i/int(measure.NumKinds)]

@@ -1,0 +1,109 @@
+package measure
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"sort"
+)
+
+// A Backlog is what waits for the consumers of each subscription: confirmed messages that may
+// still come. Lost messages, dead letters and messages that the system refused do not wait. A
+// message that a consumer refused waits until one accepts it or it is a dead letter.
+//
+// What is known of that differs. Dead letters leave the backlog as they come to their receiver.
+// Of lost messages a run knows while it goes on only what Behind.Passed says: Waiting gives that
+// figure, for a live view, for Prometheus, and for a pause until so many wait. When the drain has
+// shown which messages are lost, Net leaves out all of them, from the instant on at which each
+// was due. Every figure of a finished run is of Net.
+type Backlog []Behind
+
+// Behind is how far a subscription is behind.
+type Behind struct {
+	Missing uint64 // confirmed, and neither delivered nor dead letters
+
+	// Passed is how many of them a lone consumer of a system that sends nothing twice was passed
+	// over with: it has later messages of the same stream. Other systems send again, or to several
+	// consumers, so that such a message may still come; there it is 0.
+	Passed uint64
+}
+
+// less is what is missing without so many.
+func (b Behind) less(gone uint64) uint64 { return b.Missing - min(b.Missing, gone) }
+
+// Waiting returns how many messages wait for the subscription that is furthest behind, as far as
+// is known while the run goes on.
+func (b Backlog) Waiting() (most uint64) {
+	for _, x := range b {
+		most = max(most, x.less(x.Passed))
+	}
+	return most
+}
+
+// Net returns how many messages waited at the instant at for the subscription that was furthest
+// behind. lost says of each subscription what it lost; one that it does not cover, or of which it
+// is nil, has lost what it was passed over with.
+func (b Backlog) Net(at int64, lost []*Lost) (most uint64) {
+	for sub, x := range b {
+		gone := x.Passed
+		if sub < len(lost) && lost[sub] != nil {
+			gone = lost[sub].By(at)
+		}
+		most = max(most, x.less(gone))
+	}
+	return most
+}
+
+// appendBinary appends the binary form.
+func (b Backlog) appendBinary(out []byte) []byte {
+	out = binary.AppendUvarint(out, uint64(len(b)))
+	for _, x := range b {
+		out = binary.AppendUvarint(binary.AppendUvarint(out, x.Missing), x.Passed)
+	}
+	return out
+}
+
+// mostSubscriptions is how many subscriptions the binary form of a Backlog may have.
+const mostSubscriptions = 1 << 20
+
+// backlog reads the binary form into b.
+func (d *decoder) backlog(b Backlog) Backlog {
+	b = b[:0]
+	for range d.natural("number of subscriptions", mostSubscriptions) {
+		if d.Err() != nil {
+			break
+		}
+		b = append(b, Behind{Missing: d.Uint(), Passed: d.Uint()})
+	}
+	return b
+}
+
+// Lost is when the messages that one subscription lost were due. The zero value has none.
+type Lost struct {
+	at     []lostAt
+	sorted bool // by due, and n counts all up to it
+}
+
+type lostAt struct {
+	due int64
+	n   uint64
+}
+
+// Add adds n messages that were due by an instant. No Add follows a By.
+func (l *Lost) Add(due int64, n uint64) { l.at = append(l.at, lostAt{due, n}) }
+
+// By returns how many of them were due by an instant.
+func (l *Lost) By(at int64) uint64 {
+	if !l.sorted {
+		slices.SortFunc(l.at, func(a, b lostAt) int { return cmp.Compare(a.due, b.due) })
+		for i := 1; i < len(l.at); i++ {
+			l.at[i].n += l.at[i-1].n
+		}
+		l.sorted = true
+	}
+	i := sort.Search(len(l.at), func(i int) bool { return l.at[i].due > at })
+	if i == 0 {
+		return 0
+	}
+	return l.at[i-1].n
+}
