@@ -51,5 +51,7 @@ type LogLine struct {
 type Beside struct {
 	What     string  `json:"what"`
 	Messages int     `json:"messages"`
-	ByChance float64 `json:"by_chance"` // share of the window's instants at which a message that is due meets it, when it takes as long as the median of the slowest
+	Spells   int     `json:"spells,omitempty"` // of the spells of the slowest, those more than a second apart, how many met it; no more than times that it happened
+	Chance   float64 `json:"chance,omitempty"` // that as many would, if it had nothing to do with them
+	ByChance float64 `json:"by_chance"`        // share of the window's instants at which a message that is due meets it, when it takes as long as the median of the slowest
 }

@@ -160,18 +160,10 @@ func taken(s *subject) (result.Check, float64) {
 		Value: fmt.Sprintf("weir's threads waited %.3g core-seconds for cores that others had, and ran %.3g", lost, *u.CPUSeconds),
 	}
 	if part > takenMost {
-		c.Status = slower(part)
+		c.Status = result.Suspect
 		c.Why = fmt.Sprintf("A closed loop goes on only when its threads run: the rate is too low by up to %s, and the service times hold these waits. Stop what else runs, or put the system on another host.", percent(part))
 	}
 	return c, part
-}
-
-// slower is the status of a closed loop of whose rate a part is missing.
-func slower(part float64) result.Status {
-	if part > latenessSuspect {
-		return result.Invalid
-	}
-	return result.Suspect
 }
 
 func steal(s *subject) (result.Check, float64) {
@@ -370,7 +362,7 @@ func held(s *subject) (result.Check, float64) {
 		Value: fmt.Sprintf("a thread that only sleeps was held up for %s of the time, %s at most", percent(part), nanos(h.MaxNS)),
 	}
 	if part > takenMost {
-		c.Status = slower(part)
+		c.Status = result.Suspect
 		c.Why = fmt.Sprintf("The host held up that thread, or weir was stopped (SIGSTOP). A closed loop stands still meanwhile: the rate is too low by %s, and the service times of what was in flight hold it. Use a quieter host, or repeat the run.", percent(part))
 	}
 	return c, part

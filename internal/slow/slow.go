@@ -24,6 +24,8 @@ const (
 	often        = 3                      // so many times the median of all seconds
 	leastRepeats = 5                      // spells that tell a period
 	offBeat      = 0.1                    // of the period
+	seldom       = 0.05                   // the chance that any of the causes is told although none is one
+	causes       = 16                     // that are looked at, about
 	hiccups      = 3                      // a hiccup takes at least such a part of the median of the slowest
 )
 
@@ -159,6 +161,7 @@ func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int6
 		}
 	}
 	s := &result.Slowest{Of: of, Messages: slices.Clone(messages), Clusters: Clusters(messages)}
+	apart := bursts(s.Clusters)
 	s.PeriodNS = period(s.Clusters)
 	for what, spells := range all {
 		n := 0
@@ -169,7 +172,14 @@ func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int6
 			}
 		}
 		if n > 0 {
-			s.Beside = append(s.Beside, result.Beside{What: what, Messages: n, ByChance: chance(spells, typical, from, to)})
+			met := met(spells, apart)
+			chances := make([]float64, len(apart))
+			for i, b := range apart {
+				chances[i] = chance(spells, b.to-b.from, from, to)
+			}
+			s.Beside = append(s.Beside, result.Beside{
+				What: what, Messages: n, Spells: met, Chance: atLeast(met, chances), ByChance: chance(spells, typical, from, to),
+			})
 		}
 	}
 	for i := range s.Messages {
@@ -182,11 +192,57 @@ func (c *Course) Explain(of string, messages []result.SlowMessage, from, to int6
 }
 
 // Tells reports whether something happened beside the slowest messages clearly more often
-// than beside others: beside at least three and a third of them, and twice as often as by
-// chance.
+// than beside others: beside a third of them, twice as often as by chance, and in so many of
+// their spells as chance would seldom have it. Messages of one spell are one case.
 func Tells(s *result.Slowest, b result.Beside) bool {
 	share := float64(b.Messages) / float64(len(s.Messages))
-	return b.Messages >= 3 && 3*b.Messages >= len(s.Messages) && share >= twice*b.ByChance
+	return b.Spells > 0 && b.Chance <= seldom/causes && 3*b.Messages >= len(s.Messages) && share >= twice*b.ByChance
+}
+
+// bursts are clusters, those that are not a second apart as one: what a host did is told by
+// the second.
+func bursts(clusters []result.SlowCluster) (all []spell) {
+	for _, c := range clusters {
+		if last := len(all) - 1; last >= 0 && c.FromNS-all[last].to < int64(time.Second) {
+			all[last].to = max(all[last].to, c.ToNS)
+			continue
+		}
+		all = append(all, spell{c.FromNS, c.ToNS})
+	}
+	return all
+}
+
+// met is how many bursts meet one of joined spells, and how many spells meet a burst, the
+// fewer: several bursts within one long spell are one case too.
+func met(spells, bursts []spell) int {
+	count := func(of, others []spell) (n int) {
+		for _, x := range of {
+			if meets(others, x.from, x.to) {
+				n++
+			}
+		}
+		return n
+	}
+	return min(count(bursts, spells), count(spells, bursts))
+}
+
+// atLeast is the chance that of independent events with chances at least n happen.
+func atLeast(n int, chances []float64) float64 {
+	of := append(make([]float64, 0, len(chances)+1), 1) // the chance that so many happen, by their number
+	for _, p := range chances {
+		of = append(of, 0)
+		for k := len(of) - 1; k >= 0; k-- {
+			of[k] *= 1 - p
+			if k > 0 {
+				of[k] += of[k-1] * p
+			}
+		}
+	}
+	sum := 0.0
+	for _, x := range of[min(n, len(of)):] {
+		sum += x
+	}
+	return sum
 }
 
 // joined are spells in the order of time, those that touch as one.
