@@ -91,7 +91,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	client "github.com/nsqio/go-nsq"
@@ -111,6 +110,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // Definition returns the driver.
@@ -152,7 +153,6 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		return nil, err
 	}
 	x := &conn{cfg: *c, run: run, settings: settings, api: httpapi.New("NSQ", t, askLimit), channels: map[placed]bool{}}
-	x.memoryOnly.Store(c.Channels == ephemeral || c.Topics == ephemeral && !run.Existing)
 	lookupds, err := webs.All("lookupd", c.Lookupd)
 	if err != nil {
 		return nil, err
@@ -187,8 +187,6 @@ type conn struct {
 	api      *httpapi.Client
 	lookupds []string
 	nodes    []*node
-
-	memoryOnly atomic.Bool // a topic or a channel of the run's is ephemeral
 
 	mu       sync.Mutex
 	found    []*node         // by lookupd while running

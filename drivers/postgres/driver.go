@@ -81,6 +81,8 @@ var recipe []byte
 //go:embed page.md
 var page string
 
+var guarantees = driver.MustPage(page).Confirmations
+
 // Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
