@@ -6,7 +6,6 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
