@@ -169,12 +169,22 @@ func TestGuaranteesAreOrdered(t *testing.T) {
 	}
 }
 
-// TestTheWeakerConfirmationIsTheWeakerInEachPart: of two destinations neither promises
-// what only one has.
-func TestTheWeakerConfirmationIsTheWeakerInEachPart(t *testing.T) {
-	a := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesOne, Stable: driver.StableFsync}
-	b := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
-	if got, want := a.Weaker(b), (driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesOne, Stable: driver.StableOS}); got != want || b.Weaker(a) != want || (driver.Confirms{}).Weaker(a) != a {
-		t.Errorf("%+v; want %+v", got, want)
+// TestOfTwoConfirmationsTheWeakerCounts: of two destinations neither promises what only one has.
+func TestOfTwoConfirmationsTheWeakerCounts(t *testing.T) {
+	received := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
+	replicated := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
+	only := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
+	all := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesAll, Stable: driver.StableFsync}
+	for _, w := range []struct{ a, b, want driver.Confirms }{
+		{driver.Confirms{}, only, only},
+		{received, replicated, received},
+		{replicated, all, replicated},
+		{only, all, only},
+		{only, received, received},
+		{only, replicated, received}, // neither on a quorum nor on a disk in both
+	} {
+		if got := w.a.Weaker(w.b); got != w.want || w.a.Guarantee != 0 && w.b.Weaker(w.a) != w.want {
+			t.Errorf("%+v and %+v: %+v; want %+v", w.a, w.b, got, w.want)
+		}
 	}
 }

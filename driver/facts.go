@@ -32,7 +32,11 @@ func (c Confirms) Weaker(other Confirms) Confirms {
 	if c == (Confirms{}) {
 		return other
 	}
-	return Confirms{min(c.Guarantee, other.Guarantee), min(c.Copies, other.Copies), min(c.Stable, other.Stable)}
+	w := Confirms{min(c.Guarantee, other.Guarantee), min(c.Copies, other.Copies), min(c.Stable, other.Stable)}
+	if w.Guarantee == Replicated && w.Copies == CopiesOne {
+		w.Guarantee = Received // one is on the disk of its only node, the other in the memory of a quorum
+	}
+	return w
 }
 
 // A Guarantee is how safe a message is once it was confirmed. A level holds only

@@ -2,21 +2,33 @@ package driver
 
 import "reflect"
 
-// Servers are those that weir starts for a run, as far as they are known before.
+// Servers are those of a run, as far as they are known before it.
 type Servers struct {
-	Nodes    int  // 1 or more
-	Replicas int  // of each destination, 1 or more
+	Nodes    int  // that weir starts; 0: it starts none, and knows nothing of those that are there
+	Replicas int  // of each destination that it makes there, 1 or more; 0 where Nodes is
 	Requests bool // messages are requests, which replies confirm
 }
 
-// A Foreseer is a Config that tells before a run what confirmations will mean on servers
-// that weir starts, by the driver's recipe or embedded. weir then refuses what they will
-// not give without starting them. The tag firm of an option names values, joined by
-// commas, with which a confirmation may mean more: weir tries these, and says which help.
+// A Foreseer is a Config that tells before a run what decides the meaning of a confirmation.
+// weir then refuses a guarantee that the table of the driver's page does not give with that,
+// without starting or asking a server. The tag firm of an option names values, joined by commas,
+// with which a confirmation may mean more: weir tries these, and says which help.
 type Foreseer interface {
-	// Foresee returns the most that a confirmation guarantees with the settings. What only
-	// a running server tells counts as the best that it may be. It does no I/O.
-	Foresee(Servers) Guarantee
+	// Known returns the settings that the table names, as far as they are known. Of servers
+	// that weir starts these are also the recipe's; of others only what the client decides,
+	// whatever the servers and their destinations are set to. What is left out may be the best
+	// there is. It does no I/O.
+	Known(Servers) Known
+}
+
+// Foresee returns the most that a confirmation guarantees with the settings of cfg. ok: it is
+// a Foreseer.
+func (d Definition) Foresee(cfg Config, s Servers) (most Guarantee, ok bool) {
+	f, ok := cfg.(Foreseer)
+	if !ok || len(d.Confirmations) == 0 {
+		return 0, false
+	}
+	return d.Confirmations.AtMost(f.Known(s)).Guarantee, true
 }
 
 // Clone returns a copy of cfg. To set an option of the copy does not change cfg.
@@ -25,14 +37,4 @@ func Clone(cfg Config) Config {
 	c := reflect.New(v.Type())
 	c.Elem().Set(v)
 	return c.Interface().(Config)
-}
-
-// A Ceiling is a Config that tells before a run, of servers that weir did not start, what a
-// confirmation guarantees at most. weir then refuses a scenario that demands more, and says
-// which options allow it, by their tags firm.
-type Ceiling interface {
-	// AtMost returns what a confirmation guarantees with the options, on servers with the
-	// best settings that they may have. requests: messages are requests, which replies
-	// confirm. What only a server tells bounds nothing. It does no I/O.
-	AtMost(requests bool) Guarantee
 }

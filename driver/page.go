@@ -2,8 +2,6 @@ package driver
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -17,8 +15,8 @@ type Page struct {
 
 	Features Features
 
-	Maps          []Mapping      // what weir's words are there, Words first, in their order
-	Confirmations []Confirmation // which settings give which guarantee, weakest first
+	Maps          []Mapping     // what weir's words are there, Words first, in their order
+	Confirmations Confirmations // which settings give which guarantee
 }
 
 // Features are those columns of the feature table that are not Capabilities,
@@ -46,17 +44,6 @@ func Words() []string {
 	return []string{"destination", "partition", "subscription", "consumer", "guarantee"}
 }
 
-// A Confirmation says what a confirmation means under some settings. What is in
-// force is read from the running system (Conn.Facts); this is what to expect.
-type Confirmation struct {
-	// When holds the settings as "name: value" joined by ", ": the driver's own options
-	// by their names, and replication, the number of replicas of a destination. Several
-	// numbers are written as a range, "2 to 5". An option that is not there has its
-	// default.
-	When string
-	Confirms
-}
-
 // MustPage reads a driver's page.md, embedded in its package. It looks so:
 //
 //	---
@@ -79,13 +66,14 @@ type Confirmation struct {
 //
 //	## Guarantees
 //
-//	- **received**, stable os: server.mem-queue-size: 0
+//	- **received**
+//	- **received**, stable os: storage: file, replication: 1 [source](https://nsq.io/)
 //
 // The head has the Features, ClientWhy (client) and Embeds; a field that is empty is left
 // out. Lines of a field, a paragraph and an item continue on the next line, which is
 // indented in a field and in an item. An item of Guarantees is a Confirmation; copies 1
-// and stable none are left out, and so is When where it is empty. What is not a page
-// panics: that is a fault of the program's.
+// and stable none are left out, and so is When where it is empty. An item without a source
+// has that of the item above. What is not a page panics: that is a fault of the program's.
 func MustPage(text string) Page {
 	p, err := parsePage(text)
 	if err != nil {
@@ -93,8 +81,6 @@ func MustPage(text string) Page {
 	}
 	return p
 }
-
-var guaranteeItem = regexp.MustCompile(`^\*\*(\w+)\*\*(?:, copies (\w+))?(?:, stable (\w+))?(?:: (.+))?$`)
 
 func parsePage(text string) (Page, error) {
 	var p Page
@@ -138,6 +124,9 @@ func parsePage(text string) (Page, error) {
 		if err != nil {
 			return p, fmt.Errorf("%q: %w", item, err)
 		}
+		if n := len(p.Confirmations); n > 0 && c.Source == "" {
+			c.Source = p.Confirmations[n-1].Source
+		}
 		p.Confirmations = append(p.Confirmations, c)
 	}
 	return p, nil
@@ -158,26 +147,4 @@ func unfolded(text string) []string {
 		}
 	}
 	return out
-}
-
-// confirmation reads an item of Guarantees.
-func confirmation(item string) (Confirmation, error) {
-	var c Confirmation
-	m := guaranteeItem.FindStringSubmatch(item)
-	if m == nil {
-		return c, fmt.Errorf("is not a guarantee")
-	}
-	var err error
-	if c.Guarantee, err = ParseGuarantee(m[1]); err != nil {
-		return c, err
-	}
-	of := func(table []string, word string) int {
-		i := max(0, slices.Index(table, word))
-		if word != "" && table[i] != word {
-			err = fmt.Errorf("unknown word %q (%s)", word, strings.Join(table, ", "))
-		}
-		return i
-	}
-	c.Copies, c.Stable, c.When = Copies(of(copies, m[2])), Stable(of(stables, m[3])), m[4]
-	return c, err
 }

@@ -25,8 +25,8 @@ what it gets.
 
 ## Guarantees
 
-- **received**
-- **persisted**, copies quorum, stable fsync: sync: always, replication: 2 to 3
+- **received** [source](https://example.com/acks)
+- **persisted**, copies quorum, stable fsync: sync: always or 1, replication: 2 to 3 or 7 or more
 `
 
 // TestAPageIsRead has each part of a page, and lines that continue.
@@ -38,9 +38,9 @@ func TestAPageIsRead(t *testing.T) {
 			{Word: "destination", To: "a queue, weir.<run>.<destination>", Source: "https://example.com/queues#what"},
 			{Word: "settle each", To: "ACK: one a message"},
 		},
-		Confirmations: []Confirmation{
-			{Confirms: Confirms{Guarantee: Received}},
-			{When: "sync: always, replication: 2 to 3", Confirms: Confirms{Persisted, CopiesQuorum, StableFsync}},
+		Confirmations: Confirmations{
+			{Confirms: Confirms{Guarantee: Received}, Source: "https://example.com/acks"},
+			{When: Conditions{{"sync", []string{"always", "1"}}, {"replication", []string{"2 to 3", "7 or more"}}}, Source: "https://example.com/acks", Confirms: Confirms{Persisted, CopiesQuorum, StableFsync}},
 		},
 	}
 	if d := cmp.Diff(want, MustPage(goodPage)); d != "" {

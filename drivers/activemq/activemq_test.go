@@ -232,3 +232,5 @@ func allocs(rounds int, f func()) float64 {
 	}
 	return least
 }
+
+func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

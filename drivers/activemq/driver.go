@@ -26,6 +26,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string // what the driver says to a reader; driver.MustPage says how it looks
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // Definition returns the driver.
@@ -58,6 +60,7 @@ func Definition() driver.Definition {
 
 // Values of the option store.
 const (
+	memory  = "memory"
 	written = "written"
 	synced  = "synced"
 )
@@ -84,24 +87,18 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return amqp1conn.Open(ctx, run, &own.Options, &system{&own})
 }
 
-// AtMost implements driver.Ceiling. The server does not tell where it has a message.
-func (c *Config) AtMost(bool) driver.Guarantee {
-	switch {
-	case !c.Confirm:
-		return driver.Written
-	case c.Durable && c.Store == synced:
-		return driver.Persisted
+// Known implements driver.Foreseer. The server does not tell where it has a message, so the option
+// store says it; of a server that weir starts, the recipe gives that option.
+func (c *Config) Known(driver.Servers) driver.Known {
+	k := driver.KnownOf(c, "confirm", "durable")
+	k["server.persistence"], k["server.sync"] = c.Store, c.Store
+	switch c.Store {
+	case memory:
+		k["server.persistence"] = "no"
+	case written:
+		k["server.persistence"], k["server.sync"] = "yes", "periodic"
+	case synced:
+		k["server.persistence"], k["server.sync"] = "yes", "always"
 	}
-	return driver.Received
-}
-
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(driver.Servers) driver.Guarantee {
-	switch {
-	case !c.Confirm:
-		return driver.Written
-	case c.Durable && c.Server.Persistence == "yes" && c.Server.Sync == "always" && c.Store == synced:
-		return driver.Persisted
-	}
-	return driver.Received
+	return k
 }

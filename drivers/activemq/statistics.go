@@ -73,7 +73,7 @@ func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) 
 
 // Facts implements amqp1conn.System.
 func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, _ []string) (driver.Facts, error) {
-	f := driver.Facts{Name: "activemq", Nodes: 1, Confirms: driver.Confirms{Guarantee: driver.Received}}
+	f := driver.Facts{Name: "activemq", Nodes: 1, Confirms: guarantees.Of(s.cfg.Known(driver.Servers{}))}
 	p, err := a.Properties(ctx)
 	if err != nil {
 		return f, err
@@ -83,12 +83,5 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, _ []string) (dri
 	}
 	f.Version = p["version"]
 	f.Settings = map[string]string{"store": s.cfg.Store + " (option store)", "durable": strconv.FormatBool(s.cfg.Durable)}
-	switch {
-	case !s.cfg.Durable:
-	case s.cfg.Store == written:
-		f.Confirms.Stable = driver.StableOS
-	case s.cfg.Store == synced:
-		f.Confirms.Guarantee, f.Confirms.Stable = driver.Persisted, driver.StableFsync
-	}
 	return f, nil
 }

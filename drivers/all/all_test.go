@@ -44,8 +44,14 @@ func TestAnUndocumentedDriverIsFound(t *testing.T) {
 		"settle none is not":        func(d *driver.Definition) { d.Maps = d.Maps[:len(d.Maps)-1] },
 		"guarantee received":        func(d *driver.Definition) { d.Confirmations = d.Confirmations[:1] },
 		"declares no":               func(d *driver.Definition) { d.Capabilities.Guarantees = d.Capabilities.Guarantees[:1] },
-		`no option "nosuch"`:        func(d *driver.Definition) { d.Confirmations[0].When = "nosuch: 1" },
-		"weakest first":             func(d *driver.Definition) { slices.Reverse(d.Confirmations) },
+		`Known has no "nosuch"`: func(d *driver.Definition) {
+			d.Confirmations[0].When = driver.Conditions{{Name: "nosuch", Values: []string{"1"}}}
+		},
+		"has no Source": func(d *driver.Definition) { d.Confirmations[0].Source = "" },
+		"stable fsync of copies 1 ": func(d *driver.Definition) {
+			d.Confirmations[0].Confirms = driver.Confirms{Guarantee: driver.Buffered, Stable: driver.StableFsync}
+		},
+		"weakest first": func(d *driver.Definition) { slices.Reverse(d.Confirmations) },
 	} {
 		d := good
 		d.Maps, d.Confirmations = slices.Clone(good.Maps), slices.Clone(good.Confirmations)
@@ -140,31 +146,58 @@ func undocumented(d driver.Definition) []string {
 	return append(faults, confirmations(d)...)
 }
 
+// levels are the guarantees that copies of a message in a kind of storage can be.
+func levels(c driver.Confirms) []driver.Guarantee {
+	switch {
+	case c.Copies != driver.CopiesOne && c.Stable == driver.StableFsync:
+		return []driver.Guarantee{driver.Persisted}
+	case c.Copies != driver.CopiesOne:
+		return []driver.Guarantee{driver.Replicated}
+	case c.Stable == driver.StableFsync: // of the only node, or of one of several
+		return []driver.Guarantee{driver.Persisted, driver.Received}
+	case c.Stable == driver.StableOS:
+		return []driver.Guarantee{driver.Received}
+	}
+	return []driver.Guarantee{driver.Buffered, driver.Written, driver.Received}
+}
+
 // confirmations returns what is wrong with the table of guarantees.
 func confirmations(d driver.Definition) []string {
-	var faults, options []string
-	for _, o := range driver.Options(d.New()) {
-		options = append(options, o.Name)
+	var faults []string
+	bad := func(format string, args ...any) {
+		faults = append(faults, "Confirmations: "+fmt.Sprintf(format, args...))
+	}
+	known := driver.Known{"version": ""} // only a running server tells it
+	if f, ok := d.New().(driver.Foreseer); ok {
+		maps.Copy(known, f.Known(driver.Servers{Nodes: 3, Replicas: 3}))
 	}
 	var gives []driver.Guarantee
 	for _, c := range d.Confirmations {
 		gives = append(gives, c.Guarantee)
-		for s := range strings.SplitSeq(c.When, ", ") {
-			name, _, ok := strings.Cut(s, ": ")
-			if c.When != "" && (!ok || name != "replication" && !slices.Contains(options, name)) {
-				faults = append(faults, "Confirmations: there is no option "+`"`+name+`"`)
+		for _, w := range c.When {
+			if _, ok := known[w.Name]; !ok {
+				bad("Known has no %q", w.Name)
 			}
 		}
+		switch u, err := url.Parse(c.Source); {
+		case c.Source == "" && d.Client != "":
+			bad("%s has no Source", c.When)
+		case c.Source != "" && (err != nil || u.Scheme != "https" || u.Host == ""):
+			bad("%s: Source is not an https address", c.When)
+		}
+		if d.Name != "exec" && !slices.Contains(levels(c.Confirms), c.Guarantee) {
+			bad("stable %s of copies %s is not %s", c.Stable, c.Copies, c.Guarantee)
+		}
 		if !slices.Contains(d.Capabilities.Guarantees, c.Guarantee) {
-			faults = append(faults, "Confirmations: the driver declares no "+c.Guarantee.String())
+			bad("the driver declares no %s", c.Guarantee)
 		}
 	}
 	if !slices.IsSorted(gives) {
-		faults = append(faults, "Confirmations: weakest first")
+		bad("weakest first")
 	}
 	for _, g := range d.Capabilities.Guarantees {
 		if !slices.Contains(gives, g) {
-			faults = append(faults, "Confirmations: nothing gives guarantee "+g.String())
+			bad("nothing gives guarantee %s", g)
 		}
 	}
 	return faults

@@ -16,6 +16,7 @@ package amqp1
 import (
 	"context"
 	_ "embed" // of the page and the recipe
+	"strconv"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
@@ -27,6 +28,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string // what the driver says to a reader; driver.MustPage says how it looks
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // Definition returns the driver.
@@ -105,27 +108,16 @@ func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	return can
 }
 
-// AtMost implements driver.Ceiling. The protocol does not tell where a message is, and
-// RabbitMQ tells the type of the queue.
-func (c *Config) AtMost(bool) driver.Guarantee {
-	switch {
-	case !c.Confirm:
-		return driver.Written
-	case c.Management == rabbit4, c.Durable && c.Store == synced:
-		return driver.Persisted
+// Known implements driver.Foreseer. The protocol does not tell where a message is, so the option
+// store says it; RabbitMQ tells the type of the queue.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	k := driver.KnownOf(c, "confirm", "management", "durable", "store")
+	if s.Nodes == 0 {
+		return k
 	}
-	return driver.Received
-}
-
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	switch {
-	case !c.Confirm:
-		return driver.Written
-	case c.Management == rabbit4:
-		return confirms(c.QueueType, s.Replicas, c.Durable).Guarantee
-	case c.Durable && c.Server.Persistence == "yes" && c.Store == synced:
-		return driver.Persisted
+	k["queue-type"], k["replication"] = c.QueueType, strconv.Itoa(s.Replicas)
+	if c.Server.Persistence == "no" {
+		k["store"] = memory
 	}
-	return driver.Received
+	return k
 }

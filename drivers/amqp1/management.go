@@ -121,7 +121,6 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 	}
 	f := driver.Facts{
 		Name: "an AMQP 1.0 broker without a name", Version: p["version"], Nodes: 1,
-		Confirms: driver.Confirms{Guarantee: driver.Received},
 	}
 	if p["product"] != "" {
 		f.Name = p["product"]
@@ -150,12 +149,8 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 		}
 	}
 	f.Settings["durable"] = strconv.FormatBool(durable)
-	switch {
-	case !durable:
-	case store == written:
-		f.Confirms.Stable = driver.StableOS
-	case store == synced:
-		f.Confirms.Guarantee, f.Confirms.Stable = driver.Persisted, driver.StableFsync
-	}
+	k := s.cfg.Known(driver.Servers{})
+	k["durable"], k["store"] = f.Settings["durable"], store
+	f.Confirms = guarantees.Of(k)
 	return f, nil
 }

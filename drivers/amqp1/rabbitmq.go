@@ -140,26 +140,19 @@ func (r *rabbit) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 		durable, _ := answer["durable"].(bool)
 		kind := fmt.Sprint(answer["type"])
 		n := members(answer)
-		f.Confirms = f.Confirms.Weaker(confirms(kind, n, durable && r.cfg.Durable))
+		f.Confirms = f.Confirms.Weaker(r.confirms(kind, n, durable && r.cfg.Durable))
 		f.Settings["queue-type"], f.Settings["members"] = kind, strconv.Itoa(n)
 	}
 	if f.Confirms == (driver.Confirms{}) {
-		f.Confirms = confirms(r.cfg.QueueType, 1, r.cfg.Durable)
+		f.Confirms = r.confirms(r.cfg.QueueType, 1, r.cfg.Durable)
 	}
 	return f, nil
 }
 
-// confirms returns what it means that RabbitMQ accepts a message for a queue of a kind
-// (https://www.rabbitmq.com/docs/confirms#when-publishes-are-confirmed). A quorum queue has
-// synced the message on most of its members. A classic queue syncs nothing.
-func confirms(kind string, members int, durable bool) driver.Confirms {
-	switch {
-	case kind == quorum && members > 1:
-		return driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
-	case kind == quorum:
-		return driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
-	case kind == classic && durable:
-		return driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
-	}
-	return driver.Confirms{Guarantee: driver.Received}
+// confirms returns what it means that RabbitMQ accepts a message for a queue of a kind. A quorum
+// queue has synced the message on most of its members. A classic queue syncs nothing.
+func (r *rabbit) confirms(kind string, members int, durable bool) driver.Confirms {
+	k := r.cfg.Known(driver.Servers{})
+	k["queue-type"], k["replication"], k["durable"] = kind, strconv.Itoa(members), strconv.FormatBool(durable)
+	return guarantees.Of(k)
 }

@@ -297,3 +297,10 @@ func allocs(rounds int, f func()) float64 {
 	}
 	return least
 }
+
+func TestThePageSaysWhatTheServersSay(t *testing.T) {
+	served.Guarantees(t, Definition(), shared, "",
+		"received: confirm: yes, durable: yes, server.persistence: yes, server.sync: yes",
+		"received: confirm: yes, durable: yes, server.persistence: yes, server.sync: yes, datasync: yes",
+	)
+}

@@ -18,6 +18,7 @@ package artemis
 import (
 	"context"
 	_ "embed" // of the page and the recipe
+	"strconv"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
@@ -28,6 +29,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string // what the driver says to a reader; driver.MustPage says how it looks
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // Definition returns the driver.
@@ -86,26 +89,12 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return amqp1conn.Open(ctx, run, &own.Options, &system{&own})
 }
 
-// AtMost implements driver.Ceiling. The server tells all but whether it syncs its journal.
-func (c *Config) AtMost(bool) driver.Guarantee {
-	switch {
-	case !c.Confirm:
-		return driver.Written
-	case c.Datasync != "yes":
-		return driver.Replicated
+// Known implements driver.Foreseer. The server tells all but whether it syncs its journal. Two nodes
+// are a pair in sync.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	k := driver.KnownOf(c, "confirm", "durable", "datasync")
+	if s.Nodes > 0 {
+		k["server.persistence"], k["server.sync"], k["replication"] = c.Server.Persistence, c.Server.Sync, strconv.Itoa(s.Nodes)
 	}
-	return driver.Persisted
-}
-
-// Foresee implements driver.Foreseer. Two nodes are a pair in sync.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	if !c.Confirm {
-		return driver.Written
-	}
-	var p pair
-	if p.nodes = s.Nodes; s.Nodes > 1 {
-		p.configured, p.synced = true, true
-	}
-	durable := c.Durable && c.Server.Persistence == "yes"
-	return confirms(durable, c.Server.Sync == "yes", c.Datasync == "yes", p).Guarantee
+	return k
 }

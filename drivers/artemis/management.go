@@ -154,7 +154,10 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 	}
 	f.Settings["persistence-enabled"] = strconv.FormatBool(persistent)
 	f.Settings["durable"] = strconv.FormatBool(durable)
-	f.Confirms = driver.Confirms{Guarantee: driver.Received}
+	k := s.cfg.Known(driver.Servers{})
+	k["durable"], k["server.persistence"] = f.Settings["durable"], f.Settings["persistence-enabled"]
+	k["server.sync"], k["replication"] = strconv.FormatBool(sync), p.replication()
+	f.Confirms = guarantees.Of(k)
 	if !persistent {
 		return f, nil
 	}
@@ -165,6 +168,5 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 		f.Settings["ha-policy"] = p.policy
 		f.Settings["replica in sync"] = strconv.FormatBool(p.synced)
 	}
-	f.Confirms = confirms(durable, sync, s.cfg.Datasync == "yes", p)
 	return f, nil
 }

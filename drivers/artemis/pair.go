@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/weirmq/weir/driver"
@@ -19,12 +20,21 @@ type pair struct {
 	synced     bool   // the backup has all that the server has, and takes each further write
 }
 
-// copies returns on how many nodes a durable message is when it is confirmed.
+// copies returns on how many nodes a durable message is when it is confirmed. A backup answers the
+// active server before it has written: it keeps what it was sent in memory until then.
 func (p pair) copies() int {
 	if p.configured && p.synced && p.nodes > 1 {
 		return 2
 	}
 	return 1
+}
+
+// replication is the setting of that name of the page's table.
+func (p pair) replication() string {
+	if n := p.copies(); n > 1 || !p.configured {
+		return strconv.Itoa(n)
+	}
+	return driver.Of(1, 2)
 }
 
 // String says what there is for a replica.
@@ -63,27 +73,4 @@ func (s *system) pair(ctx context.Context, a *amqp1conn.Admin) (p pair, err erro
 		p.nodes = 2
 	}
 	return p, s.ask(ctx, a, broker, attribute, "replicaSync", &p.synced)
-}
-
-// confirms returns what the outcome accepted means. A backup answers the active server
-// before it has written: it keeps what it was sent in memory until then.
-func confirms(durable, sync, datasync bool, p pair) driver.Confirms {
-	c := driver.Confirms{Guarantee: driver.Received}
-	if !durable {
-		return c
-	}
-	if p.copies() > 1 {
-		return driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll}
-	}
-	if !sync {
-		return c
-	}
-	c.Stable = driver.StableOS
-	if datasync {
-		c.Stable = driver.StableFsync
-		if !p.configured { // else it is one of two nodes
-			c.Guarantee = driver.Persisted
-		}
-	}
-	return c
 }

@@ -424,3 +424,5 @@ type nowhere struct{ driver.Sink }
 
 func (nowhere) Deliver([]driver.Delivery) error  { return nil }
 func (nowhere) Settled([]driver.Delivery, error) {}
+
+func TestThePageSaysWhatTheServerSays(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -48,6 +48,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string // what the driver says to a reader; driver.MustPage says how it looks
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // Definition returns the driver.
@@ -273,33 +275,24 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	s, err := c.stats(ctx)
 	f := driver.Facts{
 		Name: "beanstalkd", Version: strings.Trim(s["version"], `"`), Nodes: 1,
-		Confirms: driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableNone},
 		Settings: map[string]string{"binlog": "no", "max-job-size": s["max-job-size"]},
 	}
 	if number(s, "binlog-current-index") > 0 {
-		f.Settings["binlog"], f.Confirms.Stable = "yes", driver.StableOS
-		f.Settings["fsync"] = fmt.Sprintf("%d (option fsync)", c.cfg.Fsync)
-		if c.cfg.Fsync == 0 {
-			f.Confirms.Guarantee, f.Confirms.Stable = driver.Persisted, driver.StableFsync
-		}
+		f.Settings["binlog"], f.Settings["fsync"] = "yes", fmt.Sprintf("%d (option fsync)", c.cfg.Fsync)
 	}
+	k := c.cfg.Known(driver.Servers{})
+	k["server.binlog"] = f.Settings["binlog"]
+	f.Confirms = guarantees.Of(k)
 	return f, err
 }
 
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(driver.Servers) driver.Guarantee {
-	if c.Server.Binlog == "yes" && c.Fsync == 0 {
-		return driver.Persisted
+// Known implements driver.Foreseer. The server tells whether it has a binlog.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	k := driver.Known{"server.fsync": strconv.Itoa(c.Fsync)}
+	if s.Nodes > 0 {
+		k["server.binlog"] = c.Server.Binlog
 	}
-	return driver.Received
-}
-
-// AtMost implements driver.Ceiling. The server tells whether it has a binlog.
-func (c *Config) AtMost(bool) driver.Guarantee {
-	if c.Fsync == 0 {
-		return driver.Persisted
-	}
-	return driver.Received
+	return k
 }
 
 // Close ends the connection.

@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +42,8 @@ import (
 
 //go:embed page.md
 var page string // what the driver says to a reader; driver.MustPage says how it looks
+
+var guarantees = driver.MustPage(page).Confirmations
 
 //go:embed recipe.yaml
 var recipe string
@@ -110,16 +113,14 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(driver.Servers) driver.Guarantee {
-	if c.Flushes {
-		return driver.Persisted
+// Known implements driver.Foreseer. The servers do not tell whether they flush.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	k := driver.KnownOf(c, "flushes")
+	if s.Nodes > 0 {
+		k["nodes"] = strconv.Itoa(s.Nodes)
 	}
-	return driver.Received
+	return k
 }
-
-// AtMost implements driver.Ceiling. The servers do not tell whether they flush.
-func (c *Config) AtMost(bool) driver.Guarantee { return c.Foresee(driver.Servers{}) }
 
 // Open connects, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
@@ -247,12 +248,9 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return driver.Facts{}, err
 	}
 	f.Nodes = max(f.Nodes, 1)
-	f.Confirms.Guarantee = c.cfg.Foresee(driver.Servers{})
+	f.Confirms = guarantees.Of(c.cfg.Known(driver.Servers{Nodes: f.Nodes}))
 	if c.cfg.Flushes {
-		if f.Nodes > 1 {
-			f.Confirms.Copies = driver.CopiesQuorum
-		}
-		f.Confirms.Stable, f.Settings["flushes"] = driver.StableFsync, "yes (option flushes)"
+		f.Settings["flushes"] = "yes (option flushes)"
 	}
 	return f, nil
 }

@@ -51,6 +51,8 @@ import (
 //go:embed page.md
 var page string // what the driver says to a reader; driver.MustPage says how it looks
 
+var guarantees = driver.MustPage(page).Confirmations
+
 //go:embed recipe.yaml
 var recipe string
 
@@ -128,16 +130,8 @@ func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	return to
 }
 
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(driver.Servers) driver.Guarantee {
-	if c.toOne() {
-		return driver.Received
-	}
-	return driver.Written
-}
-
-// AtMost implements driver.Ceiling.
-func (c *Config) AtMost(bool) driver.Guarantee { return c.Foresee(driver.Servers{}) }
+// Known implements driver.Foreseer.
+func (c *Config) Known(driver.Servers) driver.Known { return driver.KnownOf(c, "pattern") }
 
 // toOne reports whether a message goes to one member of a cluster.
 func (c *Config) toOne() bool { return c.Pattern == patternRequest || c.Pattern == patternTunnel }
@@ -248,7 +242,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	return driver.Facts{
 		Name: "iris", Version: "relay protocol " + protocol, Nodes: len(c.links),
-		Confirms: driver.Confirms{Guarantee: c.cfg.Foresee(driver.Servers{}), Copies: driver.CopiesOne, Stable: driver.StableNone},
+		Confirms: guarantees.Of(c.cfg.Known(driver.Servers{})),
 		Settings: map[string]string{"pattern": c.cfg.Pattern, "relays": strings.Join(c.cfg.Address, ", ")},
 	}, nil
 }

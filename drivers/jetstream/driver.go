@@ -22,14 +22,9 @@
 // A message completes when the stream leader's PubAck arrives at its reply subject.
 // What that means is read from the stream and from the servers when they run
 // (nats-server 2.15, server/):
-//
-//	storage  replicas  synced     guarantee   copies  stable
-//	memory   1                    received    1       none
-//	file     1         no         received    1       os      the write went to the OS (stream.go, AsyncFlush only for more than 1 replica)
-//	file     1         always     persisted   1       fsync   O_SYNC (filestore.go)
-//	memory   2 to 5               replicated  quorum  none    a quorum has it in its log (raft.go)
-//	file     2 to 5    no         replicated  quorum  os      the log is written without delay (jetstream_cluster.go, AsyncFlush: false)
-//	file     2 to 5    always     persisted   quorum  fsync   the log is synced (the same place, SyncAlways)
+// one replica in a file is written to the operating system (stream.go, AsyncFlush only for
+// more), or with sync always opened with O_SYNC (filestore.go); of more a quorum has it in its
+// log (raft.go), written without delay or synced (jetstream_cluster.go). page.md has the table.
 //
 // A stream of persist mode "async" counts as memory. Whether a server syncs always is a
 // setting of its own, which clients cannot see. It is asked for by
@@ -87,6 +82,8 @@ import (
 //
 //go:embed page.md
 var page string
+
+var guarantees = driver.MustPage(page).Confirmations
 
 // Definition returns the driver.
 func Definition() driver.Definition {

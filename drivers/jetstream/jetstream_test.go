@@ -148,10 +148,10 @@ func TestGuaranteeIsTheWeakerOneWhereTheServerDoesNotSay(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %v, sync_interval %s", c.name, f, err, c.want, c.sync)
 		}
 	}
-	if got := confirms(jetstream.FileStorage, 3, false, false).Guarantee; got != driver.Replicated {
+	if got := guarantees.Of(known(jetstream.FileStorage, 3, false, false)).Guarantee; got != driver.Replicated {
 		t.Errorf("three replicas, not known to sync: %v", got)
 	}
-	if got := confirms(jetstream.FileStorage, 1, true, true); got.Guarantee != driver.Received || got.Stable != driver.StableNone {
+	if got := guarantees.Of(known(jetstream.FileStorage, 1, true, true)); got.Guarantee != driver.Received || got.Stable != driver.StableNone {
 		t.Errorf("persist mode async on a server that syncs: %+v", got)
 	}
 }

@@ -6,9 +6,6 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
@@ -49,34 +46,4 @@ func TestConformanceOfRealServers(t *testing.T) {
 
 // TestRealServersGiveTheGuarantees asks real servers, which do not tell their
 // clients whether they sync, but at their monitoring addresses.
-func TestRealServersGiveTheGuarantees(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		nodes   int
-		sync    string
-		storage string
-		want    driver.Confirms
-	}{
-		{"memory", 1, "false", "memory", driver.Confirms{Guarantee: driver.Received, Stable: driver.StableNone}},
-		{"file", 1, "false", "file", driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
-		{"file, synced", 1, "true", "file", driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
-		{"three copies", 3, "false", "file", driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}},
-		{"three copies, synced", 3, "true", "file", driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := served.Up(t, Definition(), c.nodes, served.With{Settings: map[string]string{"sync-always": c.sync}})
-			s.Options["storage"] = []string{c.storage}
-			conn := openWith(t, s.Options, driver.Destination{Name: "d", Partitions: 1, Replicas: c.nodes})
-			f, err := conn.Facts(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, f.Confirms); diff != "" {
-				t.Errorf("confirms (-want +got):\n%s", diff)
-			}
-			if f.Nodes != c.nodes {
-				t.Errorf("%d nodes; want %d", f.Nodes, c.nodes)
-			}
-		})
-	}
-}
+func TestRealServersGiveTheGuarantees(t *testing.T) { served.Guarantees(t, Definition(), nil, "") }

@@ -218,7 +218,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 	}
 	if len(infos) == 0 {
-		f.Confirms = confirms(c.cfg.storage(), 1, servers[here].SyncAlways, false)
+		f.Confirms = guarantees.Of(known(c.cfg.storage(), 1, servers[here].SyncAlways, false))
 	}
 	for _, info := range infos {
 		is := info.Config
@@ -229,7 +229,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 		async := is.PersistMode == jetstream.AsyncPersistMode
 		unsynced := slices.ContainsFunc(c.holders(info), func(h string) bool { return !servers[h].SyncAlways })
-		f.Confirms = f.Confirms.Weaker(confirms(is.Storage, is.Replicas, !unsynced, async))
+		f.Confirms = f.Confirms.Weaker(guarantees.Of(known(is.Storage, is.Replicas, !unsynced, async)))
 		set.Add("storage", strings.ToLower(is.Storage.String()))
 		set.Add("num_replicas", strconv.Itoa(is.Replicas))
 		set.Add("retention", strings.ToLower(is.Retention.String()))
@@ -263,22 +263,21 @@ func (c *conn) holders(info *jetstream.StreamInfo) []string {
 	return names
 }
 
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	return confirms(c.storage(), s.Replicas, c.Server.SyncAlways, false).Guarantee
+// Known implements driver.Foreseer. A stream that is there may be stored in any way.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	if s.Nodes == 0 {
+		return nil
+	}
+	return known(c.storage(), s.Replicas, c.Server.SyncAlways, false)
 }
 
-// confirms returns what the package comment's table says.
-func confirms(storage jetstream.StorageType, replicas int, synced, async bool) driver.Confirms {
-	c := driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableNone}
-	if replicas > 1 {
-		c.Guarantee, c.Copies = driver.Replicated, driver.CopiesQuorum
+// known are the settings of a stream. One with asynchronous persistence is written later.
+func known(storage jetstream.StorageType, replicas int, synced, async bool) driver.Known {
+	k := driver.Known{
+		"storage": strings.ToLower(storage.String()), "replication": strconv.Itoa(replicas), "server.sync-always": strconv.FormatBool(synced),
 	}
-	if storage == jetstream.FileStorage && !async {
-		c.Stable = driver.StableOS
-		if synced {
-			c.Guarantee, c.Stable = driver.Persisted, driver.StableFsync
-		}
+	if async {
+		k["storage"] += ", later"
 	}
-	return c
+	return k
 }

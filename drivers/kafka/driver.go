@@ -89,6 +89,8 @@ import (
 //go:embed page.md
 var page string
 
+var guarantees = driver.MustPage(page).Confirmations
+
 // Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{

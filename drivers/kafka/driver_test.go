@@ -50,7 +50,6 @@ func TestConformance(t *testing.T) {
 				"BacklogIsAsked":         "the run on one broker covers it",
 			},
 		})
-		theGuarantees(t, s, 3)
 		replays(t, s)
 		resumes(t, s)
 	})

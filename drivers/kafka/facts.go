@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
 
 // transactions is the topic in which the brokers decide about transactions.
@@ -15,15 +14,15 @@ const transactions = "__transaction_state"
 // Facts reads the settings of the topics, and of the log of transactions where there are
 // any, at every broker that holds them.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
-	f, err := c.Hold.Facts(ctx)
+	f, err := c.Hold.Facts(ctx, guarantees)
 	if err != nil || c.cfg.Transaction == 0 {
 		return f, err
 	}
-	log, err := c.Link.Facts(ctx, "all", []string{transactions})
+	log, err := c.Link.Facts(ctx, guarantees, "all", []string{transactions})
 	if err != nil {
 		return f, fmt.Errorf("log of transactions: %w", err)
 	}
-	f.Confirms = kafkaconn.Weaker(f.Confirms, log.Confirms)
+	f.Confirms = f.Confirms.Weaker(log.Confirms)
 	f.Settings["transaction"], f.Settings["isolation.level"] = strconv.Itoa(c.cfg.Transaction), "read_committed"
 	for _, s := range []string{"replication.factor", "min.insync.replicas", "flush.messages"} {
 		f.Settings[transactions+" "+s] = log.Settings[s]
@@ -31,13 +30,14 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// Foresee implements driver.Foreseer. The log of transactions decides, too.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	g := c.Common.Foresee(s)
-	if c.Transaction > 0 {
-		g = min(g, c.ForeseeLog(s))
+// Known implements driver.Foreseer. Where the log of transactions gives less than the topics, it
+// decides.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	k := c.Common.Known(s)
+	if log := c.KnownLog(s); c.Transaction > 0 && s.Nodes > 0 && guarantees.AtMost(log).Guarantee < guarantees.AtMost(k).Guarantee {
+		return log
 	}
-	return g
+	return k
 }
 
 // Backlog implements driver.Backlogger: what is in the log behind the positions

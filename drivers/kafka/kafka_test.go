@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,18 +19,6 @@ import (
 func open(t testing.TB, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) *conn {
 	t.Helper()
 	return driver.Inside(kafkatest.Open(t, Definition(), address, run, options, ds...)).(*conn)
-}
-
-// theGuarantees holds the page's table of guarantees against the running servers.
-func theGuarantees(t *testing.T, s *served.System, nodes int) {
-	kafkatest.Guarantees(t, Definition().Confirmations, nodes, func(t testing.TB, options map[string]string, d driver.Destination) driver.Conn {
-		return open(t, s.Address, driver.Run{ID: "facts"}, options, d)
-	}, func(f driver.Facts, replicas int) error {
-		if f.Settings["replication.factor"] != strconv.Itoa(replicas) || f.Version != "v4.3" {
-			return errors.New("replicas or version")
-		}
-		return nil
-	})
 }
 
 // The parts of package kafkatest, under the names that they have here.
@@ -57,10 +44,11 @@ func publish(t testing.TB, c *conn, destination string, from, n int, key func(in
 	kafkatest.Publish(t, c, destination, from, n, key)
 }
 
+func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+
 // TestOneBroker has what kills the broker last: others share it.
 func TestOneBroker(t *testing.T) {
 	s := shared.Up(t, 1)
-	t.Run("the page says what the server says", func(t *testing.T) { theGuarantees(t, s, 1) })
 	t.Run("keys and partitioners decide partitions", func(t *testing.T) { keysAndPartitioners(t, s) })
 	t.Run("a topic that exists is filled and read and stays", func(t *testing.T) { existing(t, s) })
 	t.Run("the backlog is what is not committed", func(t *testing.T) { backlog(t, s) })

@@ -22,10 +22,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
+func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+
 // TestOneBroker has what kills the broker last: others share it.
 func TestOneBroker(t *testing.T) {
 	s := shared.Up(t, 1)
-	t.Run("the page says what the server says", func(t *testing.T) { theGuarantees(t, s, 1) })
 	comesAgain(t, s, 1)
 	t.Run("refused, as large as may be", func(t *testing.T) { theLarge(t, s) })
 	t.Run("markers are written as KMQ writes them", func(t *testing.T) { theMarkers(t, s) })

@@ -43,7 +43,6 @@ func TestConformance(t *testing.T) {
 				"BacklogIsAsked":         "the run on one broker covers it",
 			},
 		})
-		theGuarantees(t, s, 3)
 		comesAgain(t, s, 3)
 	})
 }

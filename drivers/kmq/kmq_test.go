@@ -19,18 +19,6 @@ func open(t testing.TB, address []string, run driver.Run, options map[string]str
 	return driver.Inside(kafkatest.Open(t, Definition(), address, run, options, ds...)).(*conn)
 }
 
-// theGuarantees holds the page's table of guarantees against the running servers.
-func theGuarantees(t *testing.T, s *served.System, nodes int) {
-	kafkatest.Guarantees(t, Definition().Confirmations, nodes, func(t testing.TB, options map[string]string, d driver.Destination) driver.Conn {
-		return open(t, s.Address, driver.Run{ID: "facts"}, options, d)
-	}, func(f driver.Facts, _ int) error {
-		if f.Settings["redeliver-after"] != "10s" {
-			return errors.New("redeliver-after")
-		}
-		return nil
-	})
-}
-
 // comesAgain refuses some of what comes, each once, and looks that it comes again,
 // flagged, and nothing else does.
 func comesAgain(t *testing.T, s *served.System, replicas int) {

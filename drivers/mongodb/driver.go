@@ -58,6 +58,8 @@ var (
 	recipe []byte
 	//go:embed page.md
 	page string // what the driver says to a reader; driver.MustPage says how it looks
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // The largest document, and what one has beside payload and key.

@@ -17,61 +17,35 @@ type durability struct {
 	stored  bool // the storage engine keeps what it has, as it says itself
 }
 
-// confirms returns what a confirmation means. The columns are what hello, serverStatus and
-// replSetGetConfig tell, and the options w and journal:
-//
-//	server                       w                        journal  guarantee   copies      stable
-//	FerretDB, mongos             any                      any      received    1           none
-//	alone, or a set of one       any                      no       received    1           none
-//	                             any                      yes      persisted   1           fsync
-//	a set                        majority, or a number    no       replicated  quorum|all  none
-//	                               that is a majority     yes      persisted   quorum|all  fsync
-//	                             a lower number           no       received    1           none
-//	                                                      yes      received    1           fsync
-//
-// Journal counts as no where the storage engine is in memory, or is not told. A number
-// counts as too low where the members are not told.
-func (d durability) confirms() driver.Confirms {
-	c := driver.Confirms{Guarantee: driver.Received}
+// known are the settings of the page's table. Journal counts as no where the storage engine is in
+// memory, or is not told, and a number of members as too low where the members are not told.
+func (d durability) known() driver.Known {
 	if d.unknown {
-		return c
+		return driver.Known{"atomic": "no", "journal": "ignored", "w": "ignored", "nodes": "not told"}
 	}
-	firm := driver.Replicated
-	if d.journal && d.stored {
-		c.Stable, firm = driver.StableFsync, driver.Persisted
-	}
+	k := driver.Known{"atomic": "yes", "journal": strconv.FormatBool(d.journal && d.stored), "nodes": strconv.Itoa(d.nodes)}
 	switch {
-	case d.nodes == 1:
-		if firm == driver.Persisted {
-			c.Guarantee = firm
-		}
-	case d.w == 0, d.nodes > 0 && d.w < d.nodes && d.w*2 > d.nodes:
-		c.Guarantee, c.Copies = firm, driver.CopiesQuorum
-	case d.nodes > 0 && d.w >= d.nodes:
-		c.Guarantee, c.Copies = firm, driver.CopiesAll
+	case d.w == 0 && d.nodes != 1:
+		k["w"] = majority
+	default:
+		k["w"] = driver.Of(min(d.w, d.nodes), d.nodes)
 	}
-	return c
+	return k
 }
 
-// Foresee implements driver.Foreseer. The only servers that weir starts and that have no
-// atomic findAndModify are FerretDB's. Of others it knows nothing, so they count as the best
-// that they may be.
-func (c *Config) Foresee(driver.Servers) driver.Guarantee {
+// Known implements driver.Foreseer. The only servers that weir starts and that have no
+// atomic findAndModify are FerretDB's. Servers of others may be one alone, or a set where so many
+// members are all of them.
+func (c *Config) Known(s driver.Servers) driver.Known {
 	n, _ := c.members() // Validate has read it
-	d := durability{unknown: !c.Atomic, nodes: 1, w: n, journal: c.Journal, stored: true}
-	if n != 1 && !c.Journal {
-		d.nodes = max(n, 2)
+	if s.Nodes > 0 {
+		return durability{unknown: !c.Atomic, nodes: s.Nodes, w: n, journal: c.Journal, stored: true}.known()
 	}
-	return d.confirms().Guarantee
-}
-
-// AtMost implements driver.Ceiling: of a server alone, or of a set where so many members
-// are a majority.
-func (c *Config) AtMost(bool) driver.Guarantee {
-	n, _ := c.members() // Validate has read it
-	alone := durability{nodes: 1, w: n, journal: c.Journal, stored: true}
-	set := durability{nodes: max(n, 2), w: n, journal: c.Journal, stored: true}
-	return max(alone.confirms().Guarantee, set.confirms().Guarantee)
+	k := driver.KnownOf(c, "journal", "w")
+	if n > 1 {
+		delete(k, "w")
+	}
+	return k
 }
 
 // Facts asks the server. What a user may not ask counts as not told.
@@ -121,7 +95,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 		d.stored, f.Settings["storage engine"] = c.stored(ctx)
 	}
-	f.Confirms = d.confirms()
+	f.Confirms = guarantees.Of(d.known())
 	return f, nil
 }
 

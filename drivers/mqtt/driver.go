@@ -27,6 +27,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string // what the driver says to a reader
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // The versions of the protocol.
@@ -190,22 +192,14 @@ const versionTopic = "$SYS/broker/version"
 // versionWait is how long a message may take that the server has sent before its answer.
 const versionWait = 100 * time.Millisecond
 
-// AtMost implements driver.Ceiling.
-func (c *Config) AtMost(bool) driver.Guarantee {
-	if c.QoS == 0 {
-		return driver.Written
-	}
-	return driver.Received
-}
+// Known implements driver.Foreseer.
+func (c *Config) Known(driver.Servers) driver.Known { return driver.KnownOf(c, "qos") }
 
 // Facts connects. The guarantee is the level that the server grants.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
-	f := driver.Facts{Name: "MQTT broker", Nodes: 1, Confirms: driver.Confirms{Guarantee: driver.Received}, Settings: map[string]string{
+	f := driver.Facts{Name: "MQTT broker", Nodes: 1, Confirms: guarantees.Of(c.cfg.Known(driver.Servers{})), Settings: map[string]string{
 		"version": c.cfg.Version, "qos": strconv.Itoa(c.cfg.QoS), "shared": strconv.FormatBool(c.cfg.Shared),
 	}}
-	if c.cfg.QoS == 0 {
-		f.Confirms.Guarantee = driver.Written
-	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	var set sockets.Set

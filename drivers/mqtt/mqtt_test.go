@@ -523,3 +523,5 @@ func TestReasonsOfTheStandard(t *testing.T) {
 		}
 	}
 }
+
+func TestThePageSaysWhatTheServerSays(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -44,6 +44,8 @@ const (
 //go:embed page.md
 var page string
 
+var guarantees = driver.MustPage(page).Confirmations
+
 // Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -145,22 +147,16 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if i := c.cfg.Interest; i.Subscriptions > 0 {
 		f.Settings["interest"] = fmt.Sprintf("%d %s", i.Subscriptions, i.Form)
 	}
-	guarantee := c.cfg.Foresee(driver.Servers{Requests: c.requests.Load()})
-	f.Confirms = driver.Confirms{Guarantee: guarantee, Copies: driver.CopiesOne, Stable: driver.StableNone}
+	f.Confirms = guarantees.Of(c.cfg.Known(driver.Servers{Requests: c.requests.Load()}))
 	return f, nil
 }
 
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	if s.Requests || c.Confirm != confirmNone {
-		return driver.Received
+// Known implements driver.Foreseer. A reply confirms its request.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	if s.Requests {
+		return driver.Known{"confirm": "reply"}
 	}
-	return driver.Buffered
-}
-
-// AtMost implements driver.Ceiling.
-func (c *Config) AtMost(requests bool) driver.Guarantee {
-	return c.Foresee(driver.Servers{Requests: requests})
+	return driver.KnownOf(c, "confirm")
 }
 
 // Backlog implements driver.Backlogger. The server keeps nothing.

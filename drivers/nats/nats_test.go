@@ -252,3 +252,14 @@ func (k *taken) Fault(error)                      {}
 type ignore struct{}
 
 func (ignore) Complete(*driver.Message, error) {}
+
+func TestTheGuaranteeFollowsTheOptionConfirm(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, natsd.Options{})
+	for confirm, want := range map[string]driver.Guarantee{confirmNone: driver.Buffered, confirmFlush: driver.Received} {
+		f, err := open(t, s, map[string]string{"confirm": confirm}).Facts(t.Context())
+		if err != nil || f.Confirms != (driver.Confirms{Guarantee: want}) {
+			t.Errorf("confirm %s: %+v, %v", confirm, f.Confirms, err)
+		}
+	}
+}

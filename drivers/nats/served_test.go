@@ -33,3 +33,5 @@ func TestConformanceOfRealServers(t *testing.T) {
 		})
 	}
 }
+
+func TestRealServersGiveTheGuarantees(t *testing.T) { served.Guarantees(t, Definition(), nil, "") }

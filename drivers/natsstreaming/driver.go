@@ -16,13 +16,10 @@
 // # What a confirmation means
 //
 // A message completes when the server's PubAck for its GUID arrives. What that
-// means depends on the store and on whether the servers form a cluster
-// (nats-streaming-server 0.25.6, server/server.go, ioLoop):
-//
-//	store    cluster  guarantee   copies  stable
-//	memory   no       received    1       none
-//	file     no       received    1       os      the store is flushed before the ack; synced too, where file_sync is on
-//	file     yes      replicated  quorum  os      both the Raft log of a quorum and the leader's store are written
+// means is in the table of page.md (nats-streaming-server 0.25.6, server/server.go, ioLoop): the
+// store is flushed before the ack, and synced too with file_sync, the vendor's default. A cluster
+// has written the Raft log of a quorum and the leader's store; it syncs both with cluster_sync and
+// neither without, whatever file_sync says (stores and raft_log.go).
 //
 // A cluster has no memory store, and keeps every channel on every node. A server counts
 // as one that holds a copy when it has the destination's channel: its role alone would not
@@ -82,6 +79,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // Definition returns the driver.
@@ -103,7 +102,7 @@ func Definition() driver.Definition {
 			Resumes:       true,
 			Replays:       []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 			Settle:        []driver.Settle{driver.SettleEach, driver.SettleAuto},
-			Guarantees:    []driver.Guarantee{driver.Received, driver.Replicated},
+			Guarantees:    []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:      driver.AtLeastOnce,
 			Ordering:      driver.PerDestination,
 			MaxPayload:    MaxPayload,
@@ -125,14 +124,15 @@ type Config struct {
 	SessionPingInterval time.Duration `option:"session-ping-interval" min:"1s" unit:"1s" help:"How often the client asks whether the server still knows its session; whole seconds."`
 	SessionPingsOut     int           `option:"session-pings-out" min:"2" help:"How many of these may go unanswered before the session counts as lost."`
 	Monitor             []string      `option:"monitor" help:"Monitoring addresses (http://host:8222) of the servers, asked for their store, their cluster and backlogs."`
+	Sync                string        `option:"sync" allowed:"unknown,no,yes" firm:"yes" help:"Whether the servers sync a message before they acknowledge it: file_sync of a single server, its default, and cluster_sync of a cluster. They do not report it."`
 	Server              Server        `option:"server"`
 }
 
 // Server is the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	Store         string        `option:"store" allowed:"file,memory" help:"Server that weir starts: where channels keep their messages; a cluster takes file only."`
-	FileSync      bool          `option:"file-sync" help:"Server that weir starts: sync a channel's file before each confirmation."`
-	ClusterSync   bool          `option:"cluster-sync" help:"Server that weir starts: sync the Raft log at each write, where there are 3 nodes."`
+	FileSync      bool          `option:"file-sync" firm:"yes" help:"Server that weir starts: sync a channel's file before each confirmation."`
+	ClusterSync   bool          `option:"cluster-sync" firm:"yes" help:"Server that weir starts: sync the Raft log at each write, where there are 3 nodes."`
 	MaxMsgs       int           `option:"max-msgs" min:"0" help:"Server that weir starts: messages that a channel keeps before it drops the oldest, consumed or not; 0: all."`
 	MaxBytes      int64         `option:"max-bytes" min:"0" help:"Server that weir starts: bytes that a channel keeps before it drops the oldest, consumed or not; 0: all."`
 	MaxInactivity time.Duration `option:"max-inactivity" min:"0s" help:"Server that weir starts: after how long without messages and subscriptions it removes a channel; 0s: never."`
@@ -151,6 +151,7 @@ func newConfig() *Config {
 		// session is believed at once.
 		SessionPingInterval: stan.DefaultPingInterval * time.Second,
 		SessionPingsOut:     stan.DefaultPingMaxOut,
+		Sync:                "unknown",
 		Server:              Server{Store: "file", FileSync: true, MaxMsgs: 1_000_000, MaxBytes: 1_024_000_000},
 	}
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
-// untold is what no endpoint of the server tells.
-const untold = "unknown (no endpoint tells; assumed off)"
-
 // Facts has a session made, and asks the monitoring addresses. Without these it
 // can say only that a server has received a message.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
@@ -28,10 +25,11 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	below := "nats-server " + f.Version
 	f.Name, f.Version = "nats-streaming-server", "unknown ("+below+")"
-	f.Confirms = driver.Confirms{Guarantee: driver.Received}
+	f.Confirms = guarantees.Of(nil)
 	f.Settings["cluster_id"], f.Settings["nats_version"] = c.cfg.ClusterID, below
 	f.Settings["ack_wait"] = c.cfg.AckWait.String()
-	f.Settings["file_sync"], f.Settings["cluster_sync"] = untold, untold
+	sync := c.cfg.Sync + " (option sync)"
+	f.Settings["file_sync"], f.Settings["cluster_sync"] = sync, sync
 	nodes := c.monitors.survey(ctx)
 	if len(nodes) == 0 {
 		f.Settings["store"] = "unknown (option monitor)"
@@ -60,43 +58,46 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	set.Into(f.Settings)
 	f.Confirms = driver.Confirms{}
 	for name := range c.channels.Range {
-		f.Confirms = f.Confirms.Weaker(confirms(c.monitors.holders(ctx, nodes, name.(string))))
+		f.Confirms = f.Confirms.Weaker(c.cfg.confirms(c.monitors.holders(ctx, nodes, name.(string))))
 	}
 	if f.Confirms == (driver.Confirms{}) {
-		f.Confirms = confirms(nodes[:1]) // what a destination would have at least
+		f.Confirms = c.cfg.confirms(nodes[:1]) // what a destination would have at least
 	}
 	return f, nil
 }
 
-// confirms returns what the package comment's table says of a channel on those
-// servers. Several of a cluster that have it are members of it: its leader answers
-// when a quorum has the message, which is two of them at least.
-func confirms(holders []node) driver.Confirms {
-	c := driver.Confirms{Guarantee: driver.Received}
+// confirms returns what a confirmation means of a channel on those servers. Several of a cluster
+// that have it are members of it: its leader answers when a quorum has the message, which is two of
+// them at least.
+func (c *Config) confirms(holders []node) driver.Confirms {
 	members, files := 0, 0
 	for _, n := range holders {
 		if n.clustered() {
 			members++
 		}
-		if strings.TrimPrefix(n.Store.Type, storeRaft) == storeFile {
+		if strings.ToLower(strings.TrimPrefix(n.Store.Type, storeRaft)) == storeFile {
 			files++
 		}
 	}
-	if members > 1 {
-		c.Guarantee, c.Copies = driver.Replicated, driver.CopiesQuorum
+	k := c.Known(driver.Servers{})
+	k["replication"] = strconv.Itoa(max(1, members))
+	if k["server.store"] = ""; files > 0 && files == len(holders) {
+		k["server.store"] = storeFile
 	}
-	if files > 0 && files == len(holders) {
-		c.Stable = driver.StableOS
-	}
-	return c
+	return guarantees.Of(k)
 }
 
-// Foresee implements driver.Foreseer. Every server of a cluster has every channel.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	if s.Nodes > 1 {
-		return driver.Replicated
+// Known implements driver.Foreseer. No endpoint tells whether servers sync, so the option sync says
+// it: a cluster goes by cluster_sync alone. Every server of a cluster has every channel.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	k := driver.Known{"server.file-sync": c.Sync, "server.cluster-sync": c.Sync}
+	if s.Nodes > 0 {
+		k["server.store"], k["replication"] = c.Server.Store, strconv.Itoa(s.Nodes)
 	}
-	return driver.Received
+	if s.Nodes > 1 {
+		k["server.store"] = storeFile // a cluster takes no other of the recipe's
+	}
+	return k
 }
 
 // Backlog implements driver.Backlogger: what the groups have not been sent, and

@@ -10,37 +10,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// TestThePageSaysWhatTheServersSay sets what each row of the page's table of
-// guarantees says, and asks running servers.
 func TestThePageSaysWhatTheServersSay(t *testing.T) {
-	for _, c := range Definition().Confirmations {
-		t.Run(c.When, func(t *testing.T) {
-			nodes, settings := 1, map[string]string{}
-			for setting := range strings.SplitSeq(c.When, ", ") {
-				name, value, _ := strings.Cut(setting, ": ")
-				if name == "replication" {
-					nodes = int(value[0] - '0')
-					continue
-				}
-				settings[strings.TrimPrefix(name, driver.ServerPrefix)] = value
-			}
-			s := served.Up(t, Definition(), nodes, served.With{Settings: settings})
-			x := open(t, driver.Run{ID: "page"}, s.Options)
-			if err := x.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: nodes}); err != nil {
-				t.Fatal(err)
-			}
-			f, err := x.Facts(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.Confirms, f.Confirms); diff != "" {
-				t.Errorf("confirms (-page +servers):\n%s", diff)
-			}
-			if f.Name != "nats-streaming-server" || f.Version != "0.25.6" || f.Nodes != nodes {
-				t.Errorf("facts of %s %s, %d nodes", f.Name, f.Version, f.Nodes)
-			}
-		})
-	}
+	served.Guarantees(t, Definition(), nil, "", "replicated: replication: 2 or more")
 }
 
 // TestWhatIsNotToldIsNotClaimed leaves out what the guarantee is read from.
@@ -64,7 +35,8 @@ func TestWhatIsNotToldIsNotClaimed(t *testing.T) {
 			driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS},
 		},
 		{
-			"all of three, which sync: no endpoint says so", three.Options,
+			"all of three, which sync: no endpoint says so",
+			map[string][]string{"address": three.Address, "cluster-id": {"weir"}, "monitor": three.Options["monitor"]},
 			driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS},
 		},
 		{"a cluster of one", alone.options(), driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},

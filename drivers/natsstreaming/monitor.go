@@ -73,7 +73,7 @@ type node struct {
 const (
 	roleLeader   = "Leader"
 	stateStandby = "FT_STANDBY"
-	storeFile    = "FILE"
+	storeFile    = "file"
 	storeRaft    = "RAFT_"
 )
 

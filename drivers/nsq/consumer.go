@@ -39,9 +39,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		if err != nil {
 			return err
 		}
-		if isEphemeral(topic) {
-			c.memoryOnly.Store(true)
-		}
 		nodes, err := c.serving(ctx, topic)
 		if err != nil {
 			return err

@@ -27,12 +27,10 @@
 // synced each 2500 messages and each 2 s (sync-every, sync-timeout)
 // (https://nsq.io/components/nsqd.html). The answer does not wait for that sync,
 // with sync-every 1 neither: go-diskqueue's ioLoop answers the write, then syncs.
-// So the guarantee is received, stable os where every server has a
-// mem-queue-size of 0, else none. What the settings are is read from the running
-// servers (GET /config/...). Even on disk a message is in memory only while it is
-// under way to a consumer: an nsqd that is killed then delivers it again only if
+// A message is in memory only while it is under way to a consumer, even with a
+// mem-queue-size of 0: an nsqd that is killed then delivers it again only if
 // it had not yet noted that it was read (with each sync), and all that it had read
-// since comes again, as a first attempt.
+// since comes again, as a first attempt. So no setting gives more than received.
 //
 // An ephemeral topic or channel is in memory only, and drops without a word what
 // finds no room there: PUB is answered with OK all the same.
@@ -91,7 +89,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	client "github.com/nsqio/go-nsq"
@@ -111,6 +108,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // Definition returns the driver.
@@ -152,7 +151,6 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		return nil, err
 	}
 	x := &conn{cfg: *c, run: run, settings: settings, api: httpapi.New("NSQ", t, askLimit), channels: map[placed]bool{}}
-	x.memoryOnly.Store(c.Channels == ephemeral || c.Topics == ephemeral && !run.Existing)
 	lookupds, err := webs.All("lookupd", c.Lookupd)
 	if err != nil {
 		return nil, err
@@ -187,8 +185,6 @@ type conn struct {
 	api      *httpapi.Client
 	lookupds []string
 	nodes    []*node
-
-	memoryOnly atomic.Bool // a topic or a channel of the run's is ephemeral
 
 	mu       sync.Mutex
 	found    []*node         // by lookupd while running

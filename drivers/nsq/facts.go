@@ -30,14 +30,11 @@ var told = []struct {
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{
 		Name: "nsqd", Nodes: len(c.nodes),
-		Confirms: driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableOS},
+		Confirms: guarantees.Of(nil),
 		Settings: map[string]string{"topics": c.cfg.Topics, "channels": c.cfg.Channels},
 	}
 	if c.run.Existing {
 		f.Settings["topics"] = "existing"
-	}
-	if c.memoryOnly.Load() {
-		f.Confirms.Stable = driver.StableNone
 	}
 	set := settings.Values{}
 	for _, n := range c.nodes {
@@ -56,9 +53,6 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 				text = time.Duration(d).String()
 			}
 			set.Add(t.name, text)
-			if t.name == "mem_queue_size" && text != "0" {
-				f.Confirms.Stable = driver.StableNone
-			}
 		}
 	}
 	f.Version = set.Of("version")

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
@@ -140,35 +138,58 @@ func publish(t testing.TB, p driver.Producer, l *log, payload string) error {
 	return l.errs[n]
 }
 
-// TestThePageSaysWhatTheServerSays sets what each row of the page's table of
-// guarantees says, and asks a running server.
 func TestThePageSaysWhatTheServerSays(t *testing.T) {
-	for _, row := range Definition().Confirmations {
-		t.Run(row.When, func(t *testing.T) {
-			settings, options := map[string]string{}, map[string][]string{}
-			for s := range strings.SplitSeq(row.When, ", ") {
-				name, value, _ := strings.Cut(s, ": ")
-				if rest, ok := strings.CutPrefix(name, driver.ServerPrefix); ok {
-					settings[rest] = value
-				} else if name != "" {
-					options[name] = []string{value}
-				}
-			}
-			s := served.Up(t, Definition(), 1, served.With{Settings: settings})
-			for k, v := range s.Options {
-				options[k] = v
-			}
-			f, err := open(t, driver.Run{ID: "page"}, options).Facts(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(row.Confirms, f.Confirms); diff != "" {
-				t.Errorf("confirms (-page +server):\n%s", diff)
+	served.Guarantees(t, Definition(), nil, "")
+	for _, size := range []string{"0", "10000"} {
+		t.Run("mem-queue-size "+size, func(t *testing.T) {
+			s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"mem-queue-size": size}})
+			f, err := open(t, driver.Run{ID: "page"}, s.Options).Facts(t.Context())
+			if err != nil || f.Confirms != (driver.Confirms{Guarantee: driver.Received}) || f.Settings["mem_queue_size"] != size {
+				t.Errorf("facts: %+v, %v", f, err)
 			}
 			if f.Settings["sync_timeout"] != "2s" || f.Settings["msg_timeout"] != "1m0s" || f.Version != "1.3.0" {
 				t.Errorf("facts: %+v", f)
 			}
 		})
+	}
+}
+
+// TestWhatIsInFlightIsInMemory: with mem-queue-size 0 nsqd confirms a message when it has written it to
+// a file. It takes it out of there to send it, and forgets it when it is killed. sync-every 1 has it
+// note in the file that a message is out before it takes out the next.
+func TestWhatIsInFlightIsInMemory(t *testing.T) {
+	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"mem-queue-size": "0", "sync-every": "1"}})
+	c := open(t, driver.Run{ID: "flight"}, s.Options)
+	l := newLog()
+	p := producerOf(t, c, l)
+	release := make(chan struct{})
+	defer close(release)
+	l.onDeliver = func(string) error { <-release; return errors.New("not settled") }
+	consume(t, c, driver.ConsumerSpec{Prefetch: 2}, l)
+	for range 2 {
+		if err := publish(t, p, l, "message"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inside := driver.Inside(c).(*conn)
+	topic, err := inside.topic("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(at *conn) (queued, flying uint64) {
+		all, err := at.stats(t.Context(), at.nodes[0], topic, "")
+		if err != nil || len(all.Topics) != 1 || len(all.Topics[0].Channels) != 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		ch := all.Topics[0].Channels[0]
+		return all.Topics[0].Depth + ch.Depth, ch.InFlight
+	}
+	l.until(t, "two messages in flight", func() bool { _, flying := count(inside); return flying == 2 })
+	if err := s.KillAndRestart(); err != nil {
+		t.Fatal(err)
+	}
+	if queued, flying := count(driver.Inside(open(t, driver.Run{ID: "flight"}, s.Options)).(*conn)); queued+flying > 1 {
+		t.Errorf("%d messages: nsqd keeps what is in flight, and the page may promise more", queued+flying)
 	}
 }
 

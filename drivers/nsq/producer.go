@@ -83,9 +83,6 @@ func (c *conn) meant(ctx context.Context, spec driver.ProducerSpec) (*node, *dri
 		if err == nil && c.run.Existing {
 			nodes, err = c.having(ctx, nodes, name)
 		}
-		if isEphemeral(name) {
-			c.memoryOnly.Store(true)
-		}
 		return topic{name, [][]byte{[]byte(name)}}, err
 	})
 	if err != nil {

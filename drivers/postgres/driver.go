@@ -18,17 +18,8 @@
 // COMMIT. What that means is read from the running servers: fsync of each,
 // synchronous_standby_names, the standbys that stream, and synchronous_commit,
 // which is set on each connection
-// (https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT):
-//
-//	synchronous_commit   fsync  synchronous standbys     guarantee   copies      stable
-//	off                         any                      received    1           none    the log is in memory (xlog.c, XLogSetAsyncXactLSN)
-//	others               off    none                     received    1           os
-//	others               on     none, no standby at all  persisted   1           fsync
-//	others               on     none, but standbys       received    1           fsync   one of several nodes
-//	local                on     any                      as none
-//	remote_write                a majority of the nodes  replicated  quorum|all  os      the standby has written
-//	on, remote_apply     on     a majority of the nodes  persisted   quorum|all  fsync   the standby has synced
-//	on, remote_apply     off    a majority of the nodes  replicated  quorum|all  os      off at any of them, or not known
+// (https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT);
+// the table of page.md has it. With off the log is in memory (xlog.c, XLogSetAsyncXactLSN).
 //
 // A majority counts the primary. Whether a standby syncs it says itself: it must
 // be among the addresses, or counts as not syncing. A table that is UNLOGGED
@@ -80,6 +71,8 @@ var recipe []byte
 //
 //go:embed page.md
 var page string
+
+var guarantees = driver.MustPage(page).Confirmations
 
 // Definition returns the driver.
 func Definition() driver.Definition {

@@ -73,57 +73,32 @@ type durability struct {
 	unlogged bool   // one of the tables is in no log
 }
 
-// confirms returns what the package comment's table says.
-func (d durability) confirms() driver.Confirms {
-	c := driver.Confirms{Guarantee: driver.Received}
-	if d.commit == "off" || d.unlogged {
-		return c
-	}
-	c.Stable = driver.StableOS
-	if d.fsync {
-		c.Stable = driver.StableFsync
-	}
+// known are the settings of the page's table. standbys is how many of the nodes a commit waits for,
+// the primary first.
+func (d durability) known() driver.Known {
+	onOff := map[bool]string{true: "on", false: "off"}
 	nodes := 1 + max(d.standbys, d.names.named)
-	copies := 1 + d.names.confirm
-	if d.commit == "local" {
-		copies = 1
+	k := driver.Known{
+		"synchronous-commit": d.commit, "server.fsync": onOff[d.fsync], "fsync of standbys": onOff[d.synced],
+		"replication": strconv.Itoa(nodes), "standbys": driver.Of(1+d.names.confirm, nodes),
 	}
-	switch {
-	case copies == nodes && nodes > 1:
-		c.Copies = driver.CopiesAll
-	case copies*2 > nodes && nodes > 1:
-		c.Copies = driver.CopiesQuorum
-	case nodes > 1: // one of several, or too few of them
-		return c
-	default:
-		if d.fsync {
-			c.Guarantee = driver.Persisted
-		}
-		return c
+	if d.unlogged {
+		k["synchronous-commit"] = "off" // there is nothing to wait for
 	}
-	c.Guarantee = driver.Replicated
-	if d.commit == "remote_write" || !d.synced {
-		c.Stable = driver.StableOS
-	}
-	if c.Stable == driver.StableFsync {
-		c.Guarantee = driver.Persisted
-	}
-	return c
+	return k
 }
 
-// Foresee implements driver.Foreseer. Each commit waits for one of the standbys, and their
-// addresses are all known.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+// Known implements driver.Foreseer. What a commit waits for is set on each connection. On servers
+// that weir starts it is one of the standbys, and their addresses are all known.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	if s.Nodes == 0 {
+		return driver.KnownOf(c, "synchronous-commit")
+	}
 	d := durability{commit: c.SynchronousCommit, fsync: c.Server.Fsync == "on", standbys: s.Nodes - 1}
 	if d.synced = d.fsync; d.standbys > 0 {
 		d.names = wanted{1, d.standbys}
 	}
-	return d.confirms().Guarantee
-}
-
-// AtMost implements driver.Ceiling. What a commit waits for is set on each connection.
-func (c *Config) AtMost(bool) driver.Guarantee {
-	return durability{commit: c.SynchronousCommit, fsync: true}.confirms().Guarantee
+	return d.known()
 }
 
 // settings are those that decide durability and delivery, by the vendor's names.
@@ -175,7 +150,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	f.Settings["visibility_timeout"] = c.cfg.VisibilityTimeout.String()
 	f.Settings["transaction"] = strconv.Itoa(c.cfg.Transaction)
-	f.Confirms = d.confirms()
+	f.Confirms = guarantees.Of(d.known())
 	return f, nil
 }
 

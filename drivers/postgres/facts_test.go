@@ -10,68 +10,19 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// TestThePageSaysWhatTheServersSay sets what each row of the page's table of
-// guarantees says, and asks running servers.
-func TestThePageSaysWhatTheServersSay(t *testing.T) {
-	type kind struct {
-		nodes int
-		fsync string
+func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), nil, "") }
+
+func TestAStandbyThatIsNotAskedCountsAsNotSyncing(t *testing.T) {
+	s := served.Up(t, Definition(), 3)
+	alone := &served.System{Address: s.Address[:1], Options: map[string][]string{"address": s.Address[:1]}}
+	f, err := open(t, alone, false).Facts(t.Context())
+	want := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
+	if err != nil || f.Confirms != want || f.Settings["fsync of standbys"] != "unknown (assumed off)" {
+		t.Errorf("%+v, %v", f, err)
 	}
-	rows := map[kind][]driver.Confirmation{}
-	for _, c := range Definition().Confirmations {
-		k := kind{1, "on"}
-		if strings.Contains(c.When, "replication: 3") || strings.Contains(c.When, "replication: 2 to 3") {
-			k.nodes = 3
-		}
-		if strings.Contains(c.When, "server.fsync: off") {
-			k.fsync = "off"
-		}
-		rows[k] = append(rows[k], c)
-	}
-	if len(rows) != 4 {
-		t.Errorf("the rows need %d kinds of servers; want 4", len(rows))
-	}
-	for k, confirmations := range rows {
-		s := served.Up(t, Definition(), k.nodes, served.With{Settings: map[string]string{"fsync": k.fsync}})
-		for _, c := range confirmations {
-			t.Run(c.When, func(t *testing.T) {
-				var options []string
-				for setting := range strings.SplitSeq(c.When, ", ") {
-					if name, value, _ := strings.Cut(setting, ": "); name != "replication" {
-						options = append(options, name, value)
-					}
-				}
-				conn := open(t, s, false, options...)
-				declare(t, conn, "d")
-				f, err := conn.Facts(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(c.Confirms, f.Confirms); diff != "" {
-					t.Errorf("confirms (-page +servers):\n%s\n%v", diff, f.Settings)
-				}
-				if f.Nodes != k.nodes || f.Version == "" || f.Settings["fsync"] != k.fsync {
-					t.Errorf("facts %+v; want %d nodes, fsync %s", f, k.nodes, k.fsync)
-				}
-			})
-		}
-		if k == (kind{3, "on"}) {
-			t.Run("a standby that is not asked counts as not syncing", func(t *testing.T) {
-				alone := &served.System{Address: s.Address[:1], Options: map[string][]string{"address": s.Address[:1]}}
-				f, err := open(t, alone, false).Facts(t.Context())
-				want := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
-				if err != nil || f.Confirms != want || f.Settings["fsync of standbys"] != "unknown (assumed off)" {
-					t.Errorf("%+v, %v", f, err)
-				}
-			})
-			t.Run("a standby is refused, with its name", func(t *testing.T) {
-				standby := &served.System{Options: map[string][]string{"address": s.Address[1:2]}}
-				_, err := config(t, standby).Open(t.Context(), driver.Run{ID: "t"})
-				if err == nil || !strings.Contains(err.Error(), "is a standby") {
-					t.Errorf("error %v", err)
-				}
-			})
-		}
+	standby := &served.System{Options: map[string][]string{"address": s.Address[1:2]}}
+	if _, err := config(t, standby).Open(t.Context(), driver.Run{ID: "t"}); err == nil || !strings.Contains(err.Error(), "is a standby") {
+		t.Errorf("a standby alone: %v", err)
 	}
 }
 
@@ -131,7 +82,7 @@ func TestWhatACommitMeans(t *testing.T) {
 		{"three of three", durability{commit: "on", fsync: true, standbys: 2, synced: true, names: wanted{2, 2}}, driver.Confirms{Guarantee: driver.Persisted, Copies: all, Stable: driver.StableFsync}},
 		{"unlogged", durability{commit: "on", fsync: true, standbys: 2, synced: true, names: any1, unlogged: true}, driver.Confirms{Guarantee: driver.Received}},
 	} {
-		if diff := cmp.Diff(c.want, c.d.confirms()); diff != "" {
+		if diff := cmp.Diff(c.want, guarantees.Of(c.d.known())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}

@@ -46,6 +46,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string // what the driver says to a reader; driver.MustPage says how it looks
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // The values of the option subscription-type.

@@ -37,7 +37,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f.Settings["bookkeeperEnsemble"] = strconv.Itoa(least.Ensemble)
 	f.Settings["bookkeeperWriteQuorum"] = strconv.Itoa(least.Write)
 	f.Settings["bookkeeperAckQuorum"] = strconv.Itoa(least.Ack)
-	f.Confirms = least.confirms(c.cfg.JournalSync == "yes")
+	f.Confirms = guarantees.Of(c.cfg.known(least))
 	return f, nil
 }
 
@@ -54,7 +54,7 @@ func (c *conn) quorums(ctx context.Context) (least quorums, err error) {
 			err = e
 			break
 		}
-		if i == 0 || q.confirms(true).Weaker(least.confirms(true)) == q.confirms(true) {
+		if means := guarantees.Of(c.cfg.known(q)); i == 0 || means.Weaker(guarantees.Of(c.cfg.known(least))) == means {
 			least = q
 		}
 	}
@@ -64,41 +64,20 @@ func (c *conn) quorums(ctx context.Context) (least quorums, err error) {
 	return least, err
 }
 
-// Foresee implements driver.Foreseer. One server has one bookie; the cluster's have what
-// its settings say.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	q := quorums{1, 1, 1}
-	if s.Nodes > 1 {
-		q.Write, q.Ack = c.Server.Write, c.Server.Ack
+// Known implements driver.Foreseer. The brokers do not tell whether the bookies sync, so the option
+// journal-sync says it. One server has one bookie; the cluster's have what its settings say.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	switch s.Nodes {
+	case 0:
+		return driver.Known{"server.sync": c.JournalSync}
+	case 1:
+		return c.known(quorums{1, 1, 1})
 	}
-	return q.confirms(c.JournalSync == "yes").Guarantee
+	return c.known(quorums{Write: c.Server.Write, Ack: c.Server.Ack})
 }
 
-// AtMost implements driver.Ceiling. The brokers do not tell whether the bookies sync.
-func (c *Config) AtMost(bool) driver.Guarantee {
-	return quorums{3, 3, 2}.confirms(c.JournalSync == "yes").Guarantee
-}
-
-// confirms returns what a confirmation means: a message is in the journals of as many
-// bookies as the ack quorum, of all that are to have it (the write quorum).
-// (https://pulsar.apache.org/docs/4.0.x/administration-zk-bk/#configure-bookkeeper-persistence-policies)
-func (q quorums) confirms(synced bool) driver.Confirms {
-	c := driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableOS}
-	if synced {
-		c.Stable = driver.StableFsync
-	}
-	most := 2*q.Ack > q.Write && q.Ack > 0
-	switch {
-	case q.Write > 1 && q.Ack == q.Write:
-		c.Copies = driver.CopiesAll
-	case q.Write > 1 && most:
-		c.Copies = driver.CopiesQuorum
-	}
-	switch {
-	case most && synced:
-		c.Guarantee = driver.Persisted
-	case q.Write > 1 && most:
-		c.Guarantee = driver.Replicated
-	}
-	return c
+// known are the settings of a topic: a message is in the journals of as many bookies as the ack
+// quorum, of all that are to have it (the write quorum).
+func (c *Config) known(q quorums) driver.Known {
+	return driver.Known{"server.sync": c.JournalSync, "server.write-quorum": strconv.Itoa(q.Write), "server.ack-quorum": driver.Of(q.Ack, q.Write)}
 }

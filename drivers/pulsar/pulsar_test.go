@@ -192,7 +192,8 @@ func TestQuorums(t *testing.T) {
 		{quorums{3, 2, 1}, false, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
 		{quorums{}, true, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}},
 	} {
-		if got := tc.q.confirms(tc.synced); got != tc.want {
+		cfg := &Config{JournalSync: map[bool]string{true: "yes", false: "no"}[tc.synced]}
+		if got := guarantees.Of(cfg.known(tc.q)); got != tc.want {
 			t.Errorf("%+v, synced %v: %+v, want %+v", tc.q, tc.synced, got, tc.want)
 		}
 	}

@@ -7,54 +7,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// TestThePageSaysWhatTheServerSays sets what each row of the page's table of
-// guarantees says, and asks running servers.
 func TestThePageSaysWhatTheServerSays(t *testing.T) {
 	one, three := shared.Up(t, 1), shared.Up(t, 3)
-	for _, row := range Definition().Confirmations {
-		t.Run(row.When, func(t *testing.T) {
-			s, replicas := one, 1
-			var more []string
-			for p := range strings.SplitSeq(row.When, ", ") {
-				name, value, _ := strings.Cut(p, ": ")
-				if name == "replication" {
-					s, replicas = three, 3
-				} else {
-					more = append(more, name, value)
-				}
-			}
-			for _, manage := range []bool{true, false} {
-				o := options(s, more...)
-				if !manage {
-					delete(o, "management")
-				}
-				c := open(t, driver.Run{}, o)
-				declared(t, c, replicas)
-				f, err := c.Facts(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(row.Confirms, f.Confirms); diff != "" {
-					t.Errorf("confirms, management %v (-page +server):\n%s", manage, diff)
-				}
-				if f.Name != "RabbitMQ" || !strings.HasPrefix(f.Version, "3.10.") || f.Nodes != replicas {
-					t.Errorf("facts, management %v: %+v", manage, f)
-				}
-				if replicas > 1 && manage {
-					k, err := c.http.queue(t.Context(), "/", mustPlace(t, c, "d").queue)
-					if err != nil || k.replicas != 3 {
-						t.Errorf("the server has a queue of %d members (%v)", k.replicas, err)
-					}
-				}
-			}
-		})
-	}
+	served.Guarantees(t, Definition(), shared, "")
+	t.Run("by AMQP alone", func(t *testing.T) {
+		o := options(three)
+		delete(o, "management")
+		c := open(t, driver.Run{}, o)
+		declared(t, c, 3)
+		f, err := c.Facts(t.Context())
+		want := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
+		if err != nil || f.Confirms != want || f.Name != "RabbitMQ" || !strings.HasPrefix(f.Version, "3.10.") || f.Nodes != 3 {
+			t.Errorf("%+v, %v", f, err)
+		}
+	})
 	t.Run("a classic queue of which nobody says how it is stored", func(t *testing.T) {
 		c := open(t, driver.Run{}, options(one, "classic-version", "server", "management", ""))
 		declared(t, c, 1)

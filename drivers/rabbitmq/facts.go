@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strconv"
 
 	client "github.com/rabbitmq/amqp091-go"
@@ -43,11 +44,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	set := settings.Values{}
 	for d, k := range kinds {
 		k = c.storage(ctx, d, k)
-		if confirms := c.confirms(k); f.Confirms.Guarantee == 0 {
-			f.Confirms = confirms
-		} else {
-			f.Confirms = f.Confirms.Weaker(confirms)
-		}
+		f.Confirms = f.Confirms.Weaker(c.confirms(k))
 		set.Add("x-queue-type", cmp.Or(k.kind, "unknown"))
 		set.Add("durable", strconv.FormatBool(k.durable))
 		switch k.kind {
@@ -99,29 +96,25 @@ func (c *conn) storage(ctx context.Context, destination string, k queueKind) que
 }
 
 // confirms returns what a confirmation means for a queue of a kind.
-func (c *conn) confirms(k queueKind) driver.Confirms { return c.cfg.confirms(k, c.before(3, 13)) }
-
-// confirms returns what a confirmation means for a queue of a kind, on a server that syncs
-// classic queues of version 1 or not. Package documentation says why.
-func (c *Config) confirms(k queueKind, syncs bool) driver.Confirms {
-	keeps := k.durable && c.DeliveryMode == persistent
-	switch {
-	case !c.Confirm:
-		return driver.Confirms{Guarantee: driver.Written}
-	case k.kind == quorum && k.replicas > 1:
-		return driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}
-	case k.kind == quorum:
-		return driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
-	case k.kind == classic && keeps && k.version == "1" && syncs:
-		return driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
-	case k.kind == classic && keeps:
-		return driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
-	}
-	return driver.Confirms{Guarantee: driver.Received}
+func (c *conn) confirms(k queueKind) driver.Confirms {
+	known := c.cfg.known(k)
+	known["version"] = fmt.Sprintf("%d.%d", c.release[0], c.release[1])
+	return guarantees.Of(known)
 }
 
-// Foresee implements driver.Foreseer. Debian decides on the version of the server.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+// known are the settings of a queue of a kind.
+func (c *Config) known(k queueKind) driver.Known {
+	known := driver.KnownOf(c, "confirm", "delivery-mode")
+	known["queue"], known["durable"], known["classic-version"] = k.kind, strconv.FormatBool(k.durable), k.version
+	known["replication"] = strconv.Itoa(k.replicas)
+	return known
+}
+
+// Known implements driver.Foreseer. Debian decides on the version of the server.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	if s.Nodes == 0 {
+		return driver.KnownOf(c, "confirm") // the queues that there are decide the rest
+	}
 	k := c.queueKind(s.Replicas)
 	if k.kind == classic {
 		k.version = c.Server.ClassicVersion
@@ -129,15 +122,7 @@ func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
 			k.version = c.ClassicVersion
 		}
 	}
-	return c.confirms(k, true).Guarantee
-}
-
-// AtMost implements driver.Ceiling. The queues that there are decide the rest.
-func (c *Config) AtMost(bool) driver.Guarantee {
-	if !c.Confirm {
-		return driver.Written
-	}
-	return driver.Persisted
+	return c.known(k)
 }
 
 // Backlog implements driver.Backlogger: what the queues hold ready, as the server

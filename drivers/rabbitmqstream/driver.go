@@ -35,6 +35,8 @@ import (
 //go:embed page.md
 var page string
 
+var guarantees = driver.MustPage(page).Confirmations
+
 const (
 	longest      = 255     // bytes of a name
 	defaultFrame = 1 << 20 // the server's and the client's own
@@ -317,23 +319,20 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 		f.Nodes = max(f.Nodes, t.members)
 	}
-	f.Confirms = confirms(least)
+	f.Confirms = guarantees.Of(driver.Known{"replication": strconv.Itoa(least)})
 	if least > 0 {
 		f.Settings["members"] = strconv.Itoa(least)
 	}
 	return f, nil
 }
 
-// confirms returns what a confirmation means of streams with that many members.
-func confirms(members int) driver.Confirms {
-	if members > 1 {
-		return driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
+// Known implements driver.Foreseer.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	if s.Nodes == 0 {
+		return nil
 	}
-	return driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableOS}
+	return driver.Known{"replication": strconv.Itoa(s.Replicas)}
 }
-
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee { return confirms(s.Replicas).Guarantee }
 
 // onLeader asks the leader of a stream: only there has everything arrived that was
 // confirmed.

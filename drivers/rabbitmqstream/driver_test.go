@@ -34,7 +34,6 @@ func TestConformance(t *testing.T) {
 		h.Cut, h.Expect = nil, 30
 		h.Waive = map[string]string{"LostConnectionReported": "to restart three nodes takes half a minute; one node shows it, and below a leader dies"}
 		drivertest.Run(t, Definition(), h)
-		t.Run("as the page says", func(t *testing.T) { asThePageSays(t, s, 3) })
 		t.Run("a leader dies", func(t *testing.T) { aLeaderDies(t, s) }) // the last: it does not come back
 	})
 }

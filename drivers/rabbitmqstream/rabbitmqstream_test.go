@@ -107,30 +107,9 @@ func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *sink {
 	return s
 }
 
-// asThePageSays asks running servers for the row of the page's table that is theirs.
-func asThePageSays(t *testing.T, s *served.System, nodes int) {
-	rows := Definition().Confirmations
-	if len(rows) != 2 || rows[0].When != "replication: 1" || rows[1].When != "replication: 2 to 3" {
-		t.Fatalf("%+v", rows)
-	}
-	row := rows[min(nodes, 2)-1]
-	c := open(t, driver.Run{}, s.Options)
-	declared(t, c, nodes)
-	f, err := c.Facts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(row.Confirms, f.Confirms); diff != "" {
-		t.Errorf("%s: confirms (-page +server):\n%s", row.When, diff)
-	}
-	if f.Name != "RabbitMQ" || f.Version == "" || f.Nodes != nodes || f.Settings["members"] != fmt.Sprint(nodes) {
-		t.Errorf("%s: %+v", row.When, f)
-	}
-}
-
 func TestThePageSaysWhatTheServerSays(t *testing.T) {
 	s := shared.Up(t, 1)
-	asThePageSays(t, s, 1)
+	served.Guarantees(t, Definition(), shared, "")
 	t.Run("replicas that there are no nodes for", func(t *testing.T) {
 		c := open(t, driver.Run{}, s.Options)
 		d := driver.Destination{Name: "d", Partitions: 1, Replicas: 3}

@@ -333,6 +333,7 @@ func TestWhatAClusterIsForeseenToConfirm(t *testing.T) {
 		{9, map[string]string{"wait-replicas": "3"}, driver.Received},
 		{9, map[string]string{"server.appendonly": "yes", "server.appendfsync": "always"}, driver.Received}, // by one of three
 		{9, map[string]string{"wait-replicas": "1", "wait-aof": "true", "server.appendonly": "yes"}, driver.Persisted},
+		{9, map[string]string{"wait-replicas": "1", "wait-aof": "true", "server.appendonly": "yes", "server.appendfsync": "no"}, driver.Replicated},
 	} {
 		cfg := newConfig()
 		cfg.Cluster = true
@@ -341,7 +342,7 @@ func TestWhatAClusterIsForeseenToConfirm(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := cfg.Foresee(driver.Servers{Nodes: x.nodes, Replicas: 1}); got != x.want {
+		if got, _ := Definition().Foresee(cfg, driver.Servers{Nodes: x.nodes, Replicas: 1}); got != x.want {
 			t.Errorf("%d nodes with %v: %v, want %v", x.nodes, x.options, got, x.want)
 		}
 	}

@@ -13,14 +13,8 @@
 // # What a confirmation means
 //
 // A message completes when the server has answered its XADD with an ID: the entry
-// is in the memory of that server. What more is so depends on the running server:
-//
-//	wait-replicas  wait-aof  append-only file   guarantee   copies
-//	0              false     none, no, everysec received    1
-//	0              false     always             persisted   1       if no replica is connected, else received
-//	0              true      any                persisted   1       the same
-//	N              false     any                replicated  quorum  if N+1 of the servers are more than half; all, if they are all
-//	N              true      any                persisted   quorum  the same
+// is in the memory of that server. What more is so depends on the running server, as the
+// table of page.md says.
 //
 // An append-only file is written, and with appendfsync always synced, before the
 // answers go out (server.c beforeSleep: flushAppendOnlyFile comes before
@@ -91,6 +85,8 @@ import (
 //
 //go:embed page.md
 var page string
+
+var guarantees = driver.MustPage(page).Confirmations
 
 // Definition returns the driver.
 func Definition() driver.Definition {
@@ -206,6 +202,8 @@ func (c *Config) check(ctx context.Context, link *redisconn.Link) error {
 		return fmt.Errorf("%s %s has no WAITAOF (%d.%d or later): %w", s.Name, s.Version, aofMajor, aofMinor, driver.ErrUnsupported)
 	case c.WaitAOF && !s.AppendOnly():
 		return fmt.Errorf("wait-aof: the server writes no append-only file (appendonly: no): %w", driver.ErrUnsupported)
+	case c.WaitAOF && s.AppendFsync() == "no":
+		return fmt.Errorf("wait-aof: the server never reports a sync of its append-only file (appendfsync: no): %w", driver.ErrUnsupported)
 	}
 	return nil
 }

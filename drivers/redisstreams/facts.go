@@ -27,7 +27,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			return driver.Facts{}, err
 		}
 		one := s.Facts()
-		one.Confirms = confirms(s.Replicas, s.Durable(), c.cfg.WaitReplicas, c.cfg.WaitAOF)
+		one.Confirms = guarantees.Of(c.cfg.known(s.Replicas, s.Settings["appendonly"], s.AppendFsync()))
 		f = both(f, one)
 	}
 	f.Leaders = c.leaders()
@@ -64,48 +64,30 @@ func either(values, other string) string {
 	return values + ", " + other
 }
 
-// confirms returns what the package comment's table says, of a server with that many
-// replicas. Its own writes are so durable when it answers.
-func confirms(replicas int, durable driver.Stable, wait int, aof bool) driver.Confirms {
-	c := driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: durable}
-	nodes, have := 1+replicas, 1+wait
-	if aof {
-		c.Stable = driver.StableFsync
-	}
-	switch {
-	case wait > 0 && have >= nodes:
-		c.Copies = driver.CopiesAll
-	case wait > 0 && have > nodes/2:
-		c.Copies = driver.CopiesQuorum
-	}
-	if c.Copies > driver.CopiesOne {
-		c.Guarantee = driver.Replicated
-		if !aof {
-			c.Stable = driver.StableNone // a replica says that it has it, not where
-		}
-	}
-	if c.Stable == driver.StableFsync && (nodes == 1 || c.Copies > driver.CopiesOne) {
-		c.Guarantee = driver.Persisted
-	}
-	return c
+// known are the settings of a master with so many replicas. A message waits for as many of these
+// as wait-replicas says.
+func (c *Config) known(replicas int, appendOnly, appendFsync string) driver.Known {
+	k := driver.KnownOf(c, "wait-aof")
+	k["replicas"], k["wait-replicas"] = strconv.Itoa(replicas), driver.Of(1+c.WaitReplicas, 1+replicas)
+	k["server.appendonly"], k["server.appendfsync"] = appendOnly, appendFsync
+	return k
 }
 
 // recipeMasters is how many of the servers of the recipe redis-cluster are masters. Each
 // has as many replicas.
 const recipeMasters = 3
 
-// Foresee implements driver.Foreseer. The first server is the master of the others; of a
+// Known implements driver.Foreseer. The first server is the master of the others; of a
 // cluster the first three are masters.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
+func (c *Config) Known(s driver.Servers) driver.Known {
 	share := s.Nodes // of a master and its replicas
-	if c.Cluster {
+	switch {
+	case s.Nodes == 0:
+		return driver.KnownOf(c, "wait-aof")
+	case c.Cluster:
 		share = max(1, s.Nodes/recipeMasters)
 	}
-	if c.WaitReplicas >= share {
-		return driver.Received // no message completes
-	}
-	aof := c.WaitAOF && c.Server.AppendOnly == "yes"
-	return confirms(share-1, c.Server.Durable(), c.WaitReplicas, aof).Guarantee
+	return c.known(share-1, c.Server.AppendOnly, c.Server.AppendFsync)
 }
 
 // lagMost is how many entries are counted at most.

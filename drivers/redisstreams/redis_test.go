@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
+	"github.com/weirmq/weir/drivers/internal/served"
 )
 
 const patience = 10 * time.Second
@@ -489,26 +490,39 @@ func TestTheGuaranteeFollowsTheRunningServer(t *testing.T) {
 	}
 }
 
+// TestThePageSaysWhatTheServersSay has Valkey's servers: Debian's have no WAITAOF.
+func TestThePageSaysWhatTheServersSay(t *testing.T) {
+	served.Guarantees(t, Definition(), nil, "valkey")
+}
+
 func TestWhatAConfirmationMeans(t *testing.T) {
 	for _, x := range []struct {
 		name     string
 		replicas int
-		durable  driver.Stable
+		fsync    string // "" without an append-only file
 		wait     int
 		aof      bool
 		want     driver.Confirms
 	}{
-		{"alone, in memory", 0, driver.StableNone, 0, false, driver.Confirms{Guarantee: driver.Received}},
-		{"alone, synced", 0, driver.StableFsync, 0, false, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
-		{"alone, waited for the sync", 0, driver.StableNone, 0, true, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
-		{"synced by one of three", 2, driver.StableFsync, 0, false, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}},
-		{"two of three", 2, driver.StableFsync, 1, false, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum}},
-		{"three of three", 2, driver.StableNone, 2, false, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll}},
-		{"two of four are not a quorum", 3, driver.StableNone, 1, false, driver.Confirms{Guarantee: driver.Received}},
-		{"synced by two of three", 2, driver.StableNone, 1, true, driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}},
+		{"alone, in memory", 0, "", 0, false, driver.Confirms{Guarantee: driver.Received}},
+		{"alone, synced", 0, "always", 0, false, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
+		{"alone, waited for the sync", 0, "everysec", 0, true, driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}},
+		{"alone, waited for a sync that never is", 0, "no", 0, true, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}},
+		{"synced by one of three", 2, "always", 0, false, driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}},
+		{"two of three", 2, "always", 1, false, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum}},
+		{"three of three", 2, "", 2, false, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesAll}},
+		{"two of four are not a quorum", 3, "", 1, false, driver.Confirms{Guarantee: driver.Received}},
+		{"synced by two of three", 2, "everysec", 1, true, driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesQuorum, Stable: driver.StableFsync}},
+		{"two of three, a sync that never is", 2, "no", 1, true, driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			if d := cmp.Diff(x.want, confirms(x.replicas, x.durable, x.wait, x.aof)); d != "" {
+			cfg := newConfig()
+			cfg.WaitReplicas, cfg.WaitAOF = x.wait, x.aof
+			appendOnly := "yes"
+			if x.fsync == "" {
+				appendOnly = "no"
+			}
+			if d := cmp.Diff(x.want, guarantees.Of(cfg.known(x.replicas, appendOnly, x.fsync))); d != "" {
 				t.Error(d)
 			}
 		})
@@ -535,6 +549,21 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 	cfg.WaitReplicas, cfg.WaitTimeout = 1, cfg.AckTimeout
 	if err := driver.Check(cfg); err == nil {
 		t.Error("a wait as long as the client's patience is not refused")
+	}
+}
+
+// TestWaitAOFWithoutASyncIsRefused: with appendfsync no, WAITAOF never answers that this server has
+// synced.
+func TestWaitAOFWithoutASyncIsRefused(t *testing.T) {
+	s := served.Up(t, Definition(), 1, served.With{Recipe: "valkey", Settings: map[string]string{"appendonly": "yes", "appendfsync": "no"}})
+	cfg := newConfig()
+	cfg.Address, cfg.WaitAOF = s.Address, true
+	c, err := cfg.Open(within(t), driver.Run{ID: "r"})
+	if err == nil {
+		_ = c.Close(within(t))
+	}
+	if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "appendfsync: no") {
+		t.Errorf("Open: %v", err)
 	}
 }
 

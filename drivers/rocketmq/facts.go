@@ -54,7 +54,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			return f, fmt.Errorf("broker %s: %w", b.Name, err)
 		}
 		f.Version = version
-		f.Confirms = f.Confirms.Weaker(confirms(s, len(b.Servers)))
+		f.Confirms = f.Confirms.Weaker(guarantees.Of(decide(s, len(b.Servers))))
 		for _, name := range shown {
 			if v, ok := s[name]; ok {
 				set.Add(name, v)
@@ -81,32 +81,25 @@ func (c *conn) settings(ctx context.Context, b broker) (s map[string]string, ver
 	return s, strings.ReplaceAll(strings.TrimPrefix(version, "V"), "_", "."), err
 }
 
-// confirms returns what a confirmation of a master with these settings means, in a group of
-// so many servers. A slave says that it has a message before it syncs it.
-func confirms(s map[string]string, servers int) driver.Confirms {
-	c := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
-	synced := s["flushDiskType"] == "SYNC_FLUSH"
+// decide returns the settings of the page's table, of a master in a group of so many servers. A slave says that it has a
+// message before it syncs it. With a transient store pool a message is in a buffer of the process,
+// and in the files later.
+func decide(s map[string]string, servers int) driver.Known {
+	k := driver.Known{"server.flush": async, "server.replication": async, "nodes": strconv.Itoa(servers)}
 	switch {
-	case synced:
-		c.Stable = driver.StableFsync
+	case s["flushDiskType"] == "SYNC_FLUSH":
+		k["server.flush"] = synch
 	case s["transientStorePoolEnable"] == "true":
-		c.Stable = driver.StableNone // in a buffer of the process, and in the files later
+		k["server.flush"] = "later"
 	}
 	switch have := inSync(s); {
 	case servers == 1:
-		if synced {
-			c.Guarantee = driver.Persisted
-		}
-		return c
 	case have >= servers:
-		c.Copies = driver.CopiesAll
+		k["server.replication"] = synch
 	case have*2 > servers:
-		c.Copies = driver.CopiesQuorum
-	default:
-		return c
+		k["server.replication"] = "sync to a majority"
 	}
-	c.Guarantee, c.Stable = driver.Replicated, min(c.Stable, driver.StableOS)
-	return c
+	return k
 }
 
 // inSync returns how many servers have a message before it is confirmed, at least.
@@ -122,19 +115,17 @@ func inSync(s map[string]string) int {
 	return max(1, n)
 }
 
-// Foresee implements driver.Foreseer.
-func (c *Config) Foresee(s driver.Servers) driver.Guarantee {
-	told := map[string]string{"brokerRole": "ASYNC_MASTER"}
-	if c.Server.Flush == synch {
-		told["flushDiskType"] = "SYNC_FLUSH"
+// Known implements driver.Foreseer: servers are a master, or a master and a slave.
+func (c *Config) Known(s driver.Servers) driver.Known {
+	if s.Nodes == 0 {
+		return nil
 	}
-	if s.Nodes > 1 {
-		if c.Server.Replication == synch {
-			told["brokerRole"], told["inSyncReplicas"] = "SYNC_MASTER", "2"
-		}
-		return confirms(told, 2).Guarantee
+	k := driver.KnownOf(c, "server.flush", "server.replication")
+	k["nodes"] = strconv.Itoa(s.Nodes)
+	if s.Nodes == 1 {
+		k["server.replication"] = async
 	}
-	return confirms(told, 1).Guarantee
+	return k
 }
 
 // largest returns how many bytes a message may have, as the brokers say, and what sets that.

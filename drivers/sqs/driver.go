@@ -49,6 +49,8 @@ var (
 	recipe string
 	//go:embed page.md
 	page string // what the driver says to a reader; driver.MustPage says how it looks
+
+	guarantees = driver.MustPage(page).Confirmations
 )
 
 // The service's limits.
@@ -344,7 +346,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}
 	f := driver.Facts{
 		Name: "SQS", Version: c.cfg.Version, Nodes: 1,
-		Confirms: driver.Confirms{Guarantee: driver.Received, Copies: driver.CopiesOne, Stable: driver.StableNone},
+		Confirms: guarantees.Of(nil),
 		Settings: map[string]string{"queue": c.cfg.Queue, "visibility-timeout": c.cfg.VisibilityTimeout.String()},
 	}
 	if strings.HasPrefix(answeredBy(err), "pekko-http/") {

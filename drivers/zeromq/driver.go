@@ -38,6 +38,8 @@ import (
 //go:embed page.md
 var page string // what the driver says to a reader; driver.MustPage says how it looks
 
+var guarantees = driver.MustPage(page).Confirmations
+
 // Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -60,13 +62,15 @@ type Config struct {
 // Open returns a Conn without sockets; there is no server to connect to.
 func (c *Config) Open(_ context.Context, run driver.Run) (driver.Conn, error) {
 	lib := mesh.Library{
-		Name: library, Version: version(), Guarantee: guarantee(c.Pattern),
+		Name: library, Version: version(), Guarantee: guarantees.Of(c.Known(driver.Servers{})).Guarantee,
 		Open: func(k mesh.Kind) (mesh.Socket, error) { return open(k, c.HWM) },
 	}
 	return mesh.Open(lib, run, c.Options, map[string]string{"hwm": strconv.Itoa(c.HWM)})
 }
 
-// AtMost implements driver.Ceiling.
-func (c *Config) AtMost(bool) driver.Guarantee { return guarantee(c.Pattern) }
+// Known implements driver.Foreseer. A queue of libzmq's sockets has a message first.
+func (c *Config) Known(driver.Servers) driver.Known {
+	return driver.Known{"pattern": c.Pattern, "library": library}
+}
 
 var _ driver.Narrowed = (*Config)(nil)

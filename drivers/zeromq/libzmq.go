@@ -31,9 +31,6 @@ func version() string {
 
 func capabilities() driver.Capabilities { return mesh.Capabilities() }
 
-// guarantee returns what a confirmation means: a queue of the socket has the message.
-func guarantee(string) driver.Guarantee { return driver.Buffered }
-
 // Validate refuses what the driver cannot see.
 func (c *Config) Validate() error {
 	var faults driver.Faults

@@ -31,14 +31,6 @@ func capabilities() driver.Capabilities {
 	return can
 }
 
-// guarantee returns what a confirmation means with a pattern.
-func guarantee(pattern string) driver.Guarantee {
-	if pattern == "pipeline" {
-		return driver.Written
-	}
-	return driver.Buffered
-}
-
 // Validate refuses what the library does not do.
 func (c *Config) Validate() error {
 	var faults driver.Faults

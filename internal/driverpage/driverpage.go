@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
+	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 )
 
@@ -86,6 +87,7 @@ type Confirmation struct {
 	Guarantee string `json:"guarantee"`
 	Copies    string `json:"copies"`
 	Stable    string `json:"stable"`
+	Source    string `json:"source,omitempty"` // where the vendor says so
 }
 
 // An Option is an option of a driver.
@@ -163,7 +165,7 @@ func Of(d driver.Definition, record []tested.Entry) Driver {
 		p.Words = append(p.Words, Word(m))
 	}
 	for _, c := range d.Confirmations {
-		p.Confirmations = append(p.Confirmations, Confirmation{c.When, c.Guarantee.String(), c.Copies.String(), c.Stable.String()})
+		p.Confirmations = append(p.Confirmations, Confirmation{c.When.String(), c.Guarantee.String(), c.Copies.String(), c.Stable.String(), c.Source})
 	}
 	for _, o := range driver.Options(d.New()) {
 		if strings.HasPrefix(o.Name, driver.ServerPrefix) {
@@ -197,24 +199,52 @@ func examples(d *driver.Definition, p *Driver) []string {
 	if len(p.Guarantees) < 2 {
 		return all
 	}
-	// The strongest guarantee, by the settings that need least.
-	strongest := p.Guarantees[len(p.Guarantees)-1]
-	i := slices.IndexFunc(p.Confirmations, func(c Confirmation) bool { return c.Guarantee == strongest })
-	if i < 0 {
-		return all
+	if more, ok := strongest(d); ok {
+		all = append(all, first+" --guarantee "+p.Guarantees[len(p.Guarantees)-1]+more)
 	}
-	second := first + " --guarantee " + strongest
-	for s := range strings.SplitSeq(p.Confirmations[i].When, ", ") {
-		name, value, ok := strings.Cut(s, ": ")
-		switch {
-		case !ok:
-		case name != "replication":
-			second += " --option " + name + "=" + value
-		case value != "1":
-			second += " --nodes 3 --replication 3" // a range, 2 to 5: three are the least with a majority
+	return all
+}
+
+// strongest returns the fewest flags by which servers that weir starts, or those of the default
+// address, give the strongest guarantee. ok: there are some.
+func strongest(d *driver.Definition) (flags string, ok bool) {
+	most := d.Confirmations[len(d.Confirmations)-1].Guarantee
+	r, _ := broker.RecipeOf(*d, "")
+	fewest := 0
+	for _, row := range d.Confirmations {
+		if row.Guarantee != most {
+			continue
+		}
+		cfg, servers, settings, set, n := d.New(), driver.Servers{}, map[string]string{}, "", 0
+		if r != nil || d.Serve != nil {
+			servers = driver.Servers{Nodes: 1, Replicas: 1}
+		}
+		for _, c := range row.When {
+			i := slices.IndexFunc(driver.Options(cfg), func(o driver.Option) bool { return o.Name == c.Name })
+			value := c.Examples()[0]
+			switch {
+			case c.Name == "replication" && value != "1":
+				servers, n = driver.Servers{Nodes: 3, Replicas: 3}, n+1 // the least with a majority
+			case i < 0 || c.Holds(driver.Options(cfg)[i].Default) || r != nil && r.Connect.Options[d.Name][c.Name] != "":
+			case driver.SetOption(cfg, c.Name, value) == nil:
+				set, n = set+" --option "+c.Name+"="+value, n+1
+				settings[strings.TrimPrefix(c.Name, driver.ServerPrefix)] = value
+			}
+		}
+		if servers.Replicas > 1 {
+			set += " --nodes 3 --replication 3"
+		}
+		if r != nil {
+			for name, value := range r.Known(d.Name, servers.Nodes, settings) {
+				_ = driver.SetOption(cfg, name, value...) // the recipe's tests show that it can be set
+			}
+		}
+		gives, foresees := d.Foresee(cfg, servers)
+		if (gives >= most || !foresees) && (!ok || n < fewest) {
+			flags, fewest, ok = set, n, true
 		}
 	}
-	return append(all, second)
+	return flags, ok
 }
 
 // span writes the weakest and the strongest guarantee.

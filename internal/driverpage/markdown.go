@@ -117,17 +117,13 @@ func (d *Driver) Markdown() string {
 	mdRow(&b, "word", "there", "source")
 	mdRule(&b, 3)
 	for _, w := range d.Words {
-		source := ""
-		if w.Source != "" {
-			source = "<" + w.Source + ">"
-		}
-		mdRow(&b, w.Word, mdText(w.To), source)
+		mdRow(&b, w.Word, mdText(w.To), link(w.Source))
 	}
-	b.WriteString("\n## What a confirmation means\n\nWhat to expect; a run reads from the running system what is so, and prints that.\n\n")
-	mdRow(&b, "guarantee", "copies", "stable", "with")
-	mdRule(&b, 4)
+	b.WriteString("\n## What a confirmation means\n\nThe strongest row whose settings all hold counts. A run reads the settings from the running system and prints what they give. A setting that is not known does not hold.\n\n")
+	mdRow(&b, "guarantee", "copies", "stable", "with", "source")
+	mdRule(&b, 5)
 	for _, c := range d.Confirmations {
-		mdRow(&b, c.Guarantee, c.Copies, c.Stable, mdText(cmp.Or(c.When, "any settings")))
+		mdRow(&b, c.Guarantee, c.Copies, c.Stable, mdText(cmp.Or(c.When, "any settings")), link(c.Source))
 	}
 	if len(d.Tested) > 0 {
 		b.WriteString("\n## What it was tested against\n\nThe conformance suite of package drivertest passed:\n\n")
@@ -183,3 +179,11 @@ func mdRule(b *strings.Builder, n int) { b.WriteString("|" + strings.Repeat(" --
 
 // mdText keeps a text from being taken for markup, or for a formula.
 func mdText(s string) string { return strings.ReplaceAll(layout.Escape(s), "$", `\$`) }
+
+// link writes an address, if there is one.
+func link(address string) string {
+	if address == "" {
+		return ""
+	}
+	return "<" + address + ">"
+}

@@ -132,7 +132,8 @@ func (o *outlook) after(ways []way) driver.Guarantee {
 	if t.servers.Replicas > t.servers.Nodes || driver.Check(t.config) != nil {
 		return 0
 	}
-	return t.config.(driver.Foreseer).Foresee(t.servers)
+	g, _ := t.def.Foresee(t.config, t.servers)
+	return g
 }
 
 // mostWays bounds how many ways are gone together.
@@ -180,35 +181,48 @@ func (o *outlook) reach(want driver.Guarantee) (found []way, best driver.Guarant
 // servers as well; "" where no row of the page does.
 func (o *outlook) onThePage(want driver.Guarantee) string {
 	for _, row := range o.def.Confirmations {
-		ways, ok := o.waysOf(row.When)
-		if row.Guarantee < want || !ok || o.after(ways) < want {
+		if row.Guarantee < want {
 			continue
 		}
-		var flags []string
-		for _, w := range ways {
-			flags = append(flags, w.flag)
+		for _, ways := range o.waysOf(row.When) {
+			gives := o.after(ways)
+			if gives < want {
+				continue
+			}
+			var flags []string
+			for _, w := range ways {
+				flags = append(flags, w.flag)
+			}
+			help := fmt.Sprintf("%s gives %s where the servers have that: weir drivers %s", strings.Join(flags, " "), gives, o.def.Name)
+			if others := o.others(ways, want); len(others) > 0 {
+				help += "; servers of --recipe " + strings.Join(others, " or ") + " can be had, too"
+			}
+			return help
 		}
-		help := fmt.Sprintf("%s gives %s where the servers have that: weir drivers %s", strings.Join(flags, " "), o.after(ways), o.def.Name)
-		if others := o.others(ways, want); len(others) > 0 {
-			help += "; servers of --recipe " + strings.Join(others, " or ") + " can be had, too"
-		}
-		return help
 	}
 	return ""
 }
 
-// waysOf reads a row of a driver's page, such as "acks: all, replication: 3"; false: it
-// has more than options in it.
-func (o *outlook) waysOf(when string) (ways []way, ok bool) {
-	known := driver.Options(o.config)
-	for setting := range strings.SplitSeq(when, ", ") {
-		name, value, _ := strings.Cut(setting, ": ")
-		if !slices.ContainsFunc(known, func(k driver.Option) bool { return k.Name == name }) {
-			return nil, false
+// waysOf returns the ways to set the options of a row of a driver's page that are not so
+// already.
+func (o *outlook) waysOf(when driver.Conditions) [][]way {
+	options := driver.Options(o.config)
+	all := [][]way{nil}
+	for _, c := range when {
+		i := slices.IndexFunc(options, func(k driver.Option) bool { return k.Name == c.Name })
+		if i < 0 || c.Holds(options[i].Default) {
+			continue
 		}
-		ways = append(ways, way{name, "--option " + name + "=" + value, func(o *outlook) error { return o.set(name, value) }})
+		var longer [][]way
+		for _, value := range c.Examples() {
+			w := way{c.Name, "--option " + c.Name + "=" + value, func(o *outlook) error { return o.set(c.Name, value) }}
+			for _, ways := range all {
+				longer = append(longer, append(slices.Clone(ways), w))
+			}
+		}
+		all = longer
 	}
-	return ways, true
+	return all
 }
 
 // others names the other recipes of the driver that give what is wanted with as many servers.
@@ -240,13 +254,9 @@ func (d *decoder) foresee(s *Scenario) {
 	o := s.outlook()
 	s.connected = o.know()
 	s.System.Config = o.config
-	f, foresees := o.config.(driver.Foreseer)
 	want := s.System.Guarantee
-	if !foresees || want == 0 {
-		return
-	}
-	gives := f.Foresee(o.servers)
-	if gives >= want {
+	gives, foresees := o.def.Foresee(o.config, o.servers)
+	if !foresees || gives >= want {
 		return
 	}
 	ways, best := o.reach(want)
@@ -266,13 +276,9 @@ func (d *decoder) foresee(s *Scenario) {
 // bound refuses a guarantee that servers of the user's own cannot give with the driver's
 // options, whatever they are set to. What only they tell is asked when weir connects.
 func (d *decoder) bound(s *Scenario) {
-	c, bounds := s.System.Config.(driver.Ceiling)
-	want, requests := s.System.Guarantee, s.Mode == engine.Request
-	if !bounds || want == 0 {
-		return
-	}
-	most := c.AtMost(requests)
-	if most >= want {
+	def, want, theirs := s.System.Definition, s.System.Guarantee, driver.Servers{Requests: s.Mode == engine.Request}
+	most, bounds := def.Foresee(s.System.Config, theirs)
+	if !bounds || most >= want {
 		return
 	}
 	help, best := "", most
@@ -289,7 +295,7 @@ func (d *decoder) bound(s *Scenario) {
 		if flags == nil || driver.Check(cfg) != nil {
 			continue
 		}
-		g := cfg.(driver.Ceiling).AtMost(requests)
+		g, _ := def.Foresee(cfg, theirs)
 		if best = max(best, g); g >= want {
 			help = strings.Join(flags, " ") + " allows " + g.String()
 			break
@@ -302,7 +308,7 @@ func (d *decoder) bound(s *Scenario) {
 	if !slices.ContainsFunc(driver.Options(s.System.Config), func(o driver.Option) bool { return o.Name == "address" }) {
 		anywhere = "" // there is none
 	}
-	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these options%s (%s)", s.System.Definition.Name, most, anywhere, help)
+	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these options%s (%s)", def.Name, most, anywhere, help)
 }
 
 // choices are the values of the client's options that may make a confirmation mean more:

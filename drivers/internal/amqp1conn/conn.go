@@ -151,13 +151,9 @@ func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 	})
 }
 
-// Facts implements driver.Conn. Messages that are sent settled have no answer.
+// Facts implements driver.Conn.
 func (c *Conn) Facts(ctx context.Context) (driver.Facts, error) {
-	f, err := c.system.Facts(ctx, c.admin, c.queues.Names())
-	if err == nil && !c.options.Confirm {
-		f.Confirms = driver.Confirms{Guarantee: driver.Written}
-	}
-	return f, err
+	return c.system.Facts(ctx, c.admin, c.queues.Names())
 }
 
 // Close implements driver.Conn.

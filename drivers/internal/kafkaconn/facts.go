@@ -40,9 +40,9 @@ type described struct {
 
 // gathered is what brokers say of their topics.
 type gathered struct {
-	shown    settings.Values
-	confirms driver.Confirms // the weakest
-	any      bool
+	guarantees driver.Confirmations
+	shown      settings.Values
+	confirms   driver.Confirms // the weakest
 }
 
 // take adds a topic as one broker has it.
@@ -52,28 +52,14 @@ func (g *gathered) take(acks string, t described) {
 			g.shown.Add(s, v)
 		}
 	}
-	c := confirms(acks, t)
-	if !g.any {
-		g.confirms, g.any = c, true
-	}
-	g.confirms = Weaker(g.confirms, c)
-}
-
-// Weaker returns what both promise.
-func Weaker(a, b driver.Confirms) driver.Confirms {
-	c := a.Weaker(b)
-	// One that is on the disk of its only node, another in the memory of a quorum.
-	if c.Guarantee == driver.Replicated && c.Copies == driver.CopiesOne {
-		c.Guarantee = driver.Received
-	}
-	return c
+	g.confirms = g.confirms.Weaker(g.guarantees.Of(decide(acks, t)))
 }
 
 // Facts reads from the running cluster its version and what a confirmation with
-// acks ("0", "1", "all") of the topics means; the weakest of all counts, and where
+// acks ("0", "1", "all") of the topics means by a table; the weakest of all counts, and where
 // there is no topic, what a topic of one replica would have. A broker that is away
 // confirms nothing, and is not asked.
-func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.Facts, error) {
+func (l *Link) Facts(ctx context.Context, by driver.Confirmations, acks string, topics []string) (driver.Facts, error) {
 	meta, err := l.Metadata(ctx, topics...)
 	if err != nil {
 		return driver.Facts{}, err
@@ -83,7 +69,7 @@ func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.
 		return driver.Facts{}, Unanswered(err)
 	}
 	f := driver.Facts{Name: "kafka", Nodes: len(versions), Settings: map[string]string{}}
-	g := &gathered{shown: settings.Values{}}
+	g := &gathered{guarantees: by, shown: settings.Values{}}
 	here := map[int32]bool{}
 	for _, v := range versions.Sorted() {
 		if v.Err != nil {
@@ -116,7 +102,7 @@ func (l *Link) Facts(ctx context.Context, acks string, topics []string) (driver.
 			return f, err
 		}
 	}
-	if !g.any {
+	if g.confirms == (driver.Confirms{}) {
 		b := slices.Min(slices.Collect(maps.Keys(here)))
 		has, err := l.settings(ctx, b, kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(b)))
 		if err != nil {
@@ -205,66 +191,35 @@ func (l *Link) settings(ctx context.Context, broker int32, kind kmsg.ConfigResou
 	return out, nil
 }
 
-// confirms returns what a confirmation of the topic means.
-func confirms(acks string, t described) driver.Confirms {
-	if acks == "0" {
-		return driver.Confirms{Guarantee: driver.Written}
-	}
-	c := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
-	synced := t.settings[flushMessages] == "1"
-	if synced {
-		c.Stable = driver.StableFsync
-	}
-	// A partition never needs more replicas in sync than it has
-	// (Partition.scala, effectiveMinIsr).
+// decide returns the settings of a topic that decide what its confirmations mean. A partition never
+// needs more replicas in sync than it has (Partition.scala, effectiveMinIsr).
+func decide(acks string, t described) driver.Known {
 	need, err := strconv.Atoi(t.settings[minISR])
-	if need = min(need, t.replicas); err != nil || acks == "1" {
+	if err != nil {
 		need = 1
 	}
-	switch {
-	case t.replicas <= 1:
-		if synced {
-			c.Guarantee = driver.Persisted
-		}
-		return c
-	case need >= t.replicas:
-		c.Copies = driver.CopiesAll
-	case need > t.replicas/2:
-		c.Copies = driver.CopiesQuorum
-	default:
-		return c
+	return driver.Known{
+		"acks": acks, "replication": strconv.Itoa(t.replicas), "min-insync": driver.Of(min(need, t.replicas), t.replicas),
+		"flush-messages": t.settings[flushMessages],
 	}
-	if c.Guarantee = driver.Replicated; synced {
-		c.Guarantee = driver.Persisted
-	}
-	return c
 }
 
-// Foresee implements driver.Foreseer: what topics of that many replicas have.
-func (c *Common) Foresee(s driver.Servers) driver.Guarantee {
-	need, flush := c.MinInsync, cmp.Or(c.FlushMessages, c.Server.FlushMessages)
-	if need == 0 {
-		need = minInsync(s.Nodes)
+// Known implements driver.Foreseer: the settings of topics of that many replicas.
+func (c *Common) Known(s driver.Servers) driver.Known {
+	if s.Nodes == 0 {
+		return driver.Known{"acks": c.Acks} // a topic may be there
 	}
-	return foreseen(c.Acks, s.Replicas, need, flush)
+	return foreseen(c.Acks, s.Replicas, cmp.Or(c.MinInsync, minInsync(s.Nodes)), cmp.Or(c.FlushMessages, c.Server.FlushMessages))
 }
 
-// AtMost implements driver.Ceiling: without an answer nothing is known of a message.
-func (c *Common) AtMost(bool) driver.Guarantee {
-	if c.Acks == "0" {
-		return driver.Written
-	}
-	return driver.Persisted
-}
-
-// ForeseeLog returns the guarantee of a decision in the log of transactions.
-func (c *Common) ForeseeLog(s driver.Servers) driver.Guarantee {
+// KnownLog returns the settings of the log of transactions.
+func (c *Common) KnownLog(s driver.Servers) driver.Known {
 	return foreseen("all", s.Nodes, minInsync(s.Nodes), c.Server.FlushMessages)
 }
 
 // minInsync is the min.insync.replicas that the recipe gives brokers.
 func minInsync(nodes int) int { return min(nodes, 2) }
 
-func foreseen(acks string, replicas, need int, flush int64) driver.Guarantee {
-	return confirms(acks, described{replicas, map[string]string{minISR: strconv.Itoa(need), flushMessages: strconv.FormatInt(flush, 10)}}).Guarantee
+func foreseen(acks string, replicas, need int, flush int64) driver.Known {
+	return decide(acks, described{replicas, map[string]string{minISR: strconv.Itoa(need), flushMessages: strconv.FormatInt(flush, 10)}})
 }

@@ -108,9 +108,10 @@ func (h *Hold) Remove(ctx context.Context, topic string, partitions int) error {
 	return nil
 }
 
-// Facts reads the settings of the topics at every broker that holds them.
-func (h *Hold) Facts(ctx context.Context) (driver.Facts, error) {
-	f, err := h.Link.Facts(ctx, h.cfg.Acks, h.topics.Names())
+// Facts reads the settings of the topics at every broker that holds them. What a confirmation
+// means with these is in the driver's table.
+func (h *Hold) Facts(ctx context.Context, by driver.Confirmations) (driver.Facts, error) {
+	f, err := h.Link.Facts(ctx, by, h.cfg.Acks, h.topics.Names())
 	if err != nil {
 		return f, err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +26,10 @@ func TestWhatAConfirmationMeansFollowsFromTheSettings(t *testing.T) {
 		one, quorum, all = driver.CopiesOne, driver.CopiesQuorum, driver.CopiesAll
 		os, fsync        = driver.StableOS, driver.StableFsync
 	)
+	table := tableOf(t, "kafka")
+	if d := cmp.Diff(table, tableOf(t, "kmq")); d != "" {
+		t.Errorf("the pages of kafka and kmq differ (-kafka +kmq):\n%s", d)
+	}
 	for _, w := range []struct {
 		acks     string
 		replicas int
@@ -52,28 +58,19 @@ func TestWhatAConfirmationMeansFollowsFromTheSettings(t *testing.T) {
 		if w.insync != "" {
 			settings[minISR], settings[flushMessages] = w.insync, w.flush
 		}
-		if d := cmp.Diff(w.want, confirms(w.acks, described{w.replicas, settings})); d != "" {
+		if d := cmp.Diff(w.want, table.Of(decide(w.acks, described{w.replicas, settings}))); d != "" {
 			t.Errorf("acks %s, %d replicas, min.insync.replicas %q, flush.messages %q (-want +got):\n%s", w.acks, w.replicas, w.insync, w.flush, d)
 		}
 	}
 }
 
-func TestOfSeveralTopicsTheWeakestPromiseCounts(t *testing.T) {
-	received := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
-	replicated := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}
-	only := driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
-	quorum := driver.Confirms{Guarantee: driver.Persisted, Copies: driver.CopiesAll, Stable: driver.StableFsync}
-	for _, w := range []struct{ a, b, want driver.Confirms }{
-		{received, replicated, received},
-		{replicated, quorum, replicated},
-		{only, quorum, only},
-		{only, received, received},
-		{only, replicated, received}, // neither on a quorum nor on a disk in both
-	} {
-		if got := Weaker(w.a, w.b); got != w.want || Weaker(w.b, w.a) != w.want {
-			t.Errorf("%+v and %+v: %+v; want %+v", w.a, w.b, got, w.want)
-		}
+// tableOf reads the table of guarantees of a driver's page.
+func tableOf(t *testing.T, name string) driver.Confirmations {
+	text, err := os.ReadFile(filepath.Join("..", "..", name, "page.md"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return driver.MustPage(string(text)).Confirmations
 }
 
 func TestAddressesAreReadAndNeverRepeated(t *testing.T) {

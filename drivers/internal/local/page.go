@@ -19,8 +19,6 @@ func Page(queue, about string) driver.Page {
 			{Word: "guarantee", To: "every subscription has taken the message, in the memory of this process"},
 			{Word: "settle none", To: "what a consumer took is gone; nothing is acknowledged"},
 		},
-		Confirmations: []driver.Confirmation{
-			{When: "", Confirms: driver.Confirms{Guarantee: driver.Buffered}},
-		},
+		Confirmations: driver.Confirmations{{Confirms: driver.Confirms{Guarantee: driver.Buffered}}},
 	}
 }

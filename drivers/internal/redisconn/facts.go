@@ -66,21 +66,16 @@ func (l *Link) State(ctx context.Context, settings ...string) (State, error) {
 // AppendOnly reports whether the server writes an append-only file.
 func (s State) AppendOnly() bool { return s.Settings["appendonly"] == "yes" }
 
-// Durable reports where a write is when the server answers it: with an append-only
-// file, which is written to before the answers go out. With appendfsync everysec
-// that write may be put off for 2 s while a sync is under way. With
-// no-appendfsync-on-rewrite there is no sync while the server rewrites that file.
+// AppendFsync returns what appendfsync is worth. With an append-only file, the server writes to it
+// before the answers go out; with everysec that write may be put off for 2 s while a sync is under
+// way. With no-appendfsync-on-rewrite, always does not sync while the server rewrites that file.
 // (https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/)
-func (s State) Durable() driver.Stable {
-	switch fsync := s.Settings["appendfsync"]; {
-	case !s.AppendOnly():
-		return driver.StableNone
-	case fsync == "always" && s.Settings["no-appendfsync-on-rewrite"] == "no":
-		return driver.StableFsync
-	case fsync == "always", fsync == "no":
-		return driver.StableOS
+func (s State) AppendFsync() string {
+	fsync := s.Settings["appendfsync"]
+	if fsync == "always" && s.Settings["no-appendfsync-on-rewrite"] != "no" {
+		return "no"
 	}
-	return driver.StableNone
+	return fsync
 }
 
 // Facts returns the state as facts, without what a confirmation means. The settings are

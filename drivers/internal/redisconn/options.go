@@ -91,10 +91,3 @@ type Server struct {
 
 // ServerDefaults returns the vendor's defaults.
 func ServerDefaults() Server { return Server{AppendOnly: "no", AppendFsync: "everysec"} }
-
-// Durable reports where a write is when such a server answers it.
-func (s Server) Durable() driver.Stable {
-	return State{Settings: map[string]string{
-		"appendonly": s.AppendOnly, "appendfsync": s.AppendFsync, "no-appendfsync-on-rewrite": "no", // the vendor's default
-	}}.Durable()
-}

@@ -40,7 +40,7 @@ func Definition() driver.Definition {
 				{Word: "subscription", To: "the only reader of a mailbox; its consumers compete"},
 				{Word: "guarantee", To: "the mailbox has a copy of the message"},
 			},
-			Confirmations: []driver.Confirmation{{Confirms: driver.Confirms{Guarantee: driver.Buffered}}},
+			Confirmations: driver.Confirmations{{Confirms: driver.Confirms{Guarantee: driver.Buffered}}},
 		},
 	}
 }
