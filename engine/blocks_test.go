@@ -55,6 +55,7 @@ func TestASystemThatBlocksIsNotGone(t *testing.T) {
 					}
 					return 1
 				}
+				f.backlog = func() (uint64, error) { return 0, driver.ErrTimeout } // who answers this is not gone
 				cfg := config(f, 100)
 				cfg.Drain = 6 * time.Second
 				raw := do(t, cfg)

@@ -53,7 +53,7 @@ func sameInterval(t failer, got, want *Interval) {
 			sameCounts(t, &got.Kinds[k][p], &want.Kinds[k][p])
 		}
 	}
-	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(Interval{}, "Kinds")); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(Interval{}, "Kinds"), cmpopts.EquateEmpty()); d != "" {
 		t.Fatal(d)
 	}
 }
