@@ -67,6 +67,9 @@ func (h *hush) look(now int64, confirmed, open uint64) {
 	}
 }
 
+// away reports whether messages failed without an answer since the latest confirmation.
+func (h *hush) away() bool { return h.unanswered.Load() > h.before }
+
 // silence judges what was found at the end of the drain. heard is the latest
 // delivery, open what is not completed, and full says that a producer had no slot
 // left, so that more was offered than could be handed over.
