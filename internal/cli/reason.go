@@ -54,6 +54,9 @@ func (c *runCommand) reason(code Code, o *runs.Outcome) string {
 		first, _, _ := strings.Cut(errors.Join(o.Err, o.Books, o.Undone, o.Written).Error(), "\n")
 		return first
 	case Unreachable:
+		if by := judge.ByOwnFault(o.Result); by != "" {
+			return by + ": " + o.Gone.Error()
+		}
 		return o.Gone.Error()
 	case Lost:
 		return report.Broken(&o.Result.MessagesAll)

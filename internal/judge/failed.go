@@ -41,7 +41,7 @@ func (o Objective) Tolerates(m *result.Messages) float64 {
 func (s *subject) mayFail() float64 {
 	stated := 0.0
 	for _, o := range s.objectives {
-		stated += o.Tolerates(&s.Messages)
+		stated += o.Tolerates(&s.MessagesAll)
 	}
 	return min(1, max(s.evidence.MayFail, stated))
 }

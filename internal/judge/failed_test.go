@@ -132,3 +132,20 @@ func TestTheRateOfFewClientCallsIsSuspect(t *testing.T) {
 		t.Errorf("a run that sends: %s", v.Status)
 	}
 }
+
+// TestACountThatMayFailIsOfTheWholeRun: the warm-up sends, and fails, too.
+func TestACountThatMayFailIsOfTheWholeRun(t *testing.T) {
+	o, err := ParseObjective("failed <= 150")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[uint64]result.Status{150: result.Valid, 160: result.Suspect} {
+		in := good()
+		in.Messages.Sent = 1000
+		in.MessagesAll = result.Messages{Scheduled: 1200, Sent: 1200, Failed: n, Confirmed: 1200 - n}
+		in.Evidence = &result.Evidence{}
+		if c := failed(subjectOf(&in, []Objective{o})); c.Status != want {
+			t.Errorf("%d failed: %s, %q (%s)", n, c.Status, c.Value, c.Limit)
+		}
+	}
+}
