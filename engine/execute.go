@@ -275,8 +275,7 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 			if at := r.stopped.Load(); at < r.to {
 				var s measure.Snapshot
 				r.recorder.Read(now, &s)
-				r.to = max(at, r.from)
-				return &cut{s.Window, r.recorder.Stages()}
+				return &cut{max(at, r.from), s.Window, r.recorder.Stages()}
 			}
 			return nil
 		case <-tick.C:
@@ -388,10 +387,12 @@ func (r *run) drain(ctx context.Context) {
 }
 
 // isCut reports whether a consumer of the subscription lost its connection and
-// got nothing since.
+// got nothing since, nor did a connection come back: after the load there may be nothing
+// to get.
 func (r *run) isCut(sub int) bool {
+	back := r.back.Load()
 	for _, k := range r.receivers[sub] {
-		if k.cut.Load() > k.last.Load() {
+		if k.cut.Load() > max(k.last.Load(), back) {
 			return true
 		}
 	}

@@ -76,6 +76,9 @@ func deserved(code Code, v *result.Verdict, strict bool) string {
 	var checks, failed, undecided []string
 	refused := ""
 	for _, x := range v.Checks {
+		if x.Name == judge.CheckRun && x.Status == result.Invalid && code == Invalid { // its name says nothing
+			return "the run is INVALID: " + x.Value
+		}
 		if x.Status == v.Status && x.With == "" {
 			checks = append(checks, x.Name)
 		}
