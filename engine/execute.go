@@ -472,24 +472,6 @@ func (r *run) answers(ctx context.Context) bool {
 	return true
 }
 
-// awaitAnswer asks until the system answers; false: ctx ended before.
-func (r *run) awaitAnswer(ctx context.Context) bool {
-	for ctx.Err() == nil {
-		limited, cancel := context.WithTimeout(ctx, probeLimit)
-		_, err := bounded(limited, r.conn.Facts, nil)
-		back := answered(err) && r.answers(limited)
-		cancel()
-		if back {
-			return true
-		}
-		select {
-		case <-time.After(askLimit):
-		case <-ctx.Done():
-		}
-	}
-	return false
-}
-
 // answered reports whether a question had an answer of the system: an error of its own, such as
 // "stream not found", is one.
 func answered(err error) bool {
