@@ -39,7 +39,7 @@ func TestASystemThatBlocksIsNotGone(t *testing.T) {
 	}{"until the end": {0, false}, "for a time": {80, true}} {
 		t.Run(what, func(t *testing.T) {
 			virtual(t, func(t *testing.T) {
-				f := &fake{}
+				f := &fake{backlog: func() (uint64, error) { return 0, driver.ErrUnreachable }}
 				f.forget = func(_, n int) bool {
 					switch n {
 					case 60:

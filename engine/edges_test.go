@@ -339,16 +339,22 @@ func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
 // TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway: where it
 // keeps messages they are still to come.
 func TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway(t *testing.T) {
-	for _, retains := range []bool{false, true} {
+	for _, x := range []struct{ retains, back bool }{{false, false}, {true, false}, {true, true}} {
+		retains := x.retains && !x.back // one that came back is told of nothing more
 		virtual(t, func(t *testing.T) {
-			f := &fake{feed: func(ctx context.Context, sink driver.Sink) error {
+			f := &fake{}
+			f.feed = func(ctx context.Context, sink driver.Sink) error {
 				time.Sleep(2 * time.Second)
 				sink.Fault(driver.ErrDisconnected)
+				if x.back {
+					time.Sleep(10 * time.Millisecond)
+					f.run.Tell("reconnect", "consumer 0")
+				}
 				<-ctx.Done()
 				return nil
-			}}
+			}
 			cfg := config(f, 10)
-			cfg.Definition.Capabilities.Retains = retains
+			cfg.Definition.Capabilities.Retains = x.retains
 			raw := do(t, cfg)
 			lost, pending := uint64(11), uint64(0)
 			if retains {
@@ -496,5 +502,22 @@ func TestFailuresOfOneKindHaveOneText(t *testing.T) {
 		if got := general(in); got != want {
 			t.Errorf("general(%q) = %q; want %q", in, got, want)
 		}
+	}
+}
+
+// TestAClosedLoopIsStoppedWithoutARace: producers read the window's end while the run is cut
+// short. The race detector sees a write to it.
+func TestAClosedLoopIsStoppedWithoutARace(t *testing.T) {
+	cfg := config(&fake{}, 0)
+	cfg.Plan.Phases = nil
+	cfg.InFlight, cfg.Measure = 4, time.Minute
+	stop := make(chan struct{})
+	time.AfterFunc(cfg.WarmUp+100*time.Millisecond, func() { close(stop) })
+	raw, err := Run(t.Context(), stop, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !raw.Interrupted || raw.To-raw.From >= int64(time.Minute) {
+		t.Errorf("interrupted %t, window of %v", raw.Interrupted, time.Duration(raw.To-raw.From))
 	}
 }

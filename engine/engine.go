@@ -86,6 +86,7 @@ type run struct {
 	claimed  atomic.Uint64                 // closed loop with a count: messages taken by producers
 	failed   atomic.Pointer[string]
 	gone     atomic.Pointer[error]
+	back     atomic.Int64 // when a connection was last reported to be there again, ns since the epoch
 	away     atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
 	hush     hush
 	blocks   blocks
@@ -239,7 +240,12 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	defer cancel()
 	defer heed(ctx, stop, cancel)() // nothing is measured yet, so there is nothing to drain
 	cfg := &r.cfg
-	served := driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Event: r.event, Block: r.block}
+	served := driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Block: r.block, Event: func(kind, text string) {
+		if kind == "reconnect" {
+			r.back.Store(r.now())
+		}
+		r.event(kind, text)
+	}}
 	conn, err := bounded(ctx, func(ctx context.Context) (driver.Conn, error) {
 		return driver.Open(ctx, cfg.Definition, cfg.Options, served)
 	}, closeLate[driver.Conn])

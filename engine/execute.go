@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -78,7 +79,11 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	part.Stalls = stalls.longest()
 	part.Host = meter.Read().Since(before)
 	part.Gone = r.probe(ctx)
-	part.Silence.Silent = part.Silence.Silent && (part.Gone != nil || !r.answers(ctx))
+	if part.Silence.Silent && part.Gone == nil {
+		ctx, cancel := probing(ctx)
+		part.Silence.Silent = !r.answers(ctx)
+		cancel()
+	}
 	if part.Gone != nil || part.Silence.Silent {
 		r.away.Store(max(1, r.now()))
 	} else if r.cfg.Mode == Consume && r.firstDelivery() == never {
@@ -270,8 +275,7 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 			if at := r.stopped.Load(); at < r.to {
 				var s measure.Snapshot
 				r.recorder.Read(now, &s)
-				r.to = max(at, r.from)
-				return &cut{s.Window, r.recorder.Stages()}
+				return &cut{max(at, r.from), s.Window, r.recorder.Stages()}
 			}
 			return nil
 		case <-tick.C:
@@ -347,15 +351,30 @@ func (r *run) outstanding() (n uint64) {
 	return n
 }
 
-// drain waits until it is decided that the drain is over, or ctx ends.
+// drain waits until it is decided that the drain is over, or ctx ends. Where the latest messages
+// failed without an answer, the system may be coming back: it is not over then, before its limit,
+// until the system answers.
 func (r *run) drain(ctx context.Context) {
 	var st Status
+	var back atomic.Bool
+	var side sync.WaitGroup
+	defer side.Wait()
+	asking, end := context.WithCancel(ctx)
+	defer end()
+	waits := false
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		r.status(&st, true)
 		if st.Open == 0 {
 			r.asking.Store(true) // from here on no confirmation comes
+			if !waits && r.hush.away() {
+				waits = true
+				side.Go(func() { back.Store(r.awaitAnswer(asking)) })
+			}
+		}
+		if waits && !back.Load() {
+			st.Open++
 		}
 		if r.crew.Orders(&st).Over || ctx.Err() != nil {
 			return
@@ -368,10 +387,12 @@ func (r *run) drain(ctx context.Context) {
 }
 
 // isCut reports whether a consumer of the subscription lost its connection and
-// got nothing since.
+// got nothing since, nor did a connection come back: after the load there may be nothing
+// to get.
 func (r *run) isCut(sub int) bool {
+	back := r.back.Load()
 	for _, k := range r.receivers[sub] {
-		if k.cut.Load() > k.last.Load() {
+		if k.cut.Load() > max(k.last.Load(), back) {
 			return true
 		}
 	}
@@ -444,9 +465,7 @@ func (r *run) probe(ctx context.Context) error {
 // without a quorum that takes messages.
 func (r *run) answers(ctx context.Context) bool {
 	for sub := range r.subscriptions() {
-		ctx, cancel := probing(ctx)
-		_, err := r.backlogIn(ctx, sub)
-		if cancel(); !answered(err) {
+		if _, err := r.backlogIn(ctx, sub); !answered(err) {
 			return false
 		}
 	}

@@ -31,7 +31,8 @@ type fake struct {
 	unready   bool                                    // consumers never become ready
 	lose      func(ctx context.Context) error         // consumers' Run waits for it and returns its error
 	guarantee driver.Guarantee
-	down      error // with which Facts fails after the first time
+	down      error     // with which Facts fails after the first time
+	up        time.Time // from when on it does not; zero: always
 
 	feed    func(ctx context.Context, sink driver.Sink) error // instead of what consumers do
 	late    time.Duration                                     // until a delivery
@@ -103,7 +104,7 @@ func (f *fake) Delete(_ context.Context, ds ...driver.Destination) error {
 func (f *fake) Facts(context.Context) (driver.Facts, error) {
 	f.asked++
 	time.Sleep(f.slow)
-	if f.asked > 1 && f.down != nil {
+	if f.asked > 1 && f.down != nil && (f.up.IsZero() || time.Now().Before(f.up)) {
 		return driver.Facts{}, f.down
 	}
 	g := f.guarantee

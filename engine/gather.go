@@ -39,6 +39,7 @@ const mostStaged = 128
 
 // A cut is what had happened in the window when it was cut short.
 type cut struct {
+	to     int64 // since the epoch; r.to stays the plan's, which producers still read
 	window measure.Window
 	stages []measure.Stage
 }
@@ -47,7 +48,9 @@ type cut struct {
 // cut short.
 func (r *run) gather(part *Part, cut *cut) {
 	part.From, part.To = r.from, r.to
-	part.Cut = cut != nil
+	if part.Cut = cut != nil; part.Cut {
+		part.To = cut.to
+	}
 	switch {
 	case r.cfg.Mode == Consume:
 		part.From, part.To = r.firstDelivery(), r.lastDelivery()

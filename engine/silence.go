@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -67,6 +68,9 @@ func (h *hush) look(now int64, confirmed, open uint64) {
 	}
 }
 
+// away reports whether messages failed without an answer since the latest confirmation.
+func (h *hush) away() bool { return h.unanswered.Load() > h.before }
+
 // silence judges what was found at the end of the drain. heard is the latest
 // delivery, open what is not completed, and full says that a producer had no slot
 // left, so that more was offered than could be handed over.
@@ -108,6 +112,24 @@ func (r *run) silence() Silence {
 	silence := r.hush.silence(s.At, s.Last, open, full)
 	silence.Silent = silence.Silent && !r.blocks.open()
 	return silence
+}
+
+// awaitAnswer asks until the system answers; false: ctx ended before.
+func (r *run) awaitAnswer(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		limited, cancel := context.WithTimeout(ctx, probeLimit)
+		_, err := bounded(limited, r.conn.Facts, nil)
+		back := answered(err) && r.answers(limited)
+		cancel()
+		if back {
+			return true
+		}
+		select {
+		case <-time.After(askLimit):
+		case <-ctx.Done():
+		}
+	}
+	return false
 }
 
 // gone makes the reason for which the system counts as gone, where no part that

@@ -32,7 +32,7 @@ func TestASystemThatTakesNothingAnyMoreIsGone(t *testing.T) {
 		since time.Duration // the earliest of the latest confirmation
 	}{
 		"nothing is confirmed any more":         {&fake{forget: from(died)}, 6 * time.Second, 100, true, 500 * time.Millisecond},
-		"everything fails from then on":         {&fake{confirm: failing(driver.ErrTimeout)}, 6 * time.Second, 100, false, 0}, // the drain ends at once: no silence long enough
+		"everything fails from then on":         {&fake{confirm: failing(driver.ErrTimeout)}, 6 * time.Second, 100, true, time.Second}, // nothing is open, and the drain still waits for it to answer
 		"the drain is too short to know":        {&fake{forget: from(died)}, 2 * time.Second, 100, false, 0},
 		"nothing is ever confirmed":             {&fake{forget: from(0)}, 6 * time.Second, 100, true, 0},
 		"the last message alone is unconfirmed": {&fake{forget: from(109)}, 6 * time.Second, 100, false, 0},
@@ -101,6 +101,39 @@ func TestWhoAnswersIsNotGone(t *testing.T) {
 				balanced(t, raw, 1)
 				if (raw.Gone != nil) != tt.gone || raw.All.Lost != tt.lost || raw.All.Unconfirmed != 50 {
 					t.Errorf("gone %v, lost %d, unconfirmed %d; want gone %t, lost %d", raw.Gone, raw.All.Lost, raw.All.Unconfirmed, tt.gone, tt.lost)
+				}
+			})
+		})
+	}
+}
+
+// TestTheDrainWaitsForASystemThatIsAway: everything fails at once from the middle of 1.1 s of load
+// on, so that nothing is open when the drain begins, as after a restart.
+func TestTheDrainWaitsForASystemThatIsAway(t *testing.T) {
+	for name, tt := range map[string]struct {
+		down  error
+		up    time.Duration // after now
+		gone  bool
+		ended time.Duration // about
+	}{
+		"it was never away":         {nil, 0, false, 1100 * time.Millisecond},
+		"it is back before the end": {driver.ErrUnreachable, 4 * time.Second, false, 4 * time.Second},
+		"it is back after the end":  {driver.ErrUnreachable, 20 * time.Second, true, 7100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T) {
+				f := &fake{down: tt.down, up: time.Now().Add(tt.up), confirm: func(_, n int) error {
+					if n >= 60 {
+						return driver.ErrDisconnected
+					}
+					return nil
+				}}
+				cfg := config(f, 100)
+				cfg.Drain = 6 * time.Second
+				raw := do(t, cfg)
+				balanced(t, raw, 1)
+				if ended := time.Duration(raw.Ended); (raw.Gone != nil) != tt.gone || ended < tt.ended-time.Second || ended > tt.ended+time.Second || raw.All.Failed != 50 {
+					t.Errorf("gone %v, ended at %v, failed %d; want gone %t, about %v", raw.Gone, ended, raw.All.Failed, tt.gone, tt.ended)
 				}
 			})
 		})

@@ -54,6 +54,9 @@ func (c *runCommand) reason(code Code, o *runs.Outcome) string {
 		first, _, _ := strings.Cut(errors.Join(o.Err, o.Books, o.Undone, o.Written).Error(), "\n")
 		return first
 	case Unreachable:
+		if by := judge.ByOwnFault(o.Result); by != "" {
+			return by + ": " + o.Gone.Error()
+		}
 		return o.Gone.Error()
 	case Lost:
 		return report.Broken(&o.Result.MessagesAll)
@@ -73,6 +76,9 @@ func deserved(code Code, v *result.Verdict, strict bool) string {
 	var checks, failed, undecided []string
 	refused := ""
 	for _, x := range v.Checks {
+		if x.Name == judge.CheckRun && x.Status == result.Invalid && code == Invalid { // its name says nothing
+			return "the run is INVALID: " + x.Value
+		}
 		if x.Status == v.Status && x.With == "" {
 			checks = append(checks, x.Name)
 		}

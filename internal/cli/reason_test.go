@@ -43,6 +43,13 @@ func TestEveryExitCodeOfARunHasItsReason(t *testing.T) {
 		{"invalid", runCommand{}, func(o *runs.Outcome) {
 			o.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{check("lateness", result.Invalid), check("cpu", result.Suspect)}}
 		}, Invalid, "the run is INVALID for lateness: do not use its figures"},
+		{"nothing sent", runCommand{}, func(o *runs.Outcome) {
+			none := check(judge.CheckRun, result.Invalid)
+			none.Value = "nothing was sent"
+			missed := slo(result.Fail)
+			missed[0].Unit = "ns"
+			o.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{none, check(judge.CheckCPU, result.Suspect)}, SLO: missed}
+		}, Invalid, "the run is INVALID: nothing was sent"},
 		{"required", runCommand{require: result.Valid}, func(o *runs.Outcome) {
 			o.Result.Verdict = result.Verdict{Status: result.Suspect, Checks: []result.Check{check("hiccups", result.Suspect)}}
 		}, Invalid, "the run is SUSPECT for hiccups, and --require asks for VALID"},

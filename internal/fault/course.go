@@ -187,7 +187,7 @@ func (c *Course) effect(calm []part, from, until, late int64) *result.FaultEffec
 	back := int64(-1)
 	for _, p := range parts {
 		switch {
-		case p.p99 < 0 || p.p99 > band:
+		case p.p99 < 0 || p.p99 > band || p.failed > 0: // what failed is in no percentile
 			back = -1
 		case back < 0:
 			back = p.from

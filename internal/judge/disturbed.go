@@ -32,6 +32,11 @@ func Excuse(v *result.Verdict) string {
 		}
 	}
 	checks := Disturbed(v)
+	for _, c := range v.Checks { // where figures are unusable for another reason, that is the reason
+		if c.Status == result.Invalid && !slices.Contains(checks, c.Name) {
+			return ""
+		}
+	}
 	if len(failed) == 0 || len(checks) == 0 {
 		return ""
 	}

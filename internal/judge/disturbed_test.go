@@ -21,6 +21,7 @@ func TestAnObjectiveThatFailedOnADisturbedHostSaysSo(t *testing.T) {
 		"a check that another tells":         {failed, []result.Check{{Name: CheckRate, Status: result.Suspect, With: CheckLateness}}, ""},
 		"a host that is well":                {failed, []result.Check{{Name: CheckCPU, Status: result.Valid}, {Name: CheckSteady, Status: result.Suspect}}, ""},
 		"a message lost, which no host does": {result.SLO{Expr: "lost == 0", Status: result.Fail, Unit: "messages"}, []result.Check{cpu}, ""},
+		"nothing was sent":                   {failed, []result.Check{{Name: CheckRun, Status: result.Invalid, Value: "nothing was sent"}, cpu}, ""},
 		"an objective that passed":           {result.SLO{Expr: "e2e.p99 <= 1s", Status: result.Pass, Unit: "ns"}, []result.Check{cpu}, ""},
 	} {
 		got := Excuse(&result.Verdict{Checks: tt.checks, SLO: []result.SLO{tt.slo}})

@@ -39,11 +39,11 @@ func (o Objective) Tolerates(m *result.Messages) float64 {
 // mayFail is the share of the sent messages that may fail or stay unconfirmed: as the
 // scenario's limit has it, or its objectives.
 func (s *subject) mayFail() float64 {
-	stated := 0.0
+	most := s.evidence.MayFail
 	for _, o := range s.objectives {
-		stated += o.Tolerates(&s.Messages)
+		most = max(most, o.Tolerates(&s.MessagesAll))
 	}
-	return min(1, max(s.evidence.MayFail, stated))
+	return min(1, most)
 }
 
 // beyond returns how many messages failed or were never confirmed, and whether

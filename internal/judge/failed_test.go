@@ -84,6 +84,28 @@ func TestWhatFailedAfterAFaultIsNotPutDownToTheLoad(t *testing.T) {
 	}
 }
 
+// TestTheLargestShareThatMayFailCounts: shares of an objective, of another and of the scenario
+// do not add up.
+func TestTheLargestShareThatMayFailCounts(t *testing.T) {
+	for failures, want := range map[uint64]result.Status{20: result.Valid, 21: result.Suspect} {
+		in := good()
+		in.MessagesAll = result.Messages{Scheduled: 1000, Sent: 1000, Confirmed: 1000 - failures, Failed: failures}
+		in.Messages = in.MessagesAll
+		in.Evidence = &result.Evidence{MayFail: 0.015}
+		var objectives []Objective
+		for _, text := range []string{"failed <= 1%", "failed <= 2%"} {
+			o, err := ParseObjective(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objectives = append(objectives, o)
+		}
+		if c := failed(subjectOf(&in, objectives)); c.Status != want {
+			t.Errorf("%d of 1,000 failed: %s, %s; want %s", failures, c.Status, c.Limit, want)
+		}
+	}
+}
+
 // TestAnObjectiveSaysHowManyMayFail reads the share that an objective lets fail of
 // a window of 1,000 messages.
 func TestAnObjectiveSaysHowManyMayFail(t *testing.T) {
@@ -130,5 +152,22 @@ func TestTheRateOfFewClientCallsIsSuspect(t *testing.T) {
 	in.Evidence.FirstCalls = 1 << 20 // of a run that sends nobody asks
 	if v := Verdict(&in, nil); v.Status != result.Valid {
 		t.Errorf("a run that sends: %s", v.Status)
+	}
+}
+
+// TestACountThatMayFailIsOfTheWholeRun: the warm-up sends, and fails, too.
+func TestACountThatMayFailIsOfTheWholeRun(t *testing.T) {
+	o, err := ParseObjective("failed <= 150")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[uint64]result.Status{150: result.Valid, 160: result.Suspect} {
+		in := good()
+		in.Messages.Sent = 1000
+		in.MessagesAll = result.Messages{Scheduled: 1200, Sent: 1200, Failed: n, Confirmed: 1200 - n}
+		in.Evidence = &result.Evidence{}
+		if c := failed(subjectOf(&in, []Objective{o})); c.Status != want {
+			t.Errorf("%d failed: %s, %q (%s)", n, c.Status, c.Value, c.Limit)
+		}
 	}
 }

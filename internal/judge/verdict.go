@@ -105,6 +105,9 @@ func run(s *subject) result.Check {
 	}
 	switch {
 	case c.Status == result.Invalid:
+	case s.gone() != "" && ByOwnFault(s.Result) != "":
+		c.Status, c.Value = result.Invalid, ByOwnFault(s.Result)+": "+s.gone()
+		c.Why = "Figures of the whole window mix the time before and after. The seconds until then (intervals in result.json) describe the system. What it still held is not known, so weir calls nothing lost."
 	case s.gone() != "":
 		c.Status, c.Value = result.Invalid, "the system is gone: "+s.gone()
 		c.Why = "Figures of the whole window mix the time before and after. The seconds until then (intervals in result.json) describe the system. What it still held is not known, so weir calls nothing lost. Look at the system, and give it a longer drain if it was coming back."

@@ -473,6 +473,9 @@ func (t *single) throughput() {
 			}
 		} else {
 			word += "not known (all came in one call)"
+			if t.r.Evidence != nil && t.r.Consuming() && t.r.Evidence.Received == 0 {
+				word = arrived(t.r) + " nothing"
+			}
 		}
 		rates = append(rates, word)
 		if p.ReceivedBytesPerS != nil {

@@ -1,0 +1,39 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+// TestASystemThatWeirTookAwayIsNotBlamed: who counts as gone from weir's own fault on.
+func TestASystemThatWeirTookAwayIsNotBlamed(t *testing.T) {
+	restart := result.Fault{Do: "restart", To: "1", Processes: []string{"server-1"}, BeganNS: 5e9, UndoneNS: new(int64(7e9))}
+	kill := result.Fault{Do: "kill", To: "1", Processes: []string{"server-1"}, BeganNS: 5e9}
+	none := result.Fault{Do: "kill", To: "1", BeganNS: 5e9, Error: "no server runs"}
+	for what, x := range map[string]struct {
+		from  int64
+		fault result.Fault
+		says  string
+	}{
+		"it ended in order":        {6.5e9, restart, "had not come back from weir's own restart 1 at 3.0 s when the drain ended"},
+		"it is killed":             {5e9, kill, "weir's own kill 1 at 3.0 s was never undone"},
+		"it went away before":      {3e9, kill, ""},
+		"it came back, and went":   {9e9, restart, ""},
+		"the fault did not happen": {5e9, none, ""},
+	} {
+		in := good()
+		in.Run.WarmUpS = new(2.0)
+		in.Run.Gone = &result.Gone{FromNS: x.from, Why: "nothing was confirmed"}
+		in.Faults = []result.Fault{x.fault}
+		says := ByOwnFault(&in)
+		if (says == "") != (x.says == "") || !strings.Contains(says, x.says) {
+			t.Errorf("%s: %q; want %q", what, says, x.says)
+		}
+		c := run(of(&in))
+		if c.Status != result.Invalid || (x.says != "") == strings.HasPrefix(c.Value, "the system is gone") {
+			t.Errorf("%s: %s, %q", what, c.Status, c.Value)
+		}
+	}
+}
