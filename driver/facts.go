@@ -17,6 +17,11 @@ type Facts struct {
 	// leads.
 	Leaders  []string
 	Settings map[string]string // those that decide durability and delivery, by the vendor's names
+
+	// Discards say by which settings in force the system drops messages that it confirmed and that
+	// nobody has received, with the vendor's names and values: "messages expire after 300 ms
+	// (policy ttl: message-ttl 300)". Empty: it has none, or does not say.
+	Discards []string
 }
 
 // Confirms is what a nil error given to Complete means.

@@ -171,6 +171,10 @@ type System struct {
 	Weaker    []Weaker       `json:"weaker,omitempty"` // when it meant less, in a run with faults
 	Options   map[string]any `json:"options"`          // the driver's, secrets masked
 
+	// Discards say by which of its settings the system drops messages that it confirmed, with their
+	// values; empty where it has none or does not say.
+	Discards []string `json:"discards,omitempty"`
+
 	StartedOn *StartedOn `json:"started_on,omitempty"` // nil where weir started it on its own host, or not at all
 }
 

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
 
 	client "github.com/rabbitmq/amqp091-go"
 
@@ -59,6 +61,13 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			return f, err
 		}
 	}
+	if c.http != nil {
+		if f.Discards, err = c.http.discards(ctx, c.cfg.Vhost, c.queues(kinds)); err != nil {
+			return f, err
+		}
+	} else if c.cfg.MaxLength > 0 && !c.run.Existing {
+		f.Discards = (&limited{Arguments: map[string]any{"x-max-length": c.cfg.MaxLength, "x-overflow": c.cfg.Overflow}}).discards(nil)
+	}
 	set.Into(f.Settings)
 	// A full queue drops what was confirmed, or refuses. That is only known of queues
 	// that this run made.
@@ -66,6 +75,17 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		f.Settings["x-max-length"], f.Settings["x-overflow"] = strconv.FormatInt(c.cfg.MaxLength, 10), c.cfg.Overflow
 	}
 	return f, nil
+}
+
+// queues returns a pattern of the names of the queues that the run uses, as far as they are known.
+func (c *conn) queues(kinds map[string]queueKind) string {
+	all := []string{"^" + regexp.QuoteMeta(name("weir", c.run.ID, ""))}
+	for d := range kinds {
+		if p, err := c.place(d); err == nil && c.run.Existing && p.queue != "" {
+			all = append(all, "^"+regexp.QuoteMeta(p.queue)+"$")
+		}
+	}
+	return strings.Join(all, "|")
 }
 
 // storage returns a kind with what has become known since of how a classic queue

@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -102,6 +104,71 @@ func (m *management) leaders(ctx context.Context, vhost, begin string) ([]string
 		}
 	}
 	return all, err
+}
+
+// A limited is a queue with what limits how long and how many messages it keeps.
+type limited struct {
+	Type      string
+	Arguments any // an empty list where there are none
+	Policy    string
+}
+
+// discards says by which settings the queues with names that match a pattern drop messages, of the
+// first mostLeaders. Statistics name a new queue's policy only after seconds, so it asks without
+// them. What a user may not read, and operators' policies, are left out.
+func (m *management) discards(ctx context.Context, vhost, pattern string) (all []string, err error) {
+	var queues struct{ Items []limited }
+	if err := m.get(ctx, "/api/queues/"+url.PathEscape(vhost), url.Values{
+		"page": {"1"}, "page_size": {strconv.Itoa(mostLeaders)}, "use_regex": {"true"}, "name": {pattern}, "disable_stats": {"true"},
+	}, &queues); err != nil {
+		return nil, err
+	}
+	policies := map[string]map[string]any{"": nil}
+	for _, q := range queues.Items {
+		if _, known := policies[q.Policy]; !known {
+			var p struct{ Definition map[string]any }
+			err := m.get(ctx, "/api/policies/"+url.PathEscape(vhost)+"/"+url.PathEscape(q.Policy), nil, &p)
+			if err != nil && !errors.Is(err, driver.ErrAuth) && !httpapi.Missing(err) {
+				return nil, err
+			}
+			policies[q.Policy] = p.Definition
+		}
+		all = append(all, q.discards(policies[q.Policy])...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// discards says by which of its arguments, and of its policy's settings, a queue drops messages.
+func (q *limited) discards(policy map[string]any) (all []string) {
+	arguments, _ := q.Arguments.(map[string]any)
+	overflow := [...]any{arguments["x-overflow"], policy["overflow"]}
+	if q.Type == quorum {
+		slices.Reverse(overflow[:]) // the policy's comes first
+	}
+	refuses := strings.HasPrefix(fmt.Sprint(cmp.Or(overflow[:]...)), "reject-publish")
+	moves := cmp.Or(arguments["x-dead-letter-exchange"], policy["dead-letter-exchange"]) != nil
+	for _, x := range []struct {
+		key, says string
+		applies   bool
+	}{
+		{"message-ttl", "messages expire after %s ms", q.Type != "stream"},
+		{"expires", "a queue that nobody uses is deleted after %s ms", q.Type != "stream"},
+		{"max-length", "a queue drops the oldest beyond %s messages", q.Type != "stream" && !refuses},
+		{"max-length-bytes", "a queue drops the oldest beyond %s bytes", !refuses},
+		{"delivery-limit", "messages that return more than %s times are dropped", q.Type == quorum && !moves},
+	} {
+		for from, v := range map[string]any{"argument x-" + x.key: arguments["x-"+x.key], "policy " + q.Policy + ": " + x.key: policy[x.key]} {
+			if f, ok := v.(float64); ok {
+				v = strconv.FormatFloat(f, 'f', -1, 64)
+			}
+			if v != nil && x.applies {
+				all = append(all, fmt.Sprintf(x.says, fmt.Sprint(v))+fmt.Sprintf(" (%s %v)", from, v))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // queue returns what kind a queue has. The plugin reports a new queue with some delay,

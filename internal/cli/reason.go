@@ -59,7 +59,7 @@ func (c *runCommand) reason(code Code, o *runs.Outcome) string {
 		}
 		return o.Gone.Error()
 	case Lost:
-		return report.Broken(&o.Result.MessagesAll)
+		return report.Broken(o.Result)
 	}
 	if code == Invalid && o.Failed != "" {
 		return "the run ended at once: " + o.Failed

@@ -48,7 +48,8 @@ func share(name string, m result.Received, bad bool) layout.Span {
 }
 
 // Broken names what became of messages that must not happen to any.
-func Broken(m *result.Messages) string {
+func Broken(r *result.Result) string {
+	m := &r.MessagesAll
 	var all []string
 	for _, x := range []struct {
 		name string
@@ -61,5 +62,17 @@ func Broken(m *result.Messages) string {
 	if len(all) == 0 {
 		return "messages were damaged"
 	}
-	return fmt.Sprintf("%s, of %s sent", strings.Join(all, ", "), Count(m.Sent))
+	says := fmt.Sprintf("%s, of %s sent", strings.Join(all, ", "), Count(m.Sent))
+	if why := discarding(r); m.Lost > 0 && why != "" {
+		says += "; " + why
+	}
+	return says
+}
+
+// discarding names the settings under which the system drops messages, "" where none are known.
+func discarding(r *result.Result) string {
+	if len(r.System.Discards) == 0 {
+		return ""
+	}
+	return "by the system's settings " + strings.Join(r.System.Discards, ", and ")
 }

@@ -91,7 +91,11 @@ func (t *single) findings() {
 	// well, and its user should read that first.
 	all := t.r.MessagesAll
 	if all.Lost+all.Corrupted > 0 {
-		t.Item(layout.Bad.Of(fmt.Sprintf("the system lost %s messages and corrupted %s", Count(all.Lost), Count(all.Corrupted))))
+		says := fmt.Sprintf("the system lost %s messages and corrupted %s", Count(all.Lost), Count(all.Corrupted))
+		if why := discarding(t.r); all.Lost > 0 && why != "" {
+			says += "; " + why
+		}
+		t.Item(layout.Bad.Of(says))
 	}
 	if slices.ContainsFunc(v.Checks, func(c result.Check) bool { return c.Name == judge.CheckFailed && c.Status == result.Suspect }) {
 		all.Failed, all.Unconfirmed = 0, 0 // which that said

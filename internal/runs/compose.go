@@ -43,7 +43,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 			Server:    result.Server{Name: facts.Name, Version: facts.Version, Nodes: facts.Nodes},
 			Guarantee: facts.Confirms.Guarantee.String(), Copies: facts.Confirms.Copies.String(), Stable: facts.Confirms.Stable.String(),
 			Weaker:  m.weakened(raw),
-			Options: options,
+			Options: options, Discards: facts.Discards,
 		},
 		Messages:    raw.Measured,
 		MessagesAll: raw.All,
