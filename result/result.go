@@ -510,3 +510,8 @@ func (t Throughput) Received() (perS float64, known bool) {
 	}
 	return *t.ReceivedPerS, true
 }
+
+// Deliveries is how many messages came to consumers, whatever they were: 0 where none did.
+func (m *Messages) Deliveries() uint64 {
+	return m.Delivered + m.Corrupted + m.Duplicated + m.Foreign + m.Misrouted + m.FailedDelivered + m.UnconfirmedDelivered
+}

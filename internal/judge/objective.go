@@ -590,8 +590,10 @@ func (f figure) findRate(r *result.Result) found {
 		return missing("nothing was measured, so the rate is not known")
 	case f.of == "offered" && r.Run.Loop == result.LoopClosed:
 		return missing("a closed loop offers no rate: sent.rate is what the system took")
+	case f.of == "received" && t.ReceivedPerS == nil && r.MessagesAll.Deliveries() == 0:
+		return missing("nothing was received, so the rate is not known")
 	case f.of == "received" && t.ReceivedPerS == nil:
-		return missing("everything came in one client call, or nothing or one message did: a rate needs more messages")
+		return missing("everything came in one client call: a rate needs more messages")
 	}
 	received, _ := t.Received()
 	return exactly(map[string]float64{

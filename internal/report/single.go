@@ -466,12 +466,15 @@ func (t *single) throughput() {
 		if t.r.Run.Mode == result.ModeBacklog {
 			word += drainedMessages(t.r) // when nothing else was going on
 		}
-		if perS, known := p.Received(); known {
+		switch perS, known := p.Received(); {
+		case known:
 			word += Rate(perS)
 			if apart(p) {
 				word += " in " + Time(int64(p.ReceiveS*1e9))
 			}
-		} else {
+		case t.r.MessagesAll.Deliveries() == 0:
+			word += "nothing"
+		default:
 			word += "not known (all came in one call)"
 		}
 		rates = append(rates, word)
