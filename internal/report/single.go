@@ -193,7 +193,7 @@ func (t *single) system() {
 	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
 	case t.r.Consuming():
-		t.Say(text + ", mode consume: weir did not send")
+		t.Say(text + ", mode consume: this run did not send")
 		return
 	case t.r.Run.Loop == result.LoopClosed:
 		text += ", closed loop: service times at saturation"
@@ -352,7 +352,10 @@ func (t *single) outcomes() {
 	sends, receives := sent(t.r), watched(t.r)
 	t.Gap()
 	if t.r.Consuming() {
-		t.Labelled("messages", plain("received "+Count(all.Delivered+all.Duplicated+all.Foreign)+" in the whole run; weir did not send them, so loss, duplicates and order are not known"))
+		t.Labelled("messages", plain("received "+Count(all.Deliveries())+" in the whole run"+ofRun(t.r)+"; this run did not send them, so loss, duplicates and order are not known"))
+		if of := t.r.OfRun; of != nil && of.Corrupted > 0 {
+			t.Labelled("", layout.Bad.Of(Count(of.Corrupted)+" of them arrived corrupted"))
+		}
 		return
 	}
 	t.counts("messages", []outcome{
@@ -393,6 +396,22 @@ func (t *single) outcomes() {
 	if all.Pending > 0 {
 		t.Labelled("", layout.Doubtful.Of(t.drained()))
 	}
+}
+
+// ofRun names the run of weir that sent what a run in mode consume received; "" where none did.
+func ofRun(r *result.Result) string {
+	of := r.OfRun
+	if of == nil {
+		return ""
+	}
+	what := ", " + Count(of.Received) + " of them messages"
+	if of.Received == r.MessagesAll.Deliveries() {
+		what = ": messages"
+	}
+	if of.Several {
+		return what + " of several earlier runs of weir"
+	}
+	return fmt.Sprintf("%s of an earlier run of weir (run number %d)", what, of.Number)
 }
 
 // until says up to when deliveries were counted: what came later is not known.
