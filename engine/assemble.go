@@ -176,6 +176,12 @@ func (j *assembly) add(p *Part, first bool) {
 	if p.Left != nil && (raw.Left == nil || *raw.Left < *p.Left) { // all ask about the same
 		raw.Left = p.Left
 	}
+	if p.OfRun != nil {
+		if raw.OfRun == nil {
+			raw.OfRun = &OfRun{}
+		}
+		raw.OfRun.merge(p.OfRun)
+	}
 	if p.Churned != nil {
 		if raw.Churned == nil {
 			raw.Churned = &Churned{}

@@ -106,6 +106,7 @@ func (r *run) gather(part *Part, cut *cut) {
 	if r.cfg.Mode != Backlog && r.apart() {
 		part.Receiving = r.drained()
 	}
+	part.OfRun = r.ofRun()
 	part.Paused = r.pausing.sum()
 	part.Refused = r.refused()
 	part.Errors = r.errs.list()

@@ -48,6 +48,7 @@ type Part struct {
 	FirstNS   int64                       // how long after its due instant the first message was turned to: how late this part began; 0 without any
 	Drained   *Drained                    // mode Backlog; nil in others
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
+	OfRun     *OfRun                      // mode Consume: what other runs of weir sent; nil: nothing
 	Paused    *Paused                     // nil: the consumers were not paused
 	Blocks    []Block                     // when the system said that it takes no messages for now
 	Churned   *Churned                    // nil: none closed on purpose
@@ -117,6 +118,7 @@ type Raw struct {
 	Drained   *Drained                    // mode Backlog; nil in others
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
 	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
+	OfRun     *OfRun                      // mode Consume: what other runs of weir sent; nil: nothing
 	Paused    *Paused                     // nil: the consumers were not paused
 	Blocks    []Block                     // of all parts, when the system said that it takes no messages for now
 	Churned   *Churned                    // nil: none closed on purpose

@@ -54,6 +54,8 @@ type receiver struct {
 	// Those of the first instant.
 	atFirst, bytesAtFirst atomic.Uint64
 
+	of ofRun // what other runs of weir sent; mode Consume
+
 	done chan struct{} // Run has returned
 }
 
@@ -110,6 +112,7 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 		if k.run.cfg.Mode == Consume {
 			k.shard.Received(at, 1, len(d.Payload))
 			d.Token = token(at, measure.Measure)
+			k.of.take(d.Payload)
 		}
 		return false
 	}

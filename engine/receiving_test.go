@@ -6,7 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/stamp"
 )
 
 // TestACountIsReceivedUntilItsLastDelivery: a counted closed loop whose messages
@@ -64,5 +67,56 @@ func TestARunThatOnlyReceivesCountsFromItsFirstCall(t *testing.T) {
 				t.Errorf("%d calls of %d: %v/s, %v B/s, known %t; want %v/s, known %t", tt.calls, tt.each, perS, bytes, known, tt.perS, tt.known)
 			}
 		})
+	}
+}
+
+// TestMessagesOfAnotherRunNameIt: by their stamps, and only where these are whole.
+func TestMessagesOfAnotherRunNameIt(t *testing.T) {
+	const other = 4711
+	of := func(run uint32) []byte {
+		b := make([]byte, 64)
+		stamp.Put(b, &stamp.Stamp{Run: run, CRC: stamp.Checksum(b[stamp.Size:])})
+		return b
+	}
+	damaged, broken := of(other), of(other)
+	damaged[63]++
+	broken[20]++
+	for name, tt := range map[string]struct {
+		came [][]byte
+		want *OfRun
+	}{
+		"one run":          {[][]byte{of(other), of(other)}, &OfRun{Run: other, Messages: 2}},
+		"a damaged body":   {[][]byte{of(other), damaged}, &OfRun{Run: other, Messages: 2, Corrupted: 1}},
+		"two runs":         {[][]byte{of(other), of(other + 1)}, &OfRun{Run: other, Several: true, Messages: 2}},
+		"others as well":   {[][]byte{make([]byte, 64), of(other), broken}, &OfRun{Run: other, Messages: 1}},
+		"no run of weir's": {[][]byte{make([]byte, 64), nil}, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{feed: func(ctx context.Context, sink driver.Sink) error {
+				for _, b := range tt.came {
+					_ = sink.Deliver([]driver.Delivery{{Payload: b}})
+				}
+				<-ctx.Done()
+				return nil
+			}}
+			cfg := config(f, 100)
+			cfg.Mode, cfg.Names, cfg.Plan.WarmUp = Consume, []string{"there"}, 0
+			raw := do(t, cfg)
+			if d := cmp.Diff(tt.want, raw.OfRun); d != "" {
+				t.Errorf("%s: %s", name, d)
+			}
+			expect(t, name, raw.All.Foreign, len(tt.came))
+		})
+	}
+}
+
+func TestConsumersOfTwoRunsSayTwo(t *testing.T) {
+	a, b, none := OfRun{Run: 1, Messages: 2}, OfRun{Run: 2, Messages: 3, Corrupted: 1}, OfRun{}
+	sum := none
+	for _, o := range []OfRun{none, a, none, b} {
+		sum.merge(&o)
+	}
+	if want := (OfRun{Run: 1, Several: true, Messages: 5, Corrupted: 1}); sum != want {
+		t.Errorf("got %+v; want %+v", sum, want)
 	}
 }

@@ -68,6 +68,8 @@ type Result struct {
 	Pause *Pause `json:"pause,omitempty"` // of the consumers; absent without one
 	Churn *Churn `json:"churn,omitempty"` // consumers that closed and opened again on purpose; absent without
 
+	OfRun *OfRun `json:"of_run,omitempty"` // what other runs of weir sent, in mode consume; absent where nothing came of them
+
 	Network *Network `json:"network,omitempty"` // between clients and servers, where weir made it
 
 	Evidence *Evidence `json:"evidence,omitempty"` // what else the verdict rests on; nil in results of older versions
@@ -114,6 +116,8 @@ type Run struct {
 	Repeat      int      `json:"repeat,omitempty"` // which of them, from 1
 	Place       int      `json:"place,omitempty"`  // of its scenario among those of the series, from 1, as the file has them; absent in a single run
 	Mode        string   `json:"mode,omitempty"`   // "stream", "produce", "consume", "request" or "backlog"; absent where an earlier weir wrote it
+
+	Number uint64 `json:"number,omitempty"` // of the run in the stamps of its messages; absent in results of older versions
 
 	Gone *Gone `json:"gone,omitempty"` // the system was gone for good at the end; nil where it was there
 
@@ -307,6 +311,15 @@ type Messages struct {
 	Unknown              uint64 `json:"unknown,omitempty"`
 	Misrouted            uint64 `json:"misrouted,omitempty"`
 	Refused              uint64 `json:"refused,omitempty"` // deliveries that consumers returned unsettled on purpose; in no other count
+}
+
+// An OfRun counts what a run in mode consume received of messages that other runs of weir
+// sent. Their stamps tell which run it was, and whether a message arrived as it was sent.
+type OfRun struct {
+	Number    uint64 `json:"number,omitempty"`  // run.number of the run that sent all of them; absent where several did
+	Several   bool   `json:"several,omitempty"` // more than one run sent them
+	Received  uint64 `json:"received"`          // deliveries, duplicates among them
+	Corrupted uint64 `json:"corrupted"`         // of these, with a damaged body
 }
 
 // A Subscription is what one of several subscriptions got. In mode request, where
@@ -513,4 +526,9 @@ func (t Throughput) Received() (perS float64, known bool) {
 		return 0, false
 	}
 	return *t.ReceivedPerS, true
+}
+
+// Deliveries is how many messages came to consumers, whatever they were: 0 where none did.
+func (m *Messages) Deliveries() uint64 {
+	return m.Delivered + m.Corrupted + m.Duplicated + m.Foreign + m.Misrouted + m.FailedDelivered + m.UnconfirmedDelivered
 }

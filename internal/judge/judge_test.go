@@ -501,4 +501,8 @@ func TestABacklogThatCameAtOnceHasNoRate(t *testing.T) {
 	if s := o.Judge(r); s.Status != result.Fail {
 		t.Errorf("nothing received: got %+v", s)
 	}
+	r.Run, r.Throughput.ReceivedPerS = result.Run{Mode: result.ModeConsume}, nil
+	if s := o.Judge(r); s.Status != result.Undecided || !strings.Contains(s.Why, "nothing was received") {
+		t.Errorf("nothing to receive: got %+v", s)
+	}
 }

@@ -36,7 +36,7 @@ func steady(s *subject) result.Check {
 	}
 	switch {
 	case s.Consuming():
-		return inapplicable(CheckSteady, limit, "weir did not send these messages, so it has no latencies for them.")
+		return inapplicable(CheckSteady, limit, "This run did not send these messages, so it has no latencies for them.")
 	case s.evidence.RateVaries:
 		return inapplicable(CheckSteady, limit, "The scenario changes the rate in the measured window, so its seconds differ by plan.")
 	case s.measuredNothing():

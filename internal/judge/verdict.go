@@ -246,7 +246,7 @@ func samples(s *subject) result.Check {
 		d = s.e2e()
 	}
 	if d == nil && s.Consuming() {
-		return inapplicable(c.Name, c.Limit, "weir did not send these messages, so it has no latencies for them.")
+		return inapplicable(c.Name, c.Limit, "This run did not send these messages, so it has no latencies for them.")
 	}
 	if d == nil {
 		c.Status = result.NotRun

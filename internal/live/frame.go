@@ -89,8 +89,10 @@ func (v *View) now() string {
 }
 
 // counts reports whether the head says how many messages the drain waits for: not before
-// the first reading of it.
-func (v *View) counts() bool { return v.phase == "drain" && v.seen != nil && v.seen.at >= v.drained }
+// the first reading of it, and not of what others sent.
+func (v *View) counts() bool {
+	return v.phase == "drain" && v.plan.Sends && v.seen != nil && v.seen.at >= v.drained
+}
 
 func left(d time.Duration) string {
 	if d = d.Round(time.Second); d <= 0 {

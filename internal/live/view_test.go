@@ -174,9 +174,10 @@ func TestWhatIsGoingOnInWords(t *testing.T) {
 		{"until nothing comes any more", Plan{Receives: true}, "measure", interval(2), "measuring for 3 s"},
 		{"the last second", Plan{End: 3 * time.Second}, "measure", interval(2), "measuring"},
 		{"a long one", Plan{End: 2 * time.Hour}, "measure", interval(2), "measuring, 2 h left"},
-		{"nothing to wait for", Plan{}, "drain", &measure.Interval{To: second}, "draining: all messages confirmed"},
-		{"the drain has only begun", Plan{}, "drain", nil, "draining"},
-		{"a backlog", Plan{Backlog: true, Drain: 9 * time.Second}, "drain", &measure.Interval{To: second, Backlog: measure.Backlog{{Missing: 5000}}}, "draining the backlog: 5,000 not yet delivered, 8 s more at most"},
+		{"what others sent", Plan{Receives: true}, "drain", &measure.Interval{To: second}, "draining"},
+		{"nothing to wait for", Plan{Sends: true}, "drain", &measure.Interval{To: second}, "draining: all messages confirmed"},
+		{"the drain has only begun", Plan{Sends: true}, "drain", nil, "draining"},
+		{"a backlog", Plan{Sends: true, Backlog: true, Drain: 9 * time.Second}, "drain", &measure.Interval{To: second, Backlog: measure.Backlog{{Missing: 5000}}}, "draining the backlog: 5,000 not yet delivered, 8 s more at most"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -174,7 +174,7 @@ func losses(r *result.Result) layout.Span {
 	text := strings.Join(parts, ", ")
 	switch {
 	case r.Consuming():
-		text = Count(m.Delivered+m.Duplicated+m.Foreign) + " received"
+		text = Count(m.Deliveries()) + " received; loss was not checked"
 	case text == "":
 		text = Count(m.Confirmed) + " confirmed; loss was not checked"
 	default:

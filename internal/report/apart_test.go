@@ -28,9 +28,16 @@ func TestWindowsAreNamedApart(t *testing.T) {
 			result.Throughput{SentPerS: 40_000, ConfirmedPerS: 40_000, SentBytesPerS: 4e7, SendS: 0.5},
 			"sent 40,000/s, confirmed 40,000/s, delivered not known (all came in one call); 40.0 MB/s out",
 		},
+		"nothing came": {
+			result.Throughput{},
+			"throughput  received nothing\n",
+		},
 	} {
 		r := base
 		r.Throughput = tt.t
+		if name == "nothing came" {
+			r = result.Result{Run: result.Run{Mode: result.ModeConsume}}
+		}
 		var b strings.Builder
 		if err := Text(&b, Entry{Result: &r}, Options{}); err != nil {
 			t.Fatal(err)

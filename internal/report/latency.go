@@ -120,7 +120,7 @@ func (t *single) latency() {
 	t.Gap()
 	if len(all) == 0 {
 		if t.r.Consuming() {
-			t.Say("no latencies: weir did not send these messages")
+			t.Say("no latencies: this run did not send these messages")
 			return
 		}
 		t.Say("no message was confirmed or delivered in the measured window")

@@ -197,7 +197,7 @@ func (t *single) system() {
 	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
 	case t.r.Consuming():
-		t.Say(text + ", mode consume: weir did not send")
+		t.Say(text + ", mode consume: this run did not send")
 		return
 	case t.r.Run.Loop == result.LoopClosed:
 		text += ", closed loop: service times at saturation"
@@ -356,7 +356,10 @@ func (t *single) outcomes() {
 	sends, receives := sent(t.r), watched(t.r)
 	t.Gap()
 	if t.r.Consuming() {
-		t.Labelled("messages", plain("received "+Count(all.Delivered+all.Duplicated+all.Foreign)+" in the whole run; weir did not send them, so loss, duplicates and order are not known"))
+		t.Labelled("messages", plain("received "+Count(all.Deliveries())+" in the whole run"+ofRun(t.r)+"; this run did not send them, so loss, duplicates and order are not known"))
+		if of := t.r.OfRun; of != nil && of.Corrupted > 0 {
+			t.Labelled("", layout.Bad.Of(Count(of.Corrupted)+" of them arrived corrupted"))
+		}
 		return
 	}
 	t.counts("messages", []outcome{
@@ -397,6 +400,22 @@ func (t *single) outcomes() {
 	if all.Pending > 0 {
 		t.Labelled("", layout.Doubtful.Of(t.drained()))
 	}
+}
+
+// ofRun names the run of weir that sent what a run in mode consume received; "" where none did.
+func ofRun(r *result.Result) string {
+	of := r.OfRun
+	if of == nil {
+		return ""
+	}
+	what := ", " + Count(of.Received) + " of them messages"
+	if of.Received == r.MessagesAll.Deliveries() {
+		what = ": messages"
+	}
+	if of.Several {
+		return what + " of several earlier runs of weir"
+	}
+	return fmt.Sprintf("%s of an earlier run of weir (run number %d)", what, of.Number)
 }
 
 // until says up to when deliveries were counted: what came later is not known.
@@ -470,12 +489,15 @@ func (t *single) throughput() {
 		if t.r.Run.Mode == result.ModeBacklog {
 			word += drainedMessages(t.r) // when nothing else was going on
 		}
-		if perS, known := p.Received(); known {
+		switch perS, known := p.Received(); {
+		case known:
 			word += Rate(perS)
 			if apart(p) {
 				word += " in " + Time(int64(p.ReceiveS*1e9))
 			}
-		} else {
+		case t.r.MessagesAll.Deliveries() == 0:
+			word += "nothing"
+		default:
 			word += "not known (all came in one call)"
 			if t.r.Evidence != nil && t.r.Consuming() && t.r.Evidence.Received == 0 {
 				word = arrived(t.r) + " nothing"

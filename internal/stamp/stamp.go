@@ -111,6 +111,15 @@ func Put(b []byte, s *Stamp) {
 	binary.LittleEndian.PutUint32(b, magic|uint32(check(b))<<16)
 }
 
+// RunOf returns the number of the run in the stamp of b; ok is false where b has none.
+func RunOf(b []byte) (run uint32, ok bool) {
+	if len(b) < Size {
+		return 0, false
+	}
+	first := binary.LittleEndian.Uint64(b)
+	return uint32(first >> 32), uint16(first) == magic && uint16(first>>16) == check(b)
+}
+
 // Read verifies the whole payload b against run. It sets s for Good and
 // Corrupted and leaves it alone for Foreign. What the header says holds for a
 // corrupted payload too: the header has a check of its own.
