@@ -17,8 +17,14 @@ func TestBlocksJoinProducersOfOneReason(t *testing.T) {
 		who, why string
 		isNew    bool
 	}{
-		{1, "p0", "memory", true}, {2, "p0", "memory", false}, {2, "p1", "memory", true}, {3, "p0", "", true},
-		{4, "p1", "disk", true}, {5, "p0", "", false}, {6, "p0", "disk", true}, {7, "p1", "", true},
+		{1, "p0", "memory", true},
+		{2, "p0", "memory", false},
+		{2, "p1", "memory", true},
+		{3, "p0", "", true},
+		{4, "p1", "disk", true},
+		{5, "p0", "", false},
+		{6, "p0", "disk", true},
+		{7, "p1", "", true},
 	} {
 		if got := b.set(x.at, x.who, x.why); got != x.isNew {
 			t.Errorf("at %d %s %q: new is %t", x.at, x.who, x.why, got)

@@ -286,24 +286,6 @@ func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
 	}
 }
 
-func TestAServerShortOfMemoryIsAnEvent(t *testing.T) {
-	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"memory": "1MB"}})
-	l := newLog()
-	c := open(t, driver.Run{Event: l.event}, s.Options)
-	declared(t, c, 1)
-	p := producerOf(t, c, l, "d")
-	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
-	l.until(t, "an event", func() bool {
-		return slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "blocked producer 0: ") })
-	})
-	if err := p.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if len(l.errs) != 1 || !errors.Is(l.errs[0], driver.ErrClosed) {
-		t.Errorf("completed with %v", l.errs)
-	}
-}
-
 func TestSeveralDestinationsOfOneConsumer(t *testing.T) {
 	s := shared.Up(t, 1)
 	for _, settle := range Definition().Capabilities.Settle {
@@ -367,6 +349,11 @@ func TestAMemoryAlarmIsAnAnswer(t *testing.T) {
 	if _, err := c.Facts(t.Context()); err != nil {
 		t.Errorf("Facts in an alarm: %v", err)
 	}
-	_ = p.Close(t.Context())
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(l.errs) != 1 || !errors.Is(l.errs[0], driver.ErrClosed) {
+		t.Errorf("completed with %v", l.errs)
+	}
 	l.until(t, "the end of the connection", func() bool { return blocked["producer 0"] == "" })
 }

@@ -173,7 +173,8 @@ func TestTheNextCommandOfASearchDecidesIt(t *testing.T) {
 func TestADoubtfulAnswerRestsOnTheLastProbe(t *testing.T) {
 	t.Parallel()
 	r := &capacity.Report{Answer: capacity.Answered{PassPerS: 500, FailPerS: 700, FailBy: "failed", Stop: capacity.Doubtful}, Probes: []capacity.Probed{
-		{RatePerS: 500, Judgement: "passed"}, {RatePerS: 700, Judgement: "failed", Why: "too slow"},
+		{RatePerS: 500, Judgement: "passed"},
+		{RatePerS: 700, Judgement: "failed", Why: "too slow"},
 		{RatePerS: 500, Purpose: capacity.Confirming, Judgement: "generator-limited", Why: "INVALID for lateness", Verdict: result.Invalid},
 	}}
 	if p := limit(r); p == nil || p.Why != "INVALID for lateness" {

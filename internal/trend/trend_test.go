@@ -2,11 +2,12 @@ package trend
 
 import (
 	"fmt"
-	"github.com/weirmq/weir/result"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirmq/weir/result"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -154,9 +155,13 @@ func TestABoundIsDrawnAsAnArrow(t *testing.T) {
 func TestEachRunOfABarIsDrawn(t *testing.T) {
 	t.Parallel()
 	c := Figure{ID: "x", Key: "storage", Write: whole, Spots: []Spot{
-		{Series: "a", Key: "file", Value: result.Exactly(30)}, {Series: "a", Key: "file", Value: result.AtLeast(120)}, {Series: "a", Key: "file", Value: result.Exactly(12)},
+		{Series: "a", Key: "file", Value: result.Exactly(30)},
+		{Series: "a", Key: "file", Value: result.AtLeast(120)},
+		{Series: "a", Key: "file", Value: result.Exactly(12)},
 		{Series: "a", Key: "memory", Value: result.Exactly(50)},
-		{Series: "b", Key: "memory", Value: result.AtLeast(9)}, {Series: "b", Key: "memory", Value: result.Exactly(20)}, {Series: "b", Key: "memory", Value: result.Exactly(30)},
+		{Series: "b", Key: "memory", Value: result.AtLeast(9)},
+		{Series: "b", Key: "memory", Value: result.Exactly(20)},
+		{Series: "b", Key: "memory", Value: result.Exactly(30)},
 	}}.Chart()
 	if len(c.Lines) != 2 || c.Lines[0].Class != "s1 spread" {
 		t.Fatalf("lines %+v; want the runs of a at file, and of b at memory", c.Lines)
