@@ -85,7 +85,7 @@ func refusal(t *testing.T, flags map[string]string) string {
 func TestAGuaranteeThatOnlySomeServersGiveIsTold(t *testing.T) {
 	t.Parallel()
 	said := refusal(t, map[string]string{"--driver": "redis-streams", "--start": "process", "--recipe": "redis-cluster", "--nodes": "9", "--guarantee": "persisted"})
-	const want = "(--option wait-replicas=1 --option wait-aof=yes --option server.appendonly=yes gives persisted where the servers have that: weir drivers redis-streams; servers of --recipe valkey-cluster can be had, too)"
+	const want = "(--option wait-replicas=1 --option wait-aof=yes --option server.appendonly=yes gives persisted where the servers have that: weir drivers redis-streams; weir can also start --recipe valkey-cluster)"
 	if !strings.HasSuffix(said, want) {
 		t.Errorf("%s\nwant at its end %s", said, want)
 	}

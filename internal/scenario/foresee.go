@@ -195,7 +195,7 @@ func (o *outlook) onThePage(want driver.Guarantee) string {
 			}
 			help := fmt.Sprintf("%s gives %s where the servers have that: weir drivers %s", strings.Join(flags, " "), gives, o.def.Name)
 			if others := o.others(ways, want); len(others) > 0 {
-				help += "; servers of --recipe " + strings.Join(others, " or ") + " can be had, too"
+				help += "; weir can also start --recipe " + strings.Join(others, " or ")
 			}
 			return help
 		}
