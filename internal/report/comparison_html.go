@@ -46,7 +46,7 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 // least and the largest of the single runs.
 func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	f := &layout.Chart{
-		Caption: "At each percentile the median over the runs of a side. The shaded room lies between the least and the largest of them. " +
+		Caption: "At each percentile the median over the runs of a side. The band lies between the least and the largest of them. " +
 			"Where the rooms of two sides overlap, the runs do not tell them apart by eye; the tests below do.",
 		Chart: plot.Chart{ID: id, Title: s.Family + " by percentile", Height: high},
 	}

@@ -74,5 +74,5 @@ func discarding(r *result.Result) string {
 	if len(r.System.Discards) == 0 {
 		return ""
 	}
-	return "by the system's settings " + strings.Join(r.System.Discards, ", and ")
+	return "the system is set so that " + strings.Join(r.System.Discards, ", and ")
 }

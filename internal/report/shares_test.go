@@ -50,7 +50,7 @@ func TestWhatBrokeIsNamed(t *testing.T) {
 		"lost 2, duplicated 1, of 4,000 sent":               {MessagesAll: result.Messages{Sent: 4000, Lost: 2, Duplicated: 1}},
 		"corrupted 1, misrouted 3, reordered 5, of 10 sent": {MessagesAll: result.Messages{Sent: 10, Corrupted: 1, Misrouted: 3, Reordered: 5}, System: result.System{Discards: ttl}},
 		"messages were damaged":                             {MessagesAll: result.Messages{Sent: 10}},
-		"lost 2, of 10 sent; by the system's settings messages expire after 300 ms (policy ttl: message-ttl 300)": {MessagesAll: result.Messages{Sent: 10, Lost: 2}, System: result.System{Discards: ttl}},
+		"lost 2, of 10 sent; the system is set so that messages expire after 300 ms (policy ttl: message-ttl 300)": {MessagesAll: result.Messages{Sent: 10, Lost: 2}, System: result.System{Discards: ttl}},
 	} {
 		if got := Broken(&r); got != want {
 			t.Errorf("%q; want %q", got, want)
