@@ -14,13 +14,20 @@ type Course struct {
 	parts []part
 	step  int // intervals in each part; 0 stands for 1
 	held  int // intervals in the last one
+
+	closed                bool
+	due, sent, done       uint64 // until now: that became due, were sent, and ended: confirmed, failed or given up
+	delivered, subscribed bool   // at all
 }
 
 // A part is some time of the run.
 type part struct {
 	from, to                    int64 // ns since the epoch
 	sent, confirmed, failed, in uint64
-	p99, worst                  int64 // of what was delivered first, or confirmed where nothing is received; -1: nothing was
+	p99, worst                  int64  // of what was delivered first, or confirmed where nothing is received; -1: nothing was
+	n                           uint64 // that p99 is of
+	owed                        bool   // something was due, or neither confirmed nor failed
+	waits                       measure.Backlog
 }
 
 // mostParts bounds a Course: an hour at ten parts a second. After that two become one.
@@ -33,15 +40,23 @@ func (c *Course) Add(iv *measure.Interval, closed bool) {
 	if closed {
 		e2e, send = measure.E2EService, measure.SendService
 	}
-	p := part{from: iv.From, to: iv.To}
+	p := part{from: iv.From, to: iv.To, waits: slices.Clone(iv.Backlog)}
+	c.closed, c.subscribed = closed, c.subscribed || len(iv.Backlog) > 0
+	p.owed = max(c.due, c.sent) > c.done
 	for _, n := range iv.Counters {
+		p.owed = p.owed || n.Scheduled+n.Sent > 0
+		c.due += n.Scheduled
+		c.sent += n.Sent
+		c.done += n.Confirmed + n.Failed + n.Dropped + n.Unsent
 		p.sent += n.Sent
 		p.confirmed += n.Confirmed
 		p.failed += n.Failed
 		p.in += n.Received
 	}
-	if p.p99, p.worst = tail(iv, e2e); p.p99 < 0 {
-		p.p99, p.worst = tail(iv, send)
+	if p.p99, p.worst, p.n = tail(iv, e2e); p.n > 0 {
+		c.delivered = true
+	} else if !c.delivered {
+		p.p99, p.worst, p.n = tail(iv, send)
 	}
 	step := max(c.step, 1)
 	if n := len(c.parts); c.held > 0 && c.held < step && n > 0 {
@@ -60,8 +75,8 @@ func (c *Course) Add(iv *measure.Interval, closed bool) {
 }
 
 // tail returns the 99th percentile and the maximum of a kind over both phases, -1 of
-// none. Of few samples the percentile is the maximum.
-func tail(iv *measure.Interval, k measure.Kind) (p99, worst int64) {
+// none, and of how many. Of few samples the percentile is the maximum.
+func tail(iv *measure.Interval, k measure.Kind) (p99, worst int64, n uint64) {
 	var all measure.Counts
 	one := &all
 	switch a, b := &iv.Kinds[k][measure.WarmUp], &iv.Kinds[k][measure.Measure]; {
@@ -74,13 +89,13 @@ func tail(iv *measure.Interval, k measure.Kind) (p99, worst int64) {
 		all.Merge(b)
 	}
 	if one.Total() == 0 {
-		return -1, -1
+		return -1, -1, 0
 	}
-	return one.Percentile(99), one.Max()
+	return one.Percentile(99), one.Max(), one.Total()
 }
 
 func join(a, b part) part {
-	return part{a.from, b.to, a.sent + b.sent, a.confirmed + b.confirmed, a.failed + b.failed, a.in + b.in, max(a.p99, b.p99), max(a.worst, b.worst)}
+	return part{a.from, b.to, a.sent + b.sent, a.confirmed + b.confirmed, a.failed + b.failed, a.in + b.in, max(a.p99, b.p99), max(a.worst, b.worst), a.n + b.n, a.owed || b.owed, b.waits}
 }
 
 // halve makes one part of every two.
@@ -95,8 +110,8 @@ func (c *Course) halve() {
 // Effects completes faults, which are in order of time, with what followed each: until
 // the next that began, or the end of the measured window. from and to are that window's,
 // since the epoch; what is delivered later, until the run ended, is the last fault's, too. A
-// failure counts for one fault.
-func (c *Course) Effects(faults []result.Fault, from, to, ended int64) {
+// failure counts for one fault. end says what had not come when the run ended.
+func (c *Course) Effects(faults []result.Fault, from, to, ended int64, end End) {
 	var calm []part // before the first
 	counted := int64(math.MinInt64)
 	for i := range faults {
@@ -116,7 +131,7 @@ func (c *Course) Effects(faults []result.Fault, from, to, ended int64) {
 				break
 			}
 		}
-		f.Effect = c.effect(calm, began, until, late)
+		f.Effect = c.effect(calm, began, until, late, end)
 		for _, p := range c.between(began, late) {
 			// A step counts once, for the first fault that began in it, or else for the latest before.
 			if p.from < counted || !last && p.to > late && p.from > began {
@@ -163,15 +178,15 @@ func (c *Course) calm(from, first int64) []part {
 }
 
 // effect is what happened from a fault on, until an instant, beside how it was before.
-func (c *Course) effect(calm []part, from, until, late int64) *result.FaultEffect {
+func (c *Course) effect(calm []part, from, until, late int64, end End) *result.FaultEffect {
 	parts, all := c.between(from, until), c.between(from, late)
 	e := &result.FaultEffect{UntilNS: until}
 	if len(parts) == 0 {
 		return e
 	}
 	e.StepNS = parts[0].to - parts[0].from
-	confirmed := func(p part) uint64 { return p.confirmed }
-	received := func(p part) uint64 { return p.in }
+	confirmed := func(p part) (uint64, bool) { return p.confirmed, p.owed }
+	received := func(p part) (uint64, bool) { return p.in, c.awaits(p, end) }
 	e.Unconfirmed = longer(quiet(parts, confirmed), quiet(calm, confirmed))
 	e.Undelivered = longer(quiet(parts, received), quiet(calm, received))
 	for _, p := range all {
@@ -184,20 +199,85 @@ func (c *Course) effect(calm []part, from, until, late int64) *result.FaultEffec
 		return e
 	}
 	e.BandNS = &band
-	back := int64(-1)
-	for _, p := range parts {
+	never, dated := c.never(parts, from, until, end)
+	back, stalled, seen := parts[0].from, int64(0), false
+	for i, p := range parts {
+		if p.n > 0 || !p.owed && !c.awaits(p, end) {
+			stalled = 0
+		} else {
+			stalled += p.to - p.from
+		}
+		slow := p.p99 > band
+		if n := never[i]; n > 0 {
+			slow = measure.Rank(99, p.n+n) > p.n || p.worst > band
+		}
 		switch {
-		case p.p99 < 0 || p.p99 > band || p.failed > 0: // what failed is in no percentile
+		case slow || p.failed > 0 || stalled >= band+e.StepNS: // what failed is in no percentile
 			back = -1
-		case back < 0:
-			back = p.from
+		case p.n > 0:
+			if seen = true; back < 0 {
+				back = p.from
+			}
 		}
 	}
-	if back >= 0 {
+	switch {
+	case back < 0 || !seen:
+	case !dated:
+		e.BandNS = nil
+	default:
 		back = max(0, back-from)
 		e.BackNS = &back
 	}
 	return e
+}
+
+// An End is what had not come when a run ended.
+type End struct {
+	Censored *[measure.NumKinds][measure.NumPhases]measure.Censored // nil: all came
+	Lost     []*measure.Lost                                        // by subscription
+}
+
+// awaits reports whether a delivery was due in a part, or waited for. Of a run that sends nothing
+// that is not known: there it always is.
+func (c *Course) awaits(p part, end End) bool {
+	return c.subscribed && (p.owed || c.due+c.sent == 0 || p.waits.Net(p.to, end.Lost) > 0)
+}
+
+// never returns how many messages that never came were due in each part, of the kind of which
+// most did not, and whether that is known of all.
+func (c *Course) never(parts []part, from, until int64, end End) (never []uint64, dated bool) {
+	never, dated = make([]uint64, len(parts)), true
+	kinds := []measure.Kind{measure.E2EResponse, measure.SendResponse, measure.RTTResponse}
+	if c.closed {
+		kinds = []measure.Kind{measure.E2EService, measure.SendService, measure.RTTService}
+	}
+	if end.Censored == nil {
+		return never, dated
+	}
+	for _, k := range kinds {
+		of := make([]uint64, len(parts))
+		for p := range end.Censored[k] {
+			x := &end.Censored[k][p]
+			dated = dated && x.Dated()
+			for at, n := range x.Cells() {
+				if at.To <= from || at.From >= until {
+					continue
+				}
+				last := min(at.To, until) - 1
+				i, _ := slices.BinarySearchFunc(parts, last, func(p part, at int64) int {
+					if p.to <= at {
+						return -1
+					}
+					return 1
+				})
+				of[min(i, len(of)-1)] += n
+			}
+		}
+		for i, n := range of {
+			never[i] = max(never[i], n)
+		}
+	}
+	return never, dated
 }
 
 // bandOf is what the 99th percentile of a part may be to count as it was: twice the
@@ -216,12 +296,17 @@ func bandOf(calm []part) (int64, bool) {
 	return max(2*all[len(all)/2], all[len(all)-1]), true
 }
 
-// quiet returns the longest time in which nothing is counted; nil where there is none.
-func quiet(parts []part, count func(part) uint64) *result.Span {
+// quiet returns the longest time in which nothing is counted although something was due; nil
+// where there is none. Parts in which nothing was due neither begin nor end it.
+func quiet(parts []part, count func(part) (n uint64, due bool)) *result.Span {
 	var most, open *result.Span
-	for _, p := range parts {
-		if count(p) > 0 {
+	for i, p := range parts {
+		n, due := count(p)
+		if n > 0 {
 			open = nil
+			continue
+		}
+		if last := i == len(parts)-1; !due && (open == nil || !last) {
 			continue
 		}
 		if open == nil {

@@ -395,7 +395,7 @@ func TestWhatFollowsAFault(t *testing.T) {
 			for _, at := range x.faults {
 				faults = append(faults, result.Fault{Processes: []string{"p"}, BeganNS: first + at*1e8})
 			}
-			c.Effects(faults, 0, first+10*1e8, first+11*1e8)
+			c.Effects(faults, 0, first+10*1e8, first+11*1e8, End{})
 			tenth := func(ns int64) string { return fmt.Sprintf("%.1f", float64(ns-first)/1e9) }
 			for i, f := range faults {
 				var got []string
@@ -442,7 +442,7 @@ func TestAFailureCountsForOneFault(t *testing.T) {
 			for _, at := range x.faults {
 				faults = append(faults, result.Fault{Processes: []string{"p"}, BeganNS: first + at})
 			}
-			c.Effects(faults, 0, first+10*1e8, first+11*1e8)
+			c.Effects(faults, 0, first+10*1e8, first+11*1e8, End{})
 			for i, f := range faults {
 				if f.Effect.Failed != x.want[i] {
 					t.Errorf("fault %d: %d failed; want %d", i, f.Effect.Failed, x.want[i])
@@ -458,7 +458,7 @@ func TestAFaultBeginsAsEarlyAsClocksTell(t *testing.T) {
 		var c Course
 		tenths(&c, "...................f..........")
 		faults := []result.Fault{{Processes: []string{"p"}, BeganNS: 20*1e8 + 1e6, BoundNS: &bound}}
-		c.Effects(faults, 0, 30*1e8, 30*1e8)
+		c.Effects(faults, 0, 30*1e8, 30*1e8, End{})
 		if got := faults[0].Effect.Failed; got != want {
 			t.Errorf("off by %d ns: %d failed; want %d", bound, got, want)
 		}

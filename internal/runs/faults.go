@@ -166,7 +166,7 @@ func (m *measurement) faultsOf(raw *engine.Raw) []result.Fault {
 	if m.done != nil {
 		done = inOrder(done, m.done.Faults)
 	}
-	m.faults.course.Effects(done, raw.From, raw.To, raw.Ended)
+	m.faults.course.Effects(done, raw.From, raw.To, raw.Ended, fault.End{Censored: &raw.Censored, Lost: raw.Lost})
 	return done
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/serverlog"
 	"github.com/weirmq/weir/internal/slow"
@@ -48,7 +49,7 @@ func (m *measurement) followLogs(clock *pace.Clock) (read func(*engine.Raw)) {
 			return
 		}
 		done := m.faults.done[:min(len(m.faults.done), mostFaultLogs)]
-		m.faults.course.Effects(done, raw.From, raw.To, raw.Ended)
+		m.faults.course.Effects(done, raw.From, raw.To, raw.Ended, fault.End{Censored: &raw.Censored, Lost: raw.Lost})
 		for i, said := range f.Read(besideFaults(done, epoch), secrets) {
 			if len(done[i].Processes) > 0 {
 				done[i].Log = logOf(said, epoch)
