@@ -444,10 +444,12 @@ type Interval struct {
 	Sent      uint64  `json:"sent"`
 	Confirmed uint64  `json:"confirmed"`
 	Received  uint64  `json:"received"`
-	Backlog   uint64  `json:"backlog"`       // at its end
-	Send      Points  `json:"send"`          // response (closed loop: service) of what was confirmed in it
-	E2E       Points  `json:"e2e"`           // the same of what was delivered first in it
-	RTT       *Points `json:"rtt,omitempty"` // the same of what was answered first in it; nil where nothing was
+	Failed    uint64  `json:"failed,omitempty"`  // absent in results of older versions, and so is Dropped
+	Dropped   uint64  `json:"dropped,omitempty"` // messages that found no room
+	Backlog   uint64  `json:"backlog"`           // at its end
+	Send      Points  `json:"send"`              // response (closed loop: service) of what was confirmed in it
+	E2E       Points  `json:"e2e"`               // the same of what was delivered first in it
+	RTT       *Points `json:"rtt,omitempty"`     // the same of what was answered first in it; nil where nothing was
 
 	LatestNS *int64 `json:"latest_ns,omitempty"` // greatest lateness of the messages of the measured window that were handed over in it; nil: none were, or an older version wrote this
 }

@@ -25,10 +25,7 @@ func (s *subject) behind() (found, advice string) {
 		if x.Phase == "warmup" {
 			backlog.from, open.from = i+1, i+1
 		}
-		end := x.TS + 1
-		if i+1 < len(s.Intervals) {
-			end = s.Intervals[i+1].TS
-		}
+		end := s.endOf(i)
 		sent, confirmed = sent+float64(x.Sent), confirmed+float64(x.Confirmed)
 		backlog.add(end-s.Intervals[0].TS, float64(x.Backlog))
 		open.add(end-s.Intervals[0].TS, sent-confirmed)

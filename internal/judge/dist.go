@@ -181,6 +181,8 @@ func Interval(in *measure.Interval, phase string, closed bool) result.Interval {
 		row.Sent += c.Sent
 		row.Confirmed += c.Confirmed
 		row.Received += c.Received
+		row.Failed += c.Failed
+		row.Dropped += c.Dropped
 	}
 	return row
 }

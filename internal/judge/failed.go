@@ -90,7 +90,7 @@ func failed(s *subject) result.Check {
 		return notRun(c.Name, c.Limit, fmt.Sprintf("%s. That may be because %s was lost.", c.Value, agentsNamed(lost.Agents())))
 	}
 	c.Status = result.Suspect
-	refused := s.blockedBySystem()
+	slow, refused := s.slowStart(), s.blockedBySystem()
 	if e := s.evidence.Errors; e != nil && e.Blocked > 0 && refused == "" {
 		refused = fmt.Sprintf("The system answered, and failed %s of them because it takes no messages for now. ", count(e.Blocked))
 	}
@@ -105,6 +105,14 @@ func failed(s *subject) result.Check {
 		c.Why += fmt.Sprintf("%s of it came after weir's own %s, and %s without a fault: the system did not carry the load. ", count(after), what, count(n-after))
 	} else if refused != "" {
 		c.Why += refused
+	} else if slow > 0 {
+		c.Why += fmt.Sprintf("All of it failed %s: the system was slow at first, and carried the load from then on. ", atFirst(slow))
+		if s.Messages.Failed == 0 {
+			c.Why += "The measured window has none of it, so its figures stand. State the share that may fail (limits.failed)."
+		} else {
+			c.Why += "The latencies count it as lower bounds. " + warmUpFor(slow) + " Failures in a warm-up count here too, unless a share may fail (limits.failed)."
+		}
+		return c
 	} else {
 		c.Why += "The system did not carry the load. "
 	}

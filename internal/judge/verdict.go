@@ -212,6 +212,9 @@ func rate(s *subject) result.Check {
 		c.Status = result.Invalid
 		c.Value = "the generator did not keep up: " + c.Value
 		c.Why = "The generator itself was too late to send messages that were due. Lower the rate, or give it more cores."
+	case beyond && s.slowStart() > 0:
+		slow := s.slowStart()
+		c.Why = fmt.Sprintf("The system was slow at first: messages that were ready in time found no room %s. It carried the rate from then on. Their ages are in the response as lower bounds. %s", atFirst(slow), warmUpFor(slow))
 	case beyond:
 		c.Why = "The system did not take the rate: messages that were ready in time found no room. That is the system's limit, not the generator's. Their ages are in the response as lower bounds. Lower the rate to see the system unsaturated."
 	case waited:

@@ -1,0 +1,96 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// cold makes a run of 2 s of warm-up and 10 measured seconds at 1,000 messages a second, of
+// which so many failed and were dropped in each second of the run.
+func cold(failed, dropped map[int]uint64) result.Result {
+	in := short(2, 10, 1000, flat, flat)
+	in.Run.WarmUpS = ptr(2.0)
+	for i := range in.Intervals[:12] {
+		x, all := &in.Intervals[i], &in.MessagesAll
+		x.Failed, x.Dropped = failed[i], dropped[i]
+		x.Sent -= x.Dropped
+		x.Confirmed -= min(x.Confirmed, x.Dropped+x.Failed)
+		all.Scheduled, all.Sent, all.Dropped, all.Failed = all.Scheduled+1000, all.Sent+x.Sent, all.Dropped+x.Dropped, all.Failed+x.Failed
+		if i >= 2 {
+			m := &in.Messages
+			m.Scheduled, m.Dropped, m.Failed = m.Scheduled+1000, m.Dropped+x.Dropped, m.Failed+x.Failed
+		}
+	}
+	in.MessagesAll.Confirmed = in.MessagesAll.Sent - in.MessagesAll.Failed
+	in.Messages.Sent = in.Messages.Scheduled - in.Messages.Dropped
+	in.Messages.Confirmed = in.Messages.Sent - in.Messages.Failed
+	in.Evidence.Sent = in.Messages.Sent
+	return in
+}
+
+func TestASlowStartIsNotTheLoad(t *testing.T) {
+	first := map[int]uint64{0: 900, 1: 900, 2: 900, 3: 300}
+	const warmup = "--warmup 6s"
+	for name, tt := range map[string]struct {
+		in     result.Result
+		check  func(*subject) result.Check
+		status result.Status
+		says   []string
+	}{
+		"failed":                {cold(first, nil), failed, result.Suspect, []string{"All of it failed in the first 4 s of the run, warm-up included: the system was slow at first, and carried the load from then on.", warmup}},
+		"failed in the warm-up": {cold(map[int]uint64{0: 900, 1: 10}, nil), failed, result.Suspect, []string{"in the first 2 s of the run", "The measured window has none of it"}},
+		"no room":               {cold(nil, first), rate, result.Valid, []string{"in the first 4 s of the run, warm-up included", "carried the rate from then on", warmup}},
+	} {
+		c := tt.check(of(&tt.in))
+		for _, says := range tt.says {
+			if !strings.Contains(c.Why, says) {
+				t.Errorf("%s: %q; want it to say %q", name, c.Why, says)
+			}
+		}
+		if c.Status != tt.status || strings.Contains(c.Why, "did not") || strings.Contains(strings.ToLower(c.Why), "lower the rate") {
+			t.Errorf("%s: %s, %q; want %s, and no word of the rate", name, c.Status, c.Why, tt.status)
+		}
+		if name == "failed in the warm-up" && strings.Contains(c.Why, "--warmup") {
+			t.Errorf("%s: %q advises a warm-up that the run had", name, c.Why)
+		}
+	}
+}
+
+func TestOnlyALeadingShortfallIsASlowStart(t *testing.T) {
+	first := func() map[int]uint64 { return map[int]uint64{0: 900, 1: 900, 2: 900} }
+	for name, change := range map[string]func(in *result.Result){
+		"one more fails later":   func(in *result.Result) { in.Intervals[10].Failed, in.MessagesAll.Failed = 1, in.MessagesAll.Failed+1 },
+		"one fails in the drain": func(in *result.Result) { in.Intervals[12].Failed, in.MessagesAll.Failed = 1, in.MessagesAll.Failed+1 },
+		"one is never confirmed": func(in *result.Result) { in.MessagesAll.Unconfirmed = 1 },
+		"an older version's": func(in *result.Result) {
+			in.Intervals[0].Failed, in.Intervals[1].Failed, in.Intervals[2].Failed = 0, 0, 0
+		},
+		"its beginning is fine": func(in *result.Result) {
+			in.Intervals[0].Failed, in.Intervals[0].Confirmed, in.MessagesAll.Failed = 0, 1000, in.MessagesAll.Failed-900
+		},
+		"too little after it":     func(in *result.Result) { in.Intervals = in.Intervals[:5]; in.Run.MeasureS = 3 },
+		"less is sent after it":   func(in *result.Result) { in.Intervals[8].Sent, in.Intervals[8].Confirmed = 700, 700 },
+		"ever more wait after it": func(in *result.Result) { in.Intervals[11].Backlog = 2000 },
+		"a fault of weir's own":   func(in *result.Result) { in.Faults = []result.Fault{{Do: "kill", To: "1"}} },
+	} {
+		in := cold(first(), nil)
+		if n := of(&in).slowStart(); n != 3 {
+			t.Fatalf("%v s without a change; want 3", n)
+		}
+		change(&in)
+		if n := of(&in).slowStart(); n != 0 {
+			t.Errorf("%s: a slow start of %v s; want none", name, n)
+		}
+	}
+}
+
+func TestASecondCountsFailedAndDropped(t *testing.T) {
+	in := &measure.Interval{}
+	in.Counters[measure.WarmUp], in.Counters[measure.Measure] = measure.Counters{Failed: 1, Dropped: 2}, measure.Counters{Failed: 10, Dropped: 20}
+	if x := Interval(in, "measure", false); x.Failed != 11 || x.Dropped != 22 {
+		t.Errorf("%d failed, %d dropped; want 11 and 22", x.Failed, x.Dropped)
+	}
+}
