@@ -58,7 +58,7 @@ func (s *subject) endOf(i int) float64 {
 
 // atFirst names the seconds of a slow start.
 func atFirst(slowS float64) string {
-	return fmt.Sprintf("in the first %.0f s of the run, warm-up included", math.Ceil(slowS))
+	return fmt.Sprintf("in the first %.0f s of the run, warm-up included", math.Round(slowS))
 }
 
 // warmUpFor advises a warm-up for a system that was slow for so long.
