@@ -39,7 +39,11 @@ func Open(f *os.File) error {
 // no lock to them.
 func Try(path string) (*os.File, error) {
 	for {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if errors.Is(err, os.ErrExist) || errors.Is(err, os.ErrNotExist) {
+			continue // the folder was made by another and removed meanwhile
+		}
+		if err != nil {
 			return nil, err
 		}
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

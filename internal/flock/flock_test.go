@@ -74,9 +74,9 @@ func TestRemovedLockIsNone(t *testing.T) {
 					return
 				}
 				turns++
+				mu.Unlock() // the lock ends with its file's name, before it is closed
 				_ = os.Remove(path)
 				_ = os.Remove(dir)
-				mu.Unlock()
 				_ = f.Close()
 			}
 		})
