@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/guard"
 )
@@ -53,7 +54,7 @@ func weir() {
 	os.Exit(audit(main))
 }
 
-func main() int { return Main(context.Background(), Process(all.Definitions(), all.Tested)) }
+func main() int { return Main(context.Background(), Process(all.Definitions(), nil, standard.Tested)) }
 
 func TestScripts(t *testing.T) {
 	t.Parallel()

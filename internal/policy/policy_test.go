@@ -58,7 +58,8 @@ var levels = map[string]int{
 	"drivers/*":                3,
 	"result":                   2,
 	"result/resulttest":        3,
-	"drivers/all":              4,
+	"drivers/standard":         4,
+	"drivers/all":              5,
 	"engine":                   3,
 	"internal/judge":           3,
 	"internal/slow":            3,
@@ -130,7 +131,7 @@ var levels = map[string]int{
 	"internal/cli":               10,
 	".":                          11, // package weir: the program as a function
 	"bench/peers":                12, // starts weir as itself
-	"cmd/weir":                   12,
+	"cmd/*":                      12,
 	"docs/examples/outside":      12, // a module of its own
 	"docs/examples/outside/*":    12,
 	"internal/policy":            13,
@@ -357,7 +358,7 @@ func TestDriverFoldersHaveTheFixedShape(t *testing.T) {
 	const shared = `"` + module + `/drivers/internal/amqp1conn"`
 	have := map[string][]string{}
 	for _, f := range load(t) {
-		if d := f.dir(); path.Dir(d) == "drivers" && d != "drivers/all" && d != "drivers/internal" {
+		if d := f.dir(); path.Dir(d) == "drivers" && !slices.Contains([]string{"drivers/standard", "drivers/all", "drivers/internal"}, d) {
 			have[d] = append(have[d], path.Base(f.path))
 			if slices.ContainsFunc(f.ast.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == shared }) {
 				have[d] = append(have[d], "producer.go")
