@@ -51,6 +51,7 @@ func alone(t *testing.T) string {
 // The fuzz tests of package scenario know only the flags of keys. The context has
 // ended, so that no value starts a server or a run.
 func TestNoValueOfAFlagPanics(t *testing.T) {
+	needs.Time(t)
 	needs.NoRace(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 	// Most of these tests wait: for runs, hosts and servers in processes of their own. Runs in this process change its
 	// settings, so their tests are not parallel.
-	if err := flag.Set("test.parallel", itoa(max(8, 2*runtime.GOMAXPROCS(0)))); err != nil {
+	if err := flag.Set("test.parallel", itoa(max(4, 2*runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"weir": weir, "natsserver": natsServer, "otherweir": otherWeir})
