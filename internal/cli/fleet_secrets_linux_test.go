@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -307,7 +308,7 @@ func TestASplitRunsProcessesHaveTheUsersSecrets(t *testing.T) {
 func TestTwoUsersOfAHostAreApart(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, because it runs weir as a second user (CI counts this skip as a failure)")
+		needs.Host(t, "root", "only root runs weir as a second user")
 	}
 	const nobody = 65534
 	other := &syscall.Credential{Uid: nobody, Gid: nobody}

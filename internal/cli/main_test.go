@@ -93,15 +93,6 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// alike leaves a test out of a run of the short ones. What it looks at is the same under the race detector: either nothing
-// in it goes on at once, or other tests have the same go on at once and stay.
-func alike(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("shows the same with and without the race detector; make test runs it, -short (the race detector) does not")
-	}
-}
-
 // goEnv is what go needs in a script, which has no home, to find modules and what is built. Empty where there is no go.
 var goEnv = sync.OnceValue(func() map[string]string {
 	found := map[string]string{}
