@@ -25,6 +25,7 @@ const module = "github.com/weirmq/weir"
 var levels = map[string]int{
 	"internal/userfile":        -1, // driver reads certificates with it
 	"internal/quantity":        -1, // driver and schedule read values with it
+	"internal/needs":           -1, // only tests import it
 	"schedule":                 0,
 	"driver":                   0,
 	"internal/stats":           0,
@@ -332,6 +333,27 @@ func TestFilesHoldOneIdea(t *testing.T) {
 
 // TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that who knows one
 // knows all. The drivers of AMQP 1.0 servers share the producer, too.
+// TestTestsSkipForAStatedReason: package needs knows the reasons. The conformance suite counts what it
+// skips itself.
+func TestTestsSkipForAStatedReason(t *testing.T) {
+	for _, f := range load(t) {
+		if f.dir() == "internal/needs" || f.dir() == "driver/drivertest" {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := call.X.(*ast.Ident)
+			if ok && slices.Contains([]string{"t", "tb", "b", "testing"}, x.Name) && slices.Contains([]string{"Skip", "Skipf", "SkipNow", "Short"}, call.Sel.Name) {
+				t.Errorf("%s: %s.%s: use package needs", f.at(n.Pos()), x.Name, call.Sel.Name)
+			}
+			return true
+		})
+	}
+}
+
 func TestDriverFoldersHaveTheFixedShape(t *testing.T) {
 	const shared = `"` + module + `/drivers/internal/amqp1conn"`
 	have := map[string][]string{}

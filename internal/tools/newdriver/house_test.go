@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // A house is a copy of the module in which a driver is made. Go builds what differs
@@ -194,9 +196,8 @@ func (h *house) conformance() map[string]string {
 // TestANewDriverIsAtHome makes a driver and does with it what its author would, up
 // to the first methods, and then removes it.
 func TestANewDriverIsAtHome(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the program's tests several times over; a run that is not short has it")
-	}
+	needs.Time(t)
+	needs.NoRace(t)
 	h := newHouse(t)
 	h.generate() // what the pages are without the driver
 	before := tree(t, h.copy)
