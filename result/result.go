@@ -112,7 +112,7 @@ type Run struct {
 	WarmUpS     *float64 `json:"warmup_s,omitempty"`  // length of the warm-up, from the epoch to the measured window; nil where the run ended before, and in results of older versions
 	MeasureS    float64  `json:"measure_s"`           // length of the measured window, as far as the run came
 	HorizonS    float64  `json:"horizon_s,omitempty"` // what comes less often than so many seconds may be missing from the figures and their intervals; 0: not known
-	Weir        string   `json:"weir"`                // version
+	Weir        string   `json:"weir"`                // version, and which build where that does not name the source
 	Interrupted bool     `json:"interrupted"`
 	Seed        uint64   `json:"seed"`
 	Loop        string   `json:"loop"`             // LoopOpen or LoopClosed
@@ -183,6 +183,9 @@ type System struct {
 	// Discards say by which of its settings the system drops messages that it confirmed, with their
 	// values; empty where it has none or does not say.
 	Discards []string `json:"discards,omitempty"`
+	// Discarded are the messages dropped in the run by the counts of the system, which are of all
+	// its users, or of client libraries. They explain what was lost, and are in no other count.
+	Discarded []Discarded `json:"discarded,omitempty"`
 
 	StartedOn *StartedOn `json:"started_on,omitempty"` // nil where weir started it on its own host, or not at all
 }
@@ -196,6 +199,19 @@ type Weaker struct {
 	Copies    string `json:"copies"`
 	Stable    string `json:"stable"`
 }
+
+// A Discarded is how many messages somebody counted as dropped in the run.
+type Discarded struct {
+	Counter  string `json:"counter"` // the vendor's name for it
+	By       string `json:"by"`      // BySystem or ByClient
+	Messages uint64 `json:"messages"`
+}
+
+// The values of Discarded.By.
+const (
+	BySystem = "system"
+	ByClient = "client library"
+)
 
 // The values of System.Batch and System.ConsumeBatch.
 const (

@@ -10,11 +10,23 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 )
 
 // Identity returns Version, and where that does not name the source also the platform and the
 // hash of the program's file: "devel@linux/amd64:0123456789ab". See Same.
-func Identity() (string, error) {
+func Identity() (string, error) { return identity() }
+
+// Build returns Identity, or Version where the program's file cannot be read.
+func Build() string {
+	if id, err := identity(); err == nil {
+		return id
+	}
+	return Version()
+}
+
+// identity reads the file once: it is large.
+var identity = sync.OnceValues(func() (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if ok && exact(info) {
 		return version(info), nil
@@ -29,7 +41,7 @@ func Identity() (string, error) {
 		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
 	}
 	return fmt.Sprintf("%s@%s/%s:%x", Version(), runtime.GOOS, runtime.GOARCH, sum.Sum(nil)[:6]), nil
-}
+})
 
 // program opens the file that this process runs, on Linux also where another has replaced it.
 func program() (*os.File, error) {

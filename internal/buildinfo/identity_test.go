@@ -38,6 +38,9 @@ func TestBuildsOfNoRevisionAreTheirFiles(t *testing.T) {
 	if again, err := Identity(); err != nil || again != own {
 		t.Errorf("the identity is %q and %q, %v", own, again, err)
 	}
+	if v := VersionsOf(nil); v.Weir != own || Build() != own {
+		t.Errorf("weir version says %q, and results %q; want %q", v.Weir, Build(), own)
+	}
 	for _, tt := range []struct {
 		a, b string
 		same bool

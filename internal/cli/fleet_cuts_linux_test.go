@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/nodecut"
 )
 
-// cuttable skips the test where this machine does not let weir cut off nodes that share a network,
-// or fails it where WEIR_REQUIRE_CUTS is set.
+// cuttable skips the test where this machine does not let weir cut off nodes that share a network.
 func cuttable(t *testing.T) {
 	t.Helper()
 	self, err := os.Executable()
@@ -23,10 +23,7 @@ func cuttable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := nodecut.Check(t.Context(), self); err != nil {
-		if os.Getenv("WEIR_REQUIRE_CUTS") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("this host does not let weir cut nodes off (WEIR_REQUIRE_CUTS makes this a failure): %v", err)
+		needs.Host(t, "cuts", err)
 	}
 }
 

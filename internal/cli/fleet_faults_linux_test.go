@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // troubled starts an agent on the host of its name that may start servers there and break
@@ -116,7 +117,7 @@ func TestHostsFaultsNeedNoCoordinator(t *testing.T) {
 func TestHostsFaultsAreUndone(t *testing.T) {
 	slow(t)
 	if err := broker.CheckDisks(t.Context()); err != nil {
-		t.Skipf("this host has no loop devices for a disk: %v", err)
+		needs.Host(t, "loop", err)
 	}
 	for _, x := range []struct {
 		name string
@@ -205,10 +206,7 @@ func TestHostsFiguresStandWhereAClockSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := clockstep.Check(self); err != nil {
-		if os.Geteuid() != 0 {
-			t.Skipf("only root may write into another process: %v", err)
-		}
-		t.Fatal(err)
+		needs.Host(t, "ptrace", err)
 	}
 	c.agent("a", "--allow", "faults")
 	c.agent("b", "--allow", "faults", "--wrong-clock", "constant=25ms,drift=100ppm")

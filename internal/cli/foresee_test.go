@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // gives are the flags that a message says to add.
@@ -21,7 +22,7 @@ var gives = regexp.MustCompile(`\((--.*) gives (\w+)\)`)
 // and with the flags that the message says it is accepted.
 func TestGuaranteesAreRefusedBeforeServersStart(t *testing.T) {
 	t.Parallel()
-	alike(t)
+	needs.NoRace(t)
 	accepted, refused, helped := 0, 0, 0
 	for _, d := range all.Definitions() {
 		start := "process"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -17,7 +18,7 @@ import (
 // key that is added needs nothing here.
 func TestEveryKeyIsEverywhere(t *testing.T) {
 	t.Parallel()
-	alike(t)
+	needs.NoRace(t)
 	page, err := os.ReadFile("../../docs/formats/scenario.md")
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -142,7 +143,7 @@ func TestTheExamplesDoTheirTasks(t *testing.T) {
 // says what weir would do.
 func TestHostedServicesAreExplained(t *testing.T) {
 	t.Parallel()
-	alike(t)
+	needs.NoRace(t)
 	page, err := os.ReadFile("../../docs/hosted.md")
 	if err != nil {
 		t.Fatal(err)

@@ -36,14 +36,14 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Run: result.Run{
 			ID: m.id, Name: s.Name, StartedAt: m.started.Format(time.RFC3339Nano),
 			Epoch:    result.Epoch{Wall: raw.Epoch.Wall.UTC().Format(time.RFC3339Nano), MonotonicNS: raw.Epoch.MonotonicNS, BootID: raw.Epoch.BootID},
-			MeasureS: seconds, HorizonS: judge.Horizon(seconds), Weir: buildinfo.Version(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(), Number: uint64(m.run),
+			MeasureS: seconds, HorizonS: judge.Horizon(seconds), Weir: buildinfo.Build(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(), Number: uint64(m.run),
 		},
 		System: result.System{
 			Driver: s.System.Definition.Name, Client: buildinfo.Client(s.System.Definition), ClientPath: clientPath(s.System.Config), Batch: batch(s), ConsumeBatch: consumeBatch(s),
 			Server:    result.Server{Name: facts.Name, Version: facts.Version, Nodes: facts.Nodes},
 			Guarantee: facts.Confirms.Guarantee.String(), Copies: facts.Confirms.Copies.String(), Stable: facts.Confirms.Stable.String(),
 			Weaker:  m.weakened(raw),
-			Options: options, Discards: facts.Discards,
+			Options: options, Discards: facts.Discards, Discarded: discarded(raw.Discarded),
 		},
 		Messages:    raw.Measured,
 		MessagesAll: raw.All,
@@ -80,6 +80,18 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	r.Verdict = judge.Verdict(r, s.Objectives)
 	r.Figures = export.Flat(r)
 	return r
+}
+
+// discarded is what the system and client libraries counted as dropped in the run.
+func discarded(of []driver.Discarded) (all []result.Discarded) {
+	for _, d := range of {
+		by := result.BySystem
+		if d.Client {
+			by = result.ByClient
+		}
+		all = append(all, result.Discarded{Counter: d.Counter, By: by, Messages: d.Messages})
+	}
+	return all
 }
 
 // throughput is the rates of the window; what is received has one of its own where
