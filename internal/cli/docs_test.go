@@ -23,7 +23,6 @@ import (
 func TestTheCommandsInDocumentsRun(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
-	needs.NoRace(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
