@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // these tests wait, most of the time
+	_ = flag.Set("test.parallel", "4") // these tests wait, most of the time
 	goleak.VerifyTestMain(m)
 }
 
