@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/fifo"
 	"github.com/weirmq/weir/drivers/internal/retry"
+	"github.com/weirmq/weir/drivers/internal/standstill"
 )
 
 // capability is what a link asks for at an address: a queue, not a topic.
@@ -21,20 +22,16 @@ var capability = []string{"queue"}
 
 // A producer has a connection with a link to each of its queues.
 type producer struct {
-	conn        *Conn
-	name        string
-	done        driver.Completer
-	targets     *driver.Targets[int] // index of queues
-	queues      []string
-	outstanding *blocking.Outstanding
+	*blocking.Outgoing
+	conn    *Conn
+	name    string
+	targets *driver.Targets[int] // index of queues
+	queues  []string
 
-	out    atomic.Pointer[outlet] // the latest
-	routes []*route               // to each of queues
-	hurry  atomic.Bool            // nothing is sent any more
-	stop   context.CancelFunc
+	out    *retry.Kept[outlet]
+	routes []*route // to each of queues
+	stop   func()   // ends what watches them
 	all    sync.WaitGroup
-
-	closed bool // touched by the publishing goroutine only
 }
 
 // A route is the way to one queue. Its messages are sent and confirmed in their order, and
@@ -45,6 +42,9 @@ type route struct {
 	index   int
 	waiting *fifo.Queue[item]    // to the goroutine that sends
 	sent    *fifo.Queue[receipt] // to the goroutine that waits for outcomes
+
+	taken   atomic.Uint64 // messages that the server gave credit for
+	sending atomic.Bool   // the client sends one, or waits for credit
 }
 
 // An item is a message that waits to be sent, with its Publish's context.
@@ -68,7 +68,7 @@ type outlet struct {
 // Producer connects, and attaches to each queue.
 func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done, outstanding: blocking.NewOutstanding(),
+		Outgoing: blocking.NewOutgoing(done), conn: c, name: fmt.Sprintf("producer %d", spec.Index),
 	}
 	var err error
 	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (int, error) {
@@ -92,14 +92,24 @@ func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		}
 		p.targets.Limit(int64(most), limit)
 	}
-	p.out.Store(o)
+	p.out = retry.Connection[outlet]{
+		Connect: p.connect,
+		Hold: func(ctx context.Context, o *outlet) error {
+			why := o.lost(ctx)
+			if ctx.Err() == nil {
+				o.end()
+			}
+			return why
+		},
+		Wait: c.options.ReconnectWait, For: c.options.ReconnectFor, Final: failure.Hopeless,
+	}.Start(o, c.run, p.name)
 	life, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	p.all.Go(func() { p.keep(life) })
 	for i := range p.queues {
 		r := &route{producer: p, index: i, waiting: fifo.New[item](), sent: fifo.New[receipt]()}
 		p.routes = append(p.routes, r)
 		p.all.Go(r.send)
+		p.all.Go(func() { r.watch(life) })
 		p.all.Go(r.confirm)
 	}
 	return p, nil
@@ -130,45 +140,12 @@ func (p *producer) connect(ctx context.Context) (*outlet, error) {
 	return o, nil
 }
 
-// keep makes a new connection whenever one is lost, until life ends.
-func (p *producer) keep(life context.Context) {
-	k := retry.Connection[outlet]{
-		Connect: p.connect,
-		Hold: func(ctx context.Context, o *outlet) error {
-			why := o.lost(ctx)
-			if ctx.Err() == nil {
-				o.end()
-			}
-			return why
-		},
-		Made: func(_, now *outlet, why error) {
-			p.out.Store(now)
-			p.conn.run.Tell("reconnect", p.name+": "+why.Error())
-		},
-		Wait: p.conn.options.ReconnectWait, For: p.conn.options.ReconnectFor, Final: failure.Hopeless,
-	}
-	if err := k.Keep(life, p.out.Load()); err != nil {
-		p.conn.run.Tell("lost", p.name+": "+err.Error())
-	}
-}
-
 // Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	p.outstanding.Add(1)
 	queue, err := p.targets.Of(ctx, m)
-	if p.closed {
-		err = driver.ErrClosed
+	if p.Admit(m, err) {
+		p.routes[queue].waiting.Put(item{ctx, m})
 	}
-	if err != nil {
-		p.complete(m, err)
-		return
-	}
-	p.routes[queue].waiting.Put(item{ctx, m})
-}
-
-func (p *producer) complete(m *driver.Message, err error) {
-	p.done.Complete(m, err)
-	p.outstanding.Done(1)
 }
 
 // send hands the messages to the client, which returns when it has written one.
@@ -182,27 +159,54 @@ func (r *route) send() {
 			return
 		}
 		err := it.ctx.Err()
-		if r.hurry.Load() {
+		if r.Ending() {
 			err = driver.ErrClosed
 		}
 		if err != nil {
-			r.complete(it.m, err)
+			r.Complete(it.m, err)
 			continue
 		}
-		o := r.out.Load()
+		o := r.out.Now()
 		s := o.senders[r.index]
 		body[0] = it.m.Payload
-		if !r.conn.options.Confirm {
-			r.complete(it.m, r.failed(it.ctx, o, s.Send(it.ctx, &message, nil)))
-			continue
+		r.sending.Store(true)
+		var sent client.SendReceipt
+		if r.conn.options.Confirm {
+			sent, err = s.SendWithReceipt(it.ctx, &message, nil)
+		} else {
+			err = s.Send(it.ctx, &message, nil)
 		}
-		sent, err := s.SendWithReceipt(it.ctx, &message, nil)
-		if err != nil {
-			r.complete(it.m, r.failed(it.ctx, o, err))
+		r.sending.Store(false)
+		switch {
+		case err != nil:
+			r.Complete(it.m, r.failed(it.ctx, o, err))
 			continue
+		case r.conn.options.Confirm:
+			r.sent.Put(receipt{sent, it.m})
+		default:
+			r.Complete(it.m, nil)
 		}
-		r.sent.Put(receipt{sent, it.m})
+		r.taken.Add(1)
 	}
+}
+
+// watch reports when a server that answers gives no credit: the client waits for it without a
+// word. Servers do that where they have no room, or in an alarm.
+func (r *route) watch(life context.Context) {
+	who, queue := r.name, r.queues[r.index]
+	if len(r.queues) > 1 {
+		who += " to " + queue
+	}
+	(&standstill.Watch{
+		Run: r.conn.run, Who: who,
+		Look: func() (uint64, bool) { return r.taken.Load(), r.sending.Load() },
+		Why: func(ctx context.Context) string {
+			if _, err := r.conn.system.Waiting(ctx, r.conn.admin, queue); err != nil {
+				return ""
+			}
+			return "no credit for messages to queue " + queue
+		},
+	}).Keep(life)
 }
 
 // failed returns why the client did not send, or nil. A server that has ended a link, not
@@ -211,8 +215,6 @@ func (p *producer) failed(ctx context.Context, o *outlet, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case p.hurry.Load():
-		return driver.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
@@ -232,37 +234,28 @@ func (r *route) confirm() {
 			return
 		}
 		state, err := sent.Wait(context.Background())
-		switch {
-		case err == nil:
-			err = outcome(state)
-		case r.hurry.Load():
-			err = driver.ErrClosed
-		default:
+		if err != nil {
 			err = words.Lost(err)
+		} else {
+			err = outcome(state)
 		}
-		r.complete(sent.m, err)
+		r.Complete(sent.m, err)
 	}
 }
 
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
-
 // Close implements driver.Producer. It waits for answers under way, at most 2 s.
 func (p *producer) Close(ctx context.Context) error {
-	if p.closed {
+	return p.End(ctx, func(late bool) error {
+		for _, r := range p.routes {
+			r.waiting.Close()
+		}
+		p.out.End()
+		p.stop()
+		if late {
+			p.out.Now().kill()
+		}
+		p.all.Wait()
+		p.out.Now().end()
 		return nil
-	}
-	p.closed = true
-	late := p.outstanding.WaitLast(ctx) != nil // what is left fails below
-	p.hurry.Store(true)
-	p.stop()
-	for _, r := range p.routes {
-		r.waiting.Close()
-	}
-	if late {
-		p.out.Load().kill()
-	}
-	p.all.Wait()
-	p.out.Load().end()
-	return nil
+	})
 }
