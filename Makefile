@@ -1,10 +1,10 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: help build packages concurrent test race systems systems-tests systems-ran tested lint check generate bench
+.PHONY: help build packages long concurrent test test-all test-long race systems systems-tests systems-ran tested lint vet cross libzmq check generate bench size lines
 SHELL = bash -o pipefail
 
-# Packages whose tests install and start servers that weir does not embed: those
-# that import drivers/internal/served, and it. With the tag systems there are more.
-served = go list $(1) -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/\/drivers\/internal\/served[] ]/ {print $$1}'
+# Packages whose tests import one of drivers/…; with the tag systems there are more. What imports drivers/internal/served
+# installs and starts servers that weir does not embed.
+testing_with = go list $(2) -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '$$0 ~ "/drivers/$(1)[] ]" {print $$1}'
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -13,29 +13,44 @@ build: ## build weir into the working folder
 	go build -trimpath -o weir ./cmd/weir
 
 # The package that takes longest begins: others run beside it.
-unserved = go list ./internal/cli ./... | grep -vxF "$$($(call served))"
+unserved = go list ./internal/cli ./... | grep -vxF "$$($(call testing_with,internal/served))"
 
 packages: ## list the packages that need no installed server
 	@$(unserved)
 
-# Every line that a test prints goes to the file LOG, where one is named.
-heard = 2>&1 | tee -a $(or $(LOG),/dev/null) | .ci/said
+# Packages in which make test leaves something out, because it takes time.
+taking_time = needs\.(Time|Less)\(|(chromium\.Start|nethosts\.New)\(
+long = $(unserved) | xargs go list -f '{{.ImportPath}} {{.Dir}}' | while read -r package dir; do ! grep -qsE '$(taking_time)' "$$dir"/*_test.go || echo "$$package"; done
+
+long: ## list the packages in which make test leaves out what takes time
+	@$(long)
+
+# RUN='TestA|TestB' picks tests, PACKAGES=./drivers/nsq packages. Each line that go test prints goes to the file LOG as well.
+gotest = go test -ldflags=-w -timeout 30m $(if $(RUN),-run '^($(RUN))$$')
+log = 2>&1 | tee -a $(or $(LOG),/dev/null)
 
 # The linters have go vet's checks. Some packages wait more than they work, so one more runs than there are cores.
-test: ## run their tests, and say what this host could not try (RUN='TestA|TestB' picks)
-	go test -v -vet=off -ldflags=-w -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(unserved))) $(heard)
+beside = -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
-# Nothing can race in a package that begins nothing beside itself, holds no lock, and has no test that does. The house
-# rules are read one after the other, too.
+test: ## run the tests that take little time on any host
+	$(gotest) -short $(beside) $(or $(PACKAGES),$$($(unserved))) $(log)
+
+test-all: test test-long ## run all tests that need no installed server
+
+test-long: ## run the tests that take real time, a browser, hosts of their own, or long simulations
+	$(gotest) $(beside) $(or $(PACKAGES),$$($(long))) $(log)
+
+# Nothing can race in a package that starts no goroutine, holds no lock, and has no test that does. A package whose tests
+# link every driver has too much that is none of weir's.
 at_once = \<go (func|[[:alnum:]_.]+)\(|\.Go\(|AfterFunc|Parallel\(|"sync"|"sync/atomic"|"database/sql"|(http|sync|driver|mesh)test
-concurrent = served=$$($(call served)); go list -f '{{.ImportPath}} {{.Dir}}' ./internal/fleet/... ./internal/cli ./... | grep -v '/internal/policy ' | \
-	while read -r package dir; do ! grep -qE '$(at_once)' "$$dir"/*.go || echo "$$package"; done | grep -vxF "$$served"
+concurrent = go list -f '{{.ImportPath}} {{.Dir}}' ./internal/fleet/... ./internal/cli ./... | grep -v '/internal/policy ' | \
+	while read -r package dir; do ! grep -qE '$(at_once)' "$$dir"/*.go || echo "$$package"; done | grep -vxF "$$($(call testing_with,(internal/served|all|standard)))"
 
 concurrent: ## list the packages that make race tests
 	@$(concurrent)
 
-race: ## run the tests of concurrent code under the race detector, without the long ones
-	go test -v -race -ldflags=-w -short -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),$$($(concurrent))) $(heard)
+race: ## run the tests of concurrent code under the race detector
+	$(gotest) -race -vet=off $(or $(PACKAGES),$$($(concurrent))) $(log)
 
 # What ran, a line for each system; see drivers/internal/served.
 export WEIR_SYSTEMS_LOG ?= $(CURDIR)/.systems.log
@@ -48,17 +63,33 @@ systems: ## install the real servers and run the drivers' tests against them
 # Two at once: they wait for servers more than they work. Those that take longest begin.
 systems-tests: ## the tests of make systems alone (PACKAGES=./drivers/nsq picks)
 	$(if $(PACKAGES),,go test -count=1 -tags systems -timeout 30m -run '^TestNothingOfAFaultIsLeft$$' ./internal/cli)
-	go test -v -p 2 -count=1 -ldflags=-w -tags systems -skip '^TestEverySystemRan$$' -timeout 30m $(if $(RUN),-run '^($(RUN))$$') $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./drivers/kmq ./drivers/redisstreams ./internal/broker $$($(call served,-tags systems))) $(heard)
+	$(gotest) -p 2 -count=1 -tags systems -skip '^TestEverySystemRan$$' $(or $(PACKAGES),./drivers/rabbitmq ./drivers/kafka ./drivers/kmq ./drivers/redisstreams ./internal/broker $$($(call testing_with,internal/served,-tags systems))) $(log)
 
 systems-ran: ## check that make systems-tests ran every system that this host can run
 	go test -count=1 -v -tags systems -run '^TestEverySystemRan$$' ./drivers/all
 
-tested: ## run every driver's conformance suite, and record what passed in drivers/all/tested.yaml
-	WEIR_TESTED=$(CURDIR)/drivers/all/tested.yaml go test -p 1 -count=1 -tags systems -timeout 60m -run '^TestConformance' $$(go list ./drivers/... | grep -v /internal/)
+tested: ## run every driver's conformance suite, and record what passed in drivers/standard/tested.yaml
+	WEIR_TESTED=$(CURDIR)/drivers/standard/tested.yaml go test -p 1 -count=1 -tags systems -timeout 60m -run '^TestConformance' $$(go list ./drivers/... | grep -v /internal/)
 	$(MAKE) generate
 
 lint: ## run the linters that tools/go.mod pins
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.lintcache go tool -modfile=tools/go.mod golangci-lint run
+
+vet: ## run go vet, also on the tests of systems
+	go vet ./...
+	go vet -tags systems ./...
+
+# Whether other platforms compile is a question of types. vet reads there what no build of this platform has.
+cross: ## check that weir compiles on other platforms
+	GOARCH=386 CGO_ENABLED=0 go test ./schedule
+	go run ./internal/tools/typecheck linux/arm64 ./...
+	go run ./internal/tools/typecheck darwin/arm64 ./...
+	go run ./internal/tools/typecheck darwin/amd64 ./...
+	GOOS=darwin GOARCH=arm64 go vet $$(git ls-files '*other.go' '*_darwin.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+
+libzmq: ## test the driver zeromq with the C library of ZeroMQ's makers
+	go vet -tags libzmq ./drivers/zeromq
+	go test -count=1 -tags libzmq ./drivers/zeromq
 
 check: lint ## run linters, house rules, and checks of links and generated files
 	go test ./internal/policy
@@ -70,3 +101,13 @@ generate: ## write the generated files again: schemas, tables, driver pages
 bench: ## measure cost, allocations and lateness of the hot path
 	go test -run '^$$' -bench . -benchmem ./schedule ./internal/stamp ./internal/ledger ./internal/pace ./measure ./engine
 
+# Stripped, as a release is. internal/policy bounds the packages.
+size: ## print what weir and weir-all compile, and the size of their binaries; weir may have 80 MB
+	@for p in weir weir-all; do \
+		go build -trimpath -ldflags='-s -w' -o .size ./cmd/$$p && bytes=$$(wc -c <.size) && rm .size || exit; \
+		echo "$$p: $$(go list -deps ./cmd/$$p | wc -l) packages, $$((bytes / 1000000)) MB"; \
+		[ $$p = weir-all ] || [ $$bytes -le 80000000 ] || { echo "more than 80 MB: see CONTRIBUTING.md, A new driver"; exit 1; }; \
+	done
+
+lines: ## count the lines of Go
+	@echo "$$(git ls-files '*.go' | grep -v '_test\.go$$' | xargs cat | wc -l) lines of code, $$(git ls-files '*_test.go' | xargs cat | wc -l) of tests"

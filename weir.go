@@ -3,8 +3,9 @@
 //
 //	func main() { os.Exit(weir.Main(mymq.Definition())) }
 //
-// It has every verb and every driver of weir, and the ones that it adds. Call the binary
-// weir: messages, help and completion use that name. docs/examples/outside is a module
+// It has every verb, the drivers of drivers/standard, and the drivers that it adds. With
+// all.Extra of drivers/all it has every driver of weir, as cmd/weir-all does. Call the
+// binary weir: messages, help and completion use that name. docs/examples/outside is a module
 // with such a program and its driver. Package driver says what a driver does, and
 // package driver/drivertest tests it.
 package weir
@@ -15,12 +16,12 @@ import (
 	"slices"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/cli"
 	"github.com/weirmq/weir/internal/guard"
 )
 
-// Main runs weir with its own drivers and with added, and returns the exit code for
+// Main runs weir with its standard drivers and with added, and returns the exit code for
 // [os.Exit]. Two drivers of one name, or one without a name or a New, make every verb
 // fail with a message. Call Main once, first in main, before flags are read, goroutines
 // start or signals are caught. It takes the arguments, the streams and the signals of
@@ -30,5 +31,5 @@ func Main(added ...driver.Definition) int {
 	if code, handled := guard.Main(os.Args); handled {
 		return code
 	}
-	return cli.Main(context.Background(), cli.Process(slices.Concat(all.Definitions(), added), all.Tested))
+	return cli.Main(context.Background(), cli.Process(slices.Concat(standard.Definitions(), added), standard.Absent(), standard.Tested))
 }

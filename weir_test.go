@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir"
 	"github.com/weirmq/weir/drivers/nats"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 const (
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 // outside runs go in the example's folder. A workspace may read more modules than weir alone.
 func outside(t *testing.T, args ...string) {
 	t.Helper()
+	needs.Time(t)
 	work, err := filepath.Abs(filepath.Join(example, "go.work"))
 	if err != nil {
 		t.Fatal(err)

@@ -2,14 +2,18 @@ package driver
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 )
 
 // A Registry is a set of drivers by name.
-type Registry struct{ defs map[string]Definition }
+type Registry struct {
+	defs   map[string]Definition
+	absent []Absent
+	where  string // the program that has what is absent, and the command that runs it
+}
 
 // NewRegistry returns the registry of defs. Two of one name, or one without a
 // name or a New, are an error.
@@ -27,13 +31,43 @@ func NewRegistry(defs ...Definition) (*Registry, error) {
 	return r, nil
 }
 
-// Names returns the names, sorted.
-func (r *Registry) Names() []string {
-	names := make([]string, 0, len(r.defs))
-	for n := range r.defs {
-		names = append(names, n)
+// An Absent is a driver that another program has.
+type Absent struct {
+	Name    string
+	Title   string
+	Recipes []string // their names
+}
+
+// Lacks makes Lookup say of absent drivers where they are: the program, and the command that
+// runs it. A driver that the registry has is not absent.
+func (r *Registry) Lacks(where string, absent ...Absent) {
+	r.where, r.absent = where, slices.DeleteFunc(slices.Clone(absent), func(a Absent) bool {
+		_, ok := r.defs[a.Name]
+		return ok
+	})
+}
+
+// Absent says where an absent driver of that name, or with a recipe of that name, is; nil where
+// there is none.
+func (r *Registry) Absent(name string) error {
+	for _, a := range r.absent {
+		if a.Name == name || slices.Contains(a.Recipes, name) {
+			return fmt.Errorf("driver %q is in %s", a.Name, r.where)
+		}
 	}
-	sort.Strings(names)
+	return nil
+}
+
+// Names returns the names, sorted.
+func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.defs)) }
+
+// Known returns the names of these drivers and of absent ones, sorted.
+func (r *Registry) Known() []string {
+	names := r.Names()
+	for _, a := range r.absent {
+		names = append(names, a.Name)
+	}
+	slices.Sort(names)
 	return names
 }
 
@@ -43,7 +77,10 @@ func (r *Registry) Lookup(name string) (Definition, error) {
 	if d, ok := r.defs[name]; ok {
 		return d, nil
 	}
-	names := r.Names()
+	if slices.ContainsFunc(r.absent, func(a Absent) bool { return a.Name == name }) {
+		return Definition{}, r.Absent(name)
+	}
+	names := r.Known()
 	if alike := r.alike(name); len(alike) > 0 {
 		return Definition{}, fmt.Errorf("unknown driver %q, did you mean %s? (%s)", name, strings.Join(alike, " or "), strings.Join(names, ", "))
 	}
@@ -59,13 +96,19 @@ func (r *Registry) Lookup(name string) (Definition, error) {
 func (r *Registry) alike(name string) []string {
 	var out []string
 	name = strings.ToLower(name)
-	for _, n := range r.Names() {
-		words := strings.FieldsFunc(strings.ToLower(r.defs[n].Title), func(c rune) bool { return strings.ContainsRune(" ()", c) })
-		protocol, _, _ := strings.Cut(r.defs[n].Features.Protocol, " ")
-		recipe := slices.Contains(strings.Split(string(r.defs[n].Recipe), "\n"), "name: "+name)
+	consider := func(n, title, protocol string, recipe bool) {
+		words := strings.FieldsFunc(strings.ToLower(title), func(c rune) bool { return strings.ContainsRune(" ()", c) })
 		if len(name) >= 3 && (strings.HasPrefix(n, name) || slices.Contains(words, name) || strings.EqualFold(protocol, name) || recipe) {
 			out = append(out, strconv.Quote(n))
 		}
 	}
+	for n, d := range r.defs {
+		protocol, _, _ := strings.Cut(d.Features.Protocol, " ")
+		consider(n, d.Title, protocol, slices.Contains(strings.Split(string(d.Recipe), "\n"), "name: "+name))
+	}
+	for _, a := range r.absent {
+		consider(a.Name, a.Title, "", slices.Contains(a.Recipes, name))
+	}
+	slices.Sort(out)
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 )
@@ -46,7 +47,7 @@ func real(t *testing.T, f *fake, inside func()) Config {
 	th, err := pace.WatchThread()
 	runtime.UnlockOSThread()
 	if err != nil {
-		t.Skipf("needs a kernel with /proc/thread-self/schedstat (CI counts this skip as a failure): %v", err)
+		needs.Host(t, "schedstat", err)
 	}
 	th.Close()
 	f.enter = func(context.Context, int) { inside() }

@@ -214,7 +214,7 @@ func (c *Config) Procs() int {
 
 // laneRate is the most messages a second of a producer that has a lane of its own for the sole
 // reason that its client may block. A lane of more spins most of the time. It and the client's
-// own goroutines then disturb each other more than a wake-up costs (ADR 80).
+// own goroutines then disturb each other more than a wake-up costs (ADR 20).
 const laneRate = 20_000
 
 func (c *Config) lanes(cores int) int {

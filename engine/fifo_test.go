@@ -2,11 +2,11 @@ package engine
 
 import (
 	"errors"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/schedule"
 )
@@ -14,10 +14,10 @@ import (
 // A lane that has more to do than it can do does not keep its core from all else.
 func TestAnOverloadedLaneGivesUpFIFO(t *testing.T) {
 	if err := pace.CheckFIFO(); err != nil {
-		if !errors.Is(err, pace.ErrNoFIFO) || os.Getenv("WEIR_REQUIRE_FIFO") != "" {
+		if !errors.Is(err, pace.ErrNoFIFO) {
 			t.Fatal(err)
 		}
-		t.Skipf("%v (WEIR_REQUIRE_FIFO, which CI sets where the system permits it, makes this a failure)", err)
+		needs.Host(t, "fifo", err)
 	}
 	cfg := onNoop(t, pace.Calibration{Samples: 1, Spin: true, Margin: 20_000, FIFO: true})
 	rate := schedule.PerSecond(20_000_000)

@@ -72,7 +72,7 @@ type Environment struct {
 
 // A Build is the weir that measured.
 type Build struct {
-	Version string `json:"version"`
+	Version string `json:"version"` // and which build where that does not name the source
 	Go      string `json:"go"`
 	OS      string `json:"os"`   // GOOS
 	Arch    string `json:"arch"` // GOARCH

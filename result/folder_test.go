@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -278,7 +279,7 @@ func TestCreateRefusesWhatIsThere(t *testing.T) {
 
 func TestCreateInAFolderThatCannotBeWritten(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("root may write everywhere")
+		needs.Host(t, "unprivileged", "root may write everywhere")
 	}
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o555); err != nil {
@@ -292,7 +293,7 @@ func TestCreateInAFolderThatCannotBeWritten(t *testing.T) {
 // TestFullDisk lets one file after the other hit a full disk.
 func TestFullDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("/dev/full is Linux's")
+		needs.Host(t, "linux", "/dev/full")
 	}
 	for _, name := range []string{FileResult, FileIntervals, FileScenario, FileEnvironment, FileEvents, FileHost, "send.hgrm"} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -21,14 +22,11 @@ import (
 const hdrVersion = "2.2.2"
 
 // hdrJar returns the jar of HdrHistogram's Java library, fetched once into the
-// user's cache. Without Java or the jar the test is skipped, or with
-// WEIR_REQUIRE_JAVA=1, which CI sets, failed.
+// user's cache. Without Java or the jar the test is skipped.
 func hdrJar(t *testing.T) string {
 	t.Helper()
-	missing := t.Skipf
-	if os.Getenv("WEIR_REQUIRE_JAVA") == "1" {
-		missing = t.Fatalf
-	}
+	needs.Time(t)
+	missing := func(format string, args ...any) { needs.Host(t, "java", fmt.Sprintf(format, args...)) }
 	for _, tool := range []string{"java", "javac", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			missing("HdrHistogram's own reader needs java, javac and mvn: %v", err)

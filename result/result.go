@@ -108,7 +108,7 @@ type Run struct {
 	WarmUpS     *float64 `json:"warmup_s,omitempty"`  // length of the warm-up, from the epoch to the measured window; nil where the run ended before, and in results of older versions
 	MeasureS    float64  `json:"measure_s"`           // length of the measured window, as far as the run came
 	HorizonS    float64  `json:"horizon_s,omitempty"` // what comes less often than so many seconds may be missing from the figures and their intervals; 0: not known
-	Weir        string   `json:"weir"`                // version
+	Weir        string   `json:"weir"`                // version, and which build where that does not name the source
 	Interrupted bool     `json:"interrupted"`
 	Seed        uint64   `json:"seed"`
 	Loop        string   `json:"loop"`             // LoopOpen or LoopClosed

@@ -513,7 +513,7 @@ func FuzzParts(f *testing.F) {
 		}
 		s, err := New(spec)
 		if err != nil && spec.Messages > 0 {
-			t.Skip("these messages take too long: ", err)
+			return // these messages take too long
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -1,70 +1,35 @@
-// Package all lists the drivers that weir is built with, a line each.
+// Package all lists every driver of weir: those of drivers/standard, and those whose clients
+// would make the first go run ./cmd/weir slow, a line each.
 package all
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/activemq"
-	"github.com/weirmq/weir/drivers/amqp1"
-	"github.com/weirmq/weir/drivers/artemis"
-	"github.com/weirmq/weir/drivers/beanstalkd"
-	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/eventstore"
-	"github.com/weirmq/weir/drivers/exec"
-	"github.com/weirmq/weir/drivers/iris"
-	"github.com/weirmq/weir/drivers/jetstream"
-	"github.com/weirmq/weir/drivers/kafka"
-	"github.com/weirmq/weir/drivers/kestrel"
-	"github.com/weirmq/weir/drivers/kmq"
 	"github.com/weirmq/weir/drivers/mongodb"
-	"github.com/weirmq/weir/drivers/mqtt"
-	"github.com/weirmq/weir/drivers/nanomsg"
-	"github.com/weirmq/weir/drivers/nats"
-	"github.com/weirmq/weir/drivers/natsstreaming"
-	"github.com/weirmq/weir/drivers/noop"
-	"github.com/weirmq/weir/drivers/nsq"
-	"github.com/weirmq/weir/drivers/postgres"
 	"github.com/weirmq/weir/drivers/pulsar"
-	"github.com/weirmq/weir/drivers/rabbitmq"
-	"github.com/weirmq/weir/drivers/rabbitmqstream"
-	"github.com/weirmq/weir/drivers/redispubsub"
-	"github.com/weirmq/weir/drivers/redisstreams"
-	"github.com/weirmq/weir/drivers/ring"
 	"github.com/weirmq/weir/drivers/rocketmq"
 	"github.com/weirmq/weir/drivers/sqs"
-	"github.com/weirmq/weir/drivers/zeromq"
+	"github.com/weirmq/weir/drivers/standard"
 )
 
 // Definitions returns the drivers, sorted by name.
 func Definitions() []driver.Definition {
+	return slices.SortedFunc(slices.Values(slices.Concat(standard.Definitions(), Extra())), func(a, b driver.Definition) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+}
+
+// Extra returns the drivers that package standard lacks. A program has them by
+// weir.Main(all.Extra()...), as cmd/weir-all does.
+func Extra() []driver.Definition {
 	return []driver.Definition{
-		activemq.Definition(),
-		amqp1.Definition(),
-		artemis.Definition(),
-		beanstalkd.Definition(),
-		channel.Definition(),
 		eventstore.Definition(),
-		exec.Definition(),
-		iris.Definition(),
-		jetstream.Definition(),
-		kafka.Definition(),
-		kestrel.Definition(),
-		kmq.Definition(),
 		mongodb.Definition(),
-		mqtt.Definition(),
-		nanomsg.Definition(),
-		nats.Definition(),
-		natsstreaming.Definition(),
-		noop.Definition(),
-		nsq.Definition(),
-		postgres.Definition(),
 		pulsar.Definition(),
-		rabbitmq.Definition(),
-		rabbitmqstream.Definition(),
-		redispubsub.Definition(),
-		redisstreams.Definition(),
-		ring.Definition(),
 		rocketmq.Definition(),
 		sqs.Definition(),
-		zeromq.Definition(),
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/broker"
 )
 
@@ -222,5 +224,24 @@ func TestOptionsThatNameFilesSaySo(t *testing.T) {
 	}
 	if seen < 20 {
 		t.Errorf("%d options name files", seen)
+	}
+}
+
+// TestWhatIsAbsentIsKnown holds package standard to what package all adds.
+func TestWhatIsAbsentIsKnown(t *testing.T) {
+	var want []driver.Absent
+	for _, d := range Extra() {
+		a := driver.Absent{Name: d.Name, Title: d.Title}
+		recipes, err := broker.Recipes(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range recipes {
+			a.Recipes = append(a.Recipes, r.Name)
+		}
+		want = append(want, a)
+	}
+	if got := standard.Absent(); !reflect.DeepEqual(got, want) {
+		t.Errorf("package standard says that it lacks\n%v; it lacks\n%v", got, want)
 	}
 }

@@ -221,3 +221,9 @@ func TestRabbitMQIsReadAsItIs(t *testing.T) {
 		t.Errorf("Qpid as RabbitMQ: %v", err)
 	}
 }
+
+func TestThePageSaysWhatTheServersSay(t *testing.T) {
+	served.Guarantees(t, Definition(), shared, "",
+		"received: confirm: yes, management: qpid or none, durable: yes, store: written",
+	)
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 
 	"github.com/weirmq/weir/drivers/redisstreams"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // shared is the Redis server of the child in Python.
@@ -42,8 +43,8 @@ func example(t testing.TB, name string) string {
 // TestConformance holds the driver with the child in Python to the contract: what that
 // child states is what the suite tests.
 func TestConformance(t *testing.T) {
-	if _, err := osexec.LookPath("python3"); err != nil && os.Getenv("CI") == "" {
-		t.Skip("needs python3")
+	if _, err := osexec.LookPath("python3"); err != nil {
+		needs.Host(t, "python3", err)
 	}
 	s := shared.Up(t, 1)
 	def := Definition()

@@ -16,6 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/kafka"
 	"github.com/weirmq/weir/drivers/redisstreams"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // systems are those that the tests start.
@@ -27,8 +28,8 @@ func systems() []driver.Definition {
 // recipe of kafka has installed.
 func built(t *testing.T) string {
 	t.Helper()
-	if _, err := osexec.LookPath("javac"); err != nil && os.Getenv("CI") == "" {
-		t.Skip("needs a JDK, 17 or later")
+	if _, err := osexec.LookPath("javac"); err != nil {
+		needs.Host(t, "java", err)
 	}
 	cache, err := broker.CacheDir(os.LookupEnv)
 	if err != nil {

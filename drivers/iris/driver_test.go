@@ -1,7 +1,7 @@
 package iris
 
 import (
-	"os"
+	"fmt"
 	"os/exec"
 	"testing"
 	"time"
@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // shared is the nodes of tests that leave them as they were.
@@ -33,11 +34,7 @@ func up(t *testing.T) *served.System {
 func lent(t *testing.T) {
 	t.Helper()
 	if out, err := exec.Command("unshare", "--net", "true").CombinedOutput(); err != nil {
-		skip := t.Skipf
-		if os.Getenv("WEIR_REQUIRE_HOSTS") != "" {
-			skip = t.Fatalf
-		}
-		skip("Iris needs a network namespace of its own: %v: %s", err, out)
+		needs.Host(t, "hosts", fmt.Sprintf("%v: %s", err, out))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
@@ -194,4 +195,9 @@ func FuzzMessagesOfARelay(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestThePageSaysWhatTheServersSay(t *testing.T) {
+	lent(t)
+	served.Guarantees(t, Definition(), shared, "")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/internal/natsd"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 func TestMain(m *testing.M) {
@@ -39,6 +40,7 @@ func TestConformance(t *testing.T) {
 		})
 	})
 	t.Run("memory, settlements not confirmed", func(t *testing.T) {
+		needs.Time(t)
 		s := natstest.Start(t, natsd.Options{})
 		def := Definition()
 		def.Capabilities.SettleConfirmed = false
@@ -54,6 +56,7 @@ func TestConformance(t *testing.T) {
 		})
 	})
 	t.Run("the client's own publisher", func(t *testing.T) {
+		needs.Time(t)
 		s := natstest.Start(t, natsd.Options{})
 		drivertest.Run(t, Definition(), drivertest.Harness{
 			Quiet:   quiet,
@@ -65,6 +68,7 @@ func TestConformance(t *testing.T) {
 		})
 	})
 	t.Run("three nodes", func(t *testing.T) {
+		needs.Time(t)
 		s := natstest.Start(t, natsd.Options{Nodes: 3})
 		drivertest.Run(t, Definition(), drivertest.Harness{
 			Quiet:   quiet,

@@ -20,12 +20,14 @@ import (
 )
 
 // replays has groups begin at each kind of position in a topic of 60 messages, of
-// which 20 each have the times 1000, 2000 and 3000 s after 1970.
+// which 20 each have the times 1000, 2000 and 3000 s after an instant of today: Kafka deletes
+// what is older than seven days, every five minutes.
 func replays(t *testing.T, s *served.System) {
 	run := driver.Run{ID: "replay"}
 	c := open(t, s.Address, run, nil, driver.Destination{Name: "d"}, driver.Destination{Name: "two", Partitions: 2})
-	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
-	for i, seconds := range []int64{1000, 2000, 3000} {
+	origin := time.Now().Add(-5000 * time.Second).Truncate(time.Second)
+	at := func(seconds int) time.Time { return origin.Add(time.Duration(seconds) * time.Second) }
+	for i, seconds := range []int{1000, 2000, 3000} {
 		backdated(t, c, "d", i*20, 20, at(seconds))
 	}
 	for _, w := range []struct {

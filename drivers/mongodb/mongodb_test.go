@@ -372,3 +372,15 @@ func TestTimeLimits(t *testing.T) {
 		t.Error("no message is confirmed after the server went on")
 	}
 }
+
+// No registry of packages has a MongoDB, and FerretDB gives the first row only.
+func TestThePageSaysWhatTheServersSay(t *testing.T) {
+	served.Guarantees(t, Definition(), shared, "",
+		"received: atomic: yes, journal: yes",
+		"replicated: atomic: yes, w: majority",
+		"replicated: atomic: yes, w: all",
+		"persisted: atomic: yes, journal: yes, nodes: 1",
+		"persisted: atomic: yes, w: majority, journal: yes",
+		"persisted: atomic: yes, w: all, journal: yes",
+	)
+}

@@ -388,3 +388,5 @@ func allocs(f func()) float64 {
 	}
 	return least
 }
+
+func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), servers, "") }

@@ -51,5 +51,5 @@
 // messages in flight. Package retry connects again, to the next address. After the leader
 // of a quorum queue was killed, a channel may go on refusing what the cluster takes again.
 // When a channel has refused every message of a destination for reopen-after, the producer
-// opens another (docs/adr/0029-lasting-refusals-open-a-new-channel.md).
+// opens another (docs/adr/0031-the-label-says-what-publishes.md).
 package rabbitmq

@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // shared is the server of tests that leave it as it was.
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	on := func(t *testing.T, s *served.System, cut func() error, nodes int, options map[string][]string) {
 		maps.Copy(s.Options, options)
-		def, expect := Definition(), 31
+		def, expect := Definition(), 32
 		if def.Capabilities.DeadLetters = slices.Equal(options["queue"], []string{quorum}); def.Capabilities.DeadLetters {
 			expect++
 		}
@@ -33,10 +34,11 @@ func TestConformance(t *testing.T) {
 			c := newConfig()
 			c.Path, c.Management = options["client-path"][0], s.Options["management"]
 			def.Capabilities = def.Capabilities.With(c)
-			expect-- // that Publish does not block
+			expect -= 2 // that Publish does not block
 		}
 		drivertest.Run(t, def, drivertest.Harness{
 			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Nodes: nodes, Cut: cut, Stall: s.Stall, Expect: expect,
+			Hold: func(run, d string) (func(), error) { return trial.HoldRabbit(s.Pids, name("weir", run, d)) },
 		})
 	}
 	conform := func(t *testing.T, nodes int, options map[string][]string) {

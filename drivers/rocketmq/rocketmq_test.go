@@ -435,3 +435,13 @@ func TestErrorsOfPollsAreReported(t *testing.T) {
 		t.Errorf("reported also %v", <-f.all)
 	}
 }
+
+// The recipe has a master and a slave, which always flush: later, or at once.
+func TestThePageSaysWhatTheServersSay(t *testing.T) {
+	served.Guarantees(t, Definition(), servers, "",
+		"received",
+		"replicated: server.replication: sync to a majority",
+		"replicated: server.replication: sync to a majority, server.flush: async or sync",
+		"replicated: server.replication: sync",
+	)
+}

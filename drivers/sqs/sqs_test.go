@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
@@ -517,3 +518,5 @@ func allocs(rounds int, f func()) float64 {
 	}
 	return least
 }
+
+func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -167,6 +167,9 @@ func Named(entries []Entry, drivers *driver.Registry, name string) (Entry, error
 			}
 		}
 	}
+	if err := drivers.Absent(name); err != nil {
+		return Entry{}, fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+	}
 	if near := driver.Nearest(name, names); near != "" {
 		return Entry{}, fmt.Errorf("%w: no recipe is named %q, did you mean %q? (%s)", driver.ErrUnsupported, name, near, strings.Join(names, ", "))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/clockstep"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // apart is how far the wall clock of a fake server is from that of this process.
@@ -33,10 +34,7 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := clockstep.Check(self); err != nil {
-		if os.Getuid() == 0 {
-			t.Fatal(err)
-		}
-		t.Skipf("only root may write into another process: %v", err)
+		needs.Host(t, "ptrace", err)
 	}
 	r := up(t, serving(t, "fake", 2))
 	order := func(do Order, by time.Duration) {

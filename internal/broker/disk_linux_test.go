@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
@@ -19,7 +20,7 @@ import (
 func onDisk(t *testing.T, f func(dir string)) {
 	t.Helper()
 	if err := CheckDisks(t.Context()); err != nil {
-		t.Skip(err)
+		needs.Host(t, "loop", err)
 	}
 	root := t.TempDir()
 	dir := filepath.Join(root, "data")
@@ -99,7 +100,7 @@ func TestAFullDiskTakesNothingFromTheHost(t *testing.T) {
 func slowly(t *testing.T, recipe string, nodes int) Serving {
 	t.Helper()
 	if err := CheckSlowDisks(); err != nil {
-		t.Skip(err)
+		needs.Host(t, "fuse", err)
 	}
 	s := serving(t, recipe, nodes)
 	s.Slow = true
@@ -162,7 +163,7 @@ func TestTheDiskOfAServerIsSlow(t *testing.T) {
 
 func TestASlowDiskIsAlsoFull(t *testing.T) {
 	if err := CheckDisks(t.Context()); err != nil {
-		t.Skipf("this host has no loop devices for a disk: %v", err)
+		needs.Host(t, "loop", err)
 	}
 	s := slowly(t, "fake", 1)
 	s.Disks = true

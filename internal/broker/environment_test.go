@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 func TestOnlyWhatAnEmbeddedSystemNeedsIsPassedOn(t *testing.T) {
@@ -25,7 +27,7 @@ func TestOnlyWhatAnEmbeddedSystemNeedsIsPassedOn(t *testing.T) {
 // TestAnEmbeddedSystemDoesNotSeeTheEnvironment asks the kernel.
 func TestAnEmbeddedSystemDoesNotSeeTheEnvironment(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("/proc/PID/environ is Linux's")
+		needs.Host(t, "linux", "/proc/PID/environ")
 	}
 	t.Setenv("BROKER_PASSWORD", "canary")
 	r, err := start(t, "jetstream", nil)

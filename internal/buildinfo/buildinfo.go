@@ -23,7 +23,11 @@ func Version() string {
 	return version(info)
 }
 
-func version(info *debug.BuildInfo) string {
+// module returns weir's module, which is the main one or one in another program.
+func module(info *debug.BuildInfo) debug.Module {
+	if info == nil {
+		return debug.Module{}
+	}
 	m := info.Main
 	for _, d := range info.Deps {
 		if d.Path == weir {
@@ -33,13 +37,31 @@ func version(info *debug.BuildInfo) string {
 	if m.Replace != nil {
 		m = *m.Replace
 	}
-	if m.Version != "" && m.Version != "(devel)" {
+	return m
+}
+
+func version(info *debug.BuildInfo) string {
+	if m := module(info); m.Version != "" && m.Version != "(devel)" {
 		return m.Version
 	}
 	if revision, _ := revision(info); len(revision) >= 12 {
 		return "devel-" + revision[:12]
 	}
 	return "devel"
+}
+
+// Downloaded returns the version at which weir's module came from a proxy or a repository; ""
+// where weir was built from a folder.
+func Downloaded() string {
+	info, _ := debug.ReadBuildInfo()
+	return downloaded(info)
+}
+
+func downloaded(info *debug.BuildInfo) string {
+	if m := module(info); m.Sum != "" {
+		return m.Version
+	}
+	return ""
 }
 
 // Revision returns the revision of weir's source, and whether the source differed from

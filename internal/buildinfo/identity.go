@@ -10,11 +10,24 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 )
 
 // Identity returns Version, and where that does not name the source also the platform and the
-// hash of the program's file: "devel@linux/amd64:0123456789ab". See Same.
-func Identity() (string, error) {
+// hash of the program's file: "devel@linux/amd64:0123456789ab", of weir-all
+// "devel/weir-all@linux/amd64:0123456789ab". See Same.
+func Identity() (string, error) { return identity() }
+
+// Build returns Identity, or Version where the program's file cannot be read.
+func Build() string {
+	if id, err := identity(); err == nil {
+		return id
+	}
+	return Version()
+}
+
+// identity reads the file once: it is large.
+var identity = sync.OnceValues(func() (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if ok && exact(info) {
 		return version(info), nil
@@ -28,7 +41,18 @@ func Identity() (string, error) {
 	if _, err := io.Copy(sum, f); err != nil {
 		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
 	}
-	return fmt.Sprintf("%s@%s/%s:%x", Version(), runtime.GOOS, runtime.GOARCH, sum.Sum(nil)[:6]), nil
+	return fmt.Sprintf("%s%s@%s/%s:%x", Version(), variant(info), runtime.GOOS, runtime.GOARCH, sum.Sum(nil)[:6]), nil
+})
+
+// variant is "/weir-all" of that command; "" of weir, and of what is no command of weir's.
+func variant(info *debug.BuildInfo) string {
+	if info == nil {
+		return ""
+	}
+	if name, ok := strings.CutPrefix(info.Path, weir+"/cmd/"); ok && name != "weir" {
+		return "/" + name
+	}
+	return ""
 }
 
 // program opens the file that this process runs, on Linux also where another has replaced it.

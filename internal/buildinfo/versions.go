@@ -36,7 +36,7 @@ type Used struct {
 // VersionsOf returns those of this program with its drivers.
 func VersionsOf(drivers []driver.Definition) *Versions {
 	v := &Versions{
-		Schema: "weir.version/v1", Weir: Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Schema: "weir.version/v1", Weir: Build(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 		Clients: used(drivers, func(d driver.Definition) string { return d.Client }),
 		Servers: used(drivers, func(d driver.Definition) string { return d.Embeds }),
 	}

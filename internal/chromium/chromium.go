@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // patience bounds what a test does in a browser, and busy how long a browser takes to begin
@@ -21,10 +23,11 @@ const (
 
 // Start starts Chromium with one empty page and returns the context by which package
 // chromedp drives it, for at most three minutes. The browser and its profile go with the
-// test. Without Chromium in PATH the test is skipped, and fails where
-// WEIR_REQUIRE_CHROMIUM is set.
+// test. A run of the short tests has none.
 func Start(t testing.TB) context.Context {
 	t.Helper()
+	needs.Time(t)
+	needs.NoRace(t)
 	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -33,10 +36,7 @@ func Start(t testing.TB) context.Context {
 		}
 	}
 	if program == "" {
-		if os.Getenv("WEIR_REQUIRE_CHROMIUM") != "" {
-			t.Fatal("WEIR_REQUIRE_CHROMIUM is set, and there is no chromium in PATH")
-		}
-		t.Skip("only a browser shows what pages do, and this host has none (Debian's package chromium)")
+		needs.Host(t, "chromium", "only a browser shows what pages do")
 	}
 	profile, err := os.MkdirTemp("", "weir-browser-") //nolint:usetesting // t.TempDir fails the test where a browser still writes
 	if err != nil {

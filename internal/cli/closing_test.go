@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/result"
@@ -23,7 +24,7 @@ import (
 // closingHead says what the table of all systems has.
 var closingHead = []string{
 	"One row for each shape that a table above has, and one for each driver without a run above. Nothing here is typed in:\n" +
-		"the lines are counted, the checks are those that the suites recorded (drivers/all/tested.yaml), the ratios are those of\n" +
+		"the lines are counted, the checks are those that the suites recorded (drivers/standard/tested.yaml), the ratios are those of\n" +
 		"docs/results/peers.md.",
 	"lines: of Go in the driver's folder, without tests, to hundreds; + names what it shares with another driver. checks: passed by the\n" +
 		"conformance suite in that shape, and version; of several suites the least and the most. waived: checks that the system\n" +
@@ -54,7 +55,7 @@ func closing(t *testing.T, page *layout.Page, cases map[string]systemCase) {
 		c := cases[name]
 		s := &c.Result.System
 		ran[s.Driver] = true
-		entries := tested.Of(all.Tested(), s.Driver)
+		entries := tested.Of(standard.Tested(), s.Driver)
 		entries = slices.DeleteFunc(entries, func(e tested.Entry) bool { return e.Nodes != s.Server.Nodes || e.Version != s.Server.Version })
 		p99 := "-"
 		if v, ok := c.Result.Figures["e2e.p99"]; ok {
@@ -70,7 +71,7 @@ func closing(t *testing.T, page *layout.Page, cases map[string]systemCase) {
 		if ran[d.Name] {
 			continue
 		}
-		entries := tested.Of(all.Tested(), d.Name)
+		entries := tested.Of(standard.Tested(), d.Name)
 		version, nodes := "-", 0
 		if len(entries) > 0 {
 			version, nodes = entries[0].Server+" "+entries[0].Version, entries[0].Nodes

@@ -19,6 +19,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/internal/completion"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -52,7 +53,6 @@ func driversFrom(before, begin string) []string {
 }
 
 func TestWhatMayStandAtTheCursor(t *testing.T) {
-	alike(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"core.yaml": "weir: 1\nsystem:\n  driver: nats\n", "odd.yaml": "driver: [\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -154,7 +154,6 @@ func TestTheDriverOfTheEnvironmentIsCompleted(t *testing.T) {
 // TestEveryValueIsCompletedOrKnownToBeFree goes through the whole grammar: a
 // verb, flag or argument that is added is completed, or said to be free.
 func TestEveryValueIsCompletedOrKnownToBeFree(t *testing.T) {
-	alike(t)
 	verbs := &commands{}
 	verbs.Run.keys = commandline.NewKeys()
 	verbs.Run.Keys = verbs.Run.keys.Plugin()
@@ -231,15 +230,11 @@ var shellCases = []struct {
 }
 
 // shell returns a command of a shell that has weir in its path and some files
-// in its folder. A shell that this host lacks is left out, but not where
-// WEIR_REQUIRE_SHELLS is set.
+// in its folder. A shell that this host lacks is left out.
 func shell(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		if name == "bash" || os.Getenv("WEIR_REQUIRE_SHELLS") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("%v (WEIR_REQUIRE_SHELLS makes this a failure)", err)
+		needs.Host(t, name, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	t.Cleanup(cancel)
@@ -263,7 +258,6 @@ func quotedWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''
 // TestBashCompletes sources the script and calls its function as bash does.
 func TestBashCompletes(t *testing.T) {
 	t.Parallel()
-	alike(t)
 	var script strings.Builder
 	script.WriteString("source <(weir completion bash)\ncomplete -p weir\n")
 	breaks := regexp.MustCompile(`[=:]|[^=: ]+`)
@@ -297,7 +291,6 @@ func TestBashCompletes(t *testing.T) {
 // TestFishCompletes asks fish what it would offer.
 func TestFishCompletes(t *testing.T) {
 	t.Parallel()
-	alike(t)
 	var script strings.Builder
 	script.WriteString("weir completion fish | source\n")
 	for _, c := range shellCases {
@@ -320,7 +313,6 @@ func TestFishCompletes(t *testing.T) {
 // terminal, hits Tab, and has it write what the line became.
 func TestZshCompletes(t *testing.T) {
 	t.Parallel()
-	alike(t)
 	script := `zmodload zsh/zpty
 await() { local i; for i in {1..3600}; do { [[ -e $1 ]] && (( $(wc -l <$1) >= $2 )) } && return; while zpty -r -t z x; do :; done; sleep 0.05; done; echo "nothing came"; exit 1; }
 zpty -b z zsh -f -i

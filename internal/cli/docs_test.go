@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // TestTheCommandsInDocumentsRun runs every line of the documents' code blocks that
@@ -21,9 +22,7 @@ import (
 // or N|M.
 func TestTheCommandsInDocumentsRun(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("the documents' commands take long, above all under the race detector; a run that is not short has them")
-	}
+	needs.Time(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -171,8 +170,8 @@ func follow(t *testing.T, root, dir, line string) {
 			want = append(want, n)
 		}
 	}
-	if _, err := exec.LookPath("python3"); err != nil && strings.HasPrefix(command, "python3 ") && os.Getenv("CI") == "" {
-		t.Run(command, func(t *testing.T) { t.Skipf("needs python3 (with CI set this is a failure): %v", err) })
+	if _, err := exec.LookPath("python3"); err != nil && strings.HasPrefix(command, "python3 ") {
+		t.Run(command, func(t *testing.T) { needs.Host(t, "python3", err) })
 		return
 	}
 	command = testable(command, root)
@@ -218,6 +217,9 @@ func try(t *testing.T, dir, command string) (code int, out []byte) {
 // what Go builds.
 func testable(line, root string) string {
 	line = strings.TrimPrefix(line, "go run ./cmd/")
+	if rest, ok := strings.CutPrefix(line, "weir-all "); ok {
+		line = "weir " + rest
+	}
 	switch first, rest, _ := strings.Cut(line, " "); first {
 	case "go":
 		pkg := "./cmd/weir"

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -19,10 +20,7 @@ func python(t *testing.T, program string, args ...string) (out string, code int)
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("the examples of docs/examples must run here: %v", err)
-		}
-		t.Skipf("the examples of docs/examples need python3 (with CI set this is a failure): %v", err)
+		needs.Host(t, "python3", err)
 	}
 	b, err := exec.CommandContext(t.Context(), python, append([]string{"../../docs/examples/" + program}, args...)...).CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -35,7 +33,6 @@ func python(t *testing.T, program string, args ...string) (out string, code int)
 }
 
 func TestAnotherProgramReadsAResultFromThePageAlone(t *testing.T) {
-	alike(t)
 	stuck := broken0(func(_ *driver.Message, n uint64) fate {
 		if n%20 == 7 {
 			return swallow // never confirmed: censored

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/natsd"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/result"
@@ -27,6 +28,7 @@ import (
 // returns its address.
 func meeting(t *testing.T) string {
 	t.Helper()
+	needs.Time(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	address, ended := make(chan []string, 1), make(chan error, 1)
 	dir := t.TempDir()
@@ -57,6 +59,7 @@ func meeting(t *testing.T) string {
 // own that is wrong as its name's entry says, or the host's.
 func agents(t *testing.T, where string, wrong map[string]string) {
 	t.Helper()
+	needs.Time(t)
 	address, err := admission.Parse(where)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -212,6 +213,7 @@ func TestAFleetsSecretsNeitherTravelNorStay(t *testing.T) {
 // code 2, before anybody connects to the system.
 func TestAnAgentRefusesWhatItDoesNotAllow(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -282,6 +284,7 @@ func TestAnAgentRefusesWhatItDoesNotAllow(t *testing.T) {
 // what its scenario names is theirs too, and stay otherwise as secret as in one process.
 func TestASplitRunsProcessesHaveTheUsersSecrets(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	f := &flight{
 		files: map[string]string{
@@ -306,8 +309,9 @@ func TestASplitRunsProcessesHaveTheUsersSecrets(t *testing.T) {
 // agent joins its own user's coordinator, and of another user neither lets the other in.
 func TestTwoUsersOfAHostAreApart(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, because it runs weir as a second user (CI counts this skip as a failure)")
+		needs.Host(t, "root", "only root runs weir as a second user")
 	}
 	const nobody = 65534
 	other := &syscall.Credential{Uid: nobody, Gid: nobody}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 )
 
@@ -21,6 +22,7 @@ import (
 // join by, of which the token is nowhere to be seen either.
 func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	dir := t.TempDir()
 	keep, err := admission.Open(dir, time.Now())
 	if err != nil {

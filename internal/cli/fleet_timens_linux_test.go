@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -20,7 +22,7 @@ func TestAnAgentInATimeNamespace(t *testing.T) {
 	t.Parallel()
 	unshare := []string{"unshare", "--time", "--fork", "--kill-child", "--monotonic", "5000", "--boottime", "5000"}
 	if out, err := exec.Command(unshare[0], append(unshare[1:], "true")...).CombinedOutput(); err != nil {
-		t.Skipf("needs a time namespace, which takes root and Linux 5.6 (CI counts this skip as a failure): %v: %s", err, out)
+		needs.Host(t, "timens", fmt.Sprintf("%v: %s", err, out))
 	}
 	server := meeting(t)
 	where := "nats://" + strings.TrimPrefix(server, "nats://")

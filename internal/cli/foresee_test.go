@@ -21,7 +21,6 @@ var gives = regexp.MustCompile(`\((--.*) gives (\w+)\)`)
 // and with the flags that the message says it is accepted.
 func TestGuaranteesAreRefusedBeforeServersStart(t *testing.T) {
 	t.Parallel()
-	alike(t)
 	accepted, refused, helped := 0, 0, 0
 	for _, d := range all.Definitions() {
 		start := "process"

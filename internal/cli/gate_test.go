@@ -19,7 +19,6 @@ import (
 // also where an objective fails, and the exit code is that of weir.
 func TestTheGatesOfBuildServers(t *testing.T) {
 	t.Parallel()
-	alike(t)
 	for _, server := range []struct {
 		name  string
 		steps func(t *testing.T) []string // each a shell of its own
@@ -86,7 +85,6 @@ func TestTheGatesOfBuildServers(t *testing.T) {
 // server, and not of one of weir's own.
 func TestTheWorkflowGatesTheBuildUnderTest(t *testing.T) {
 	t.Parallel()
-	alike(t)
 	var flow struct {
 		Jobs map[string]struct {
 			Steps []struct {

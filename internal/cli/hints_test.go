@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // TestAFaultOfANodeWithTheOnlyCopySaysSo before anything runs, with the flags that keep
@@ -41,6 +42,7 @@ func TestAFaultOfANodeWithTheOnlyCopySaysSo(t *testing.T) {
 // runs names are done as they stand, and then it compares them.
 func TestSingleRunsAreRepeatedByACommandThatWorks(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	dir := t.TempDir()
 	for _, out := range []string{"one", "other"} {
 		if code, _, stderr := do(t, World{Dir: dir}, "run", "--driver", "chan", "--rate", "max", "--messages", "500", "--warmup", "0s", "--out", out); code != int(OK) && code != int(Invalid) {
@@ -104,6 +106,7 @@ func TestTooFewRunsAreAddedByACommandForTheFolder(t *testing.T) {
 // TestSidesOfAMatrixWithOneRunEachAreAddedTo by one command for their folder, which works.
 func TestSidesOfAMatrixWithOneRunEachAreAddedTo(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	dir := t.TempDir()
 	matrix := "weir: 1\nname: m\nsystem: {driver: chan}\nload: {rate: max}\nwarmup: 0s\nmessages: 500\nmatrix: {message.size: [64B, 128B, 256B]}\n"
 	if err := os.WriteFile(filepath.Join(dir, "m.yaml"), []byte(matrix), 0o600); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/commandline"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -50,9 +51,7 @@ func alone(t *testing.T) string {
 // The fuzz tests of package scenario know only the flags of keys. The context has
 // ended, so that no value starts a server or a run.
 func TestNoValueOfAFlagPanics(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its 560 command lines run one after the other, so the race detector finds nothing in them and takes 40 s; make test runs it")
-	}
+	needs.Time(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := alone(t)
@@ -99,7 +98,6 @@ func TestNoValueOfAFlagPanics(t *testing.T) {
 // emptied, changed, or is something else. Package result's tests read such files;
 // this is about what the verbs do with the rest of the folder.
 func TestNoFolderOfResultsPanics(t *testing.T) {
-	alike(t)
 	dir := alone(t)
 	if err := makeSeries(filepath.Join(dir, "good"), 2, made{seed: 1}); err != nil {
 		t.Fatal(err)

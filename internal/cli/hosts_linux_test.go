@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/nethosts"
 	"github.com/weirmq/weir/internal/latch"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -294,12 +295,9 @@ func (c *crew) events(kind string) (texts []string) {
 	return texts
 }
 
-// slow makes a test one of those that a run of the short ones leaves out; they run
-// beside each other.
+// slow makes a test on hosts run beside others: it waits 10 s and more for hosts to be missed.
 func slow(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("waits 10 s and more for hosts to be missed; make test runs it, -short (the race detector) does not")
-	}
+	needs.Time(t)
 	t.Parallel()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/guard"
 )
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 	// Most of these tests wait: for runs, hosts and servers in processes of their own. Runs in this process change its
 	// settings, so their tests are not parallel.
-	if err := flag.Set("test.parallel", itoa(max(8, 2*runtime.GOMAXPROCS(0)))); err != nil {
+	if err := flag.Set("test.parallel", itoa(max(4, 2*runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"weir": weir, "natsserver": natsServer, "otherweir": otherWeir})
@@ -53,7 +54,7 @@ func weir() {
 	os.Exit(audit(main))
 }
 
-func main() int { return Main(context.Background(), Process(all.Definitions(), all.Tested)) }
+func main() int { return Main(context.Background(), Process(all.Definitions(), nil, standard.Tested)) }
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -91,15 +92,6 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
 	})
-}
-
-// alike leaves a test out of a run of the short ones. What it looks at is the same under the race detector: either nothing
-// in it goes on at once, or other tests have the same go on at once and stay.
-func alike(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("shows the same with and without the race detector; make test runs it, -short (the race detector) does not")
-	}
 }
 
 // goEnv is what go needs in a script, which has no home, to find modules and what is built. Empty where there is no go.

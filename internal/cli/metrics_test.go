@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 func TestMetricsThatCannotBeServedAreRefused(t *testing.T) {
@@ -107,13 +109,11 @@ func TestARunIsPushedToOpenTelemetry(t *testing.T) {
 
 // TestARealPrometheusScrapesARun is of Debian's package prometheus.
 func TestARealPrometheusScrapesARun(t *testing.T) {
+	needs.Time(t)
 	t.Parallel()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
-		if os.Getenv("WEIR_REQUIRE_PROMETHEUS") != "" {
-			t.Fatal("WEIR_REQUIRE_PROMETHEUS is set, and there is no Prometheus in PATH")
-		}
-		t.Skip("only Prometheus itself shows that it reads the native histograms, and this host has none (Debian's package prometheus)")
+		needs.Host(t, "prometheus", err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

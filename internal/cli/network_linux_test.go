@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/result"
@@ -18,10 +19,7 @@ import (
 func networked(t *testing.T) {
 	t.Helper()
 	if err := network.Check(); err != nil {
-		if os.Getenv("WEIR_REQUIRE_TUN") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		needs.Host(t, "tun", err)
 	}
 }
 

@@ -268,7 +268,7 @@ func (c *runCommand) readFor(e *env, p string) ([]byte, error) {
 func (c *runCommand) unread(e *env, err error) error {
 	const allowed = "a scenario file"
 	if errors.Is(err, fs.ErrNotExist) {
-		if slices.Contains(e.registry.Names(), c.File) {
+		if slices.Contains(e.registry.Known(), c.File) {
 			return fmt.Errorf("%s: there is no such file, did you mean --driver %[1]s? (%s)", c.File, allowed)
 		}
 		return fmt.Errorf("%s: there is no such file (%s)", c.File, allowed)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -24,9 +25,7 @@ import (
 // mostly not in a container. Where the kernel refuses, what it said is why this
 // is skipped; the same checks on figures are internal/judge's tests.
 func TestARunThatTheKernelHoldsBackIsNotValid(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs 15 s under a quota and while swapping; make test runs it, -short (the race detector) does not")
-	}
+	needs.Time(t)
 	// The quota is a fifth of a core. A group that is in another shares that one's.
 	for name, quota := range map[string]struct{ outer, inner bool }{
 		"by the quota of its control group":      {inner: true},
@@ -107,7 +106,7 @@ func hierarchyOf(t *testing.T, controller string) hierarchy {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
-		t.Skipf("needs control groups, and /proc/self/mounts cannot be read (CI counts this skip as a failure): %v", err)
+		needs.Host(t, "cgroups", err)
 	}
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
@@ -122,7 +121,7 @@ func hierarchyOf(t *testing.T, controller string) hierarchy {
 			}
 		}
 	}
-	t.Skipf("no hierarchy of control groups with the controller %s is mounted here", controller)
+	needs.Host(t, "cgroups", "no hierarchy with the controller "+controller)
 	return hierarchy{}
 }
 
@@ -132,12 +131,12 @@ func (h hierarchy) group(t *testing.T, parent string) string {
 	t.Helper()
 	if h.v2 {
 		if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+"+h.controller), 0); err != nil {
-			t.Skipf("the kernel hands on no controller here: %v", err)
+			needs.Host(t, "cgroups", err)
 		}
 	}
 	dir := filepath.Join(parent, fmt.Sprintf("weir-test-%d", os.Getpid()))
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Skipf("the kernel makes no control group here: %v", err)
+		needs.Host(t, "cgroups", err)
 	}
 	t.Cleanup(func() {
 		// What ran there may take a moment to be gone.
@@ -165,7 +164,7 @@ func (h hierarchy) set(t *testing.T, dir, v2, value string, v1 ...string) {
 	}
 	for s := range slices.Chunk(settings, 2) {
 		if err := os.WriteFile(filepath.Join(dir, s[0]), []byte(s[1]), 0); err != nil {
-			t.Skipf("the kernel takes no limit here: %v", err)
+			needs.Host(t, "cgroups", err)
 		}
 	}
 }
@@ -183,7 +182,7 @@ func swapOn(t *testing.T, size int64) {
 	zeros := make([]byte, 1<<20)
 	for range size / int64(len(zeros)) {
 		if _, err := f.Write(zeros); err != nil {
-			t.Skipf("there is no room for swap space: %v", err)
+			needs.Host(t, "swap", err)
 		}
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
@@ -191,7 +190,7 @@ func swapOn(t *testing.T, size int64) {
 	}
 	for _, command := range [][]string{{"mkswap", path}, {"swapon", path}} {
 		if out, err := exec.CommandContext(t.Context(), command[0], command[1]).CombinedOutput(); err != nil {
-			t.Skipf("no swap space here: %s: %v: %s", command[0], err, bytes.TrimSpace(out))
+			needs.Host(t, "swap", fmt.Sprintf("%s: %v: %s", command[0], err, bytes.TrimSpace(out)))
 		}
 	}
 	t.Cleanup(func() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -49,9 +50,7 @@ func doubted(t *testing.T, v result.Verdict, checks ...string) {
 // TestARunThatIsSpoiltIsNotValid spoils real runs, each in one way that a user
 // may meet.
 func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	needs.Time(t)
 	t.Run("by others on every core", func(t *testing.T) {
 		for range 3 * runtime.NumCPU() {
 			hog := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")

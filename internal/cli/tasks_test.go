@@ -142,7 +142,6 @@ func TestTheExamplesDoTheirTasks(t *testing.T) {
 // says what weir would do.
 func TestHostedServicesAreExplained(t *testing.T) {
 	t.Parallel()
-	alike(t)
 	page, err := os.ReadFile("../../docs/hosted.md")
 	if err != nil {
 		t.Fatal(err)

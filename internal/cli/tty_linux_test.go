@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -35,7 +36,7 @@ func start(t *testing.T, cols uint16, environ []string, args ...string) *tty {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("this host lends no pseudo-terminal: %v", err)
+		needs.Host(t, "ptmx", err)
 	}
 	fd := int(master.Fd())
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
@@ -197,7 +198,6 @@ func TestCtrlCOnATerminalLeavesItAsItWas(t *testing.T) {
 
 func TestTerminalsThatTakePlainLines(t *testing.T) {
 	t.Parallel()
-	alike(t)
 	for name, tt := range map[string]struct{ env, flag string }{
 		"a dumb one":              {"TERM=dumb", "--quiet=false"},
 		"NO_COLOR":                {"NO_COLOR=1", "--quiet=false"},

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/result/resulttest"
@@ -19,7 +20,7 @@ import (
 // were the system, and finds it in the result, in the host's course and on the page.
 func TestAProcessOfTheUsersIsWatched(t *testing.T) {
 	if _, ok := proctree.One(proctree.Host(), os.Getpid()); !ok {
-		t.Skip("this host has no /proc that tells of processes")
+		needs.Host(t, "proc", "no process in /proc")
 	}
 	busy := exec.Command("sh", "-c", "while :; do :; done")
 	if err := busy.Start(); err != nil {

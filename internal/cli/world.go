@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
@@ -16,6 +18,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/internal/form"
@@ -38,6 +41,7 @@ type World struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Drivers []driver.Definition
+	Absent  []driver.Absent          // those that only weir-all has
 	Tested  func() []tested.Entry    // what the drivers were tested against; read when a verb shows it; nil: nothing
 	Self    string                   // path of weir's own binary, which child processes are
 	Enter   func(stdin []byte) error // replaces this process by one at the clients' end of a network, with that standard input; nil: it cannot
@@ -51,7 +55,7 @@ type World struct {
 // Process returns the surroundings of this process, which must not have read
 // any signal yet: SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGABRT are weir's from here
 // on. To Go the last two are crashes with exit code 2, which means wrong usage here.
-func Process(drivers []driver.Definition, record func() []tested.Entry) World {
+func Process(drivers []driver.Definition, absent []driver.Absent, record func() []tested.Entry) World {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT)
 	// Whoever reads along may leave (weir run | head): a run is not lost for that.
@@ -60,7 +64,7 @@ func Process(drivers []driver.Definition, record func() []tested.Entry) World {
 	self, _ := os.Executable() // without it only embedded systems cannot be started, which says so
 	return World{
 		Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Drivers: drivers, Tested: record, Self: self, Signals: signals,
+		Drivers: drivers, Absent: absent, Tested: record, Self: self, Signals: signals,
 		Enter:          func(stdin []byte) error { return network.Enter(self, stdin) },
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())), StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Size: func() (cols, lines int) {
@@ -127,6 +131,7 @@ func run(ctx context.Context, w World) Code {
 	if err != nil {
 		return e.failed(fmt.Errorf("collecting the drivers: %w", err))
 	}
+	registry.Lacks(w.elsewhere(buildinfo.Downloaded()), w.Absent...)
 	e.registry = registry
 	if code, ours := e.internal(ctx); ours {
 		return code
@@ -205,6 +210,28 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 		return e.told(Unreachable, err), true
 	}
 	return OK, true
+}
+
+// userOrSecret are the parts of an argument that a log should not have: the value of an option
+// with such a name, and the user of an address.
+var userOrSecret = regexp.MustCompile(`(?i)((?:pass|secret|token|credential)[^=]*=).*|(://)[^/@]*@`)
+
+// elsewhere names the program that has every driver, and says how to run it as this one was
+// run, which was built at that version, or from a folder if there is none.
+func (w World) elsewhere(version string) string {
+	command := "go install ./cmd/weir-all && weir-all"
+	if strings.Contains(w.Self, "go-build") { // where go run puts programs
+		command = "go run ./cmd/weir-all"
+	} else if version != "" {
+		command = "go install github.com/weirmq/weir/cmd/weir-all@" + version + " && weir-all"
+	}
+	if len(w.Args) > 0 && (w.Args[0] == "agent" || w.Args[0] == "internal") { // said to a coordinator
+		return "weir-all: " + command + " agent ..."
+	}
+	for _, a := range w.Args {
+		command += " " + report.Quoted(userOrSecret.ReplaceAllString(a, "$1$2..."))
+	}
+	return "weir-all: " + command
 }
 
 // complain writes an error to the user.

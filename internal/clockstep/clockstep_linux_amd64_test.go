@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // busyWord makes the test binary a process that looks at its clocks all the time.
@@ -93,10 +95,7 @@ func allowed(t *testing.T) (self string) {
 		t.Fatal(err)
 	}
 	if err := Check(self); err != nil {
-		if os.Getuid() == 0 {
-			t.Fatal(err)
-		}
-		t.Skipf("only root may write into another process: %v", err)
+		needs.Host(t, "ptrace", err)
 	}
 	return self
 }
@@ -128,7 +127,7 @@ func begin(t *testing.T, args ...string) *child {
 	}
 	c.out = bufio.NewReader(out)
 	if err := c.cmd.Start(); err != nil {
-		t.Skipf("the program that reads the clock is not on this host: %v", err)
+		needs.Host(t, args[0], err)
 	}
 	t.Cleanup(func() {
 		_ = c.in.Close()

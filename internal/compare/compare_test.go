@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -123,7 +124,7 @@ func TestASideAgainstItselfClaimsAtItsLevel(t *testing.T) {
 	t.Parallel()
 	const side = 6
 	rounds := 400
-	if testing.Short() {
+	if needs.Less() {
 		rounds = 100
 	}
 	w := newWorld(1, 600)

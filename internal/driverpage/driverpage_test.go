@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/drivers/standard"
 	"github.com/weirmq/weir/internal/layout"
 )
 
@@ -23,7 +24,7 @@ func TestEveryCapabilityIsShown(t *testing.T) {
 	shown := func(c driver.Capabilities) (text, markdown, list, asJSON string) {
 		d := def
 		d.Capabilities = c
-		one := Of(d, all.Tested())
+		one := Of(d, standard.Tested())
 		l := List{Drivers: []Driver{one}}
 		p, q := new(layout.Page), new(layout.Page)
 		one.Show(p)
@@ -81,7 +82,7 @@ func TestMarkupInATextIsKeptAsText(t *testing.T) {
 func TestTheListFitsATerminalOf80Columns(t *testing.T) {
 	var l List
 	for _, d := range all.Definitions() {
-		l.Drivers = append(l.Drivers, Of(d, all.Tested()))
+		l.Drivers = append(l.Drivers, Of(d, standard.Tested()))
 	}
 	p := new(layout.Page) // the last column is left free
 	l.ShowFull(p)

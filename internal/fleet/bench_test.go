@@ -25,6 +25,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -226,7 +227,7 @@ func TestTheCoordinatorsMemoryDoesNotGrowWithTheRun(t *testing.T) {
 		return m.HeapAlloc
 	}
 	first, rest := 60, 540
-	if testing.Short() {
+	if needs.Less() {
 		first, rest = 20, 80
 	}
 	run(first)

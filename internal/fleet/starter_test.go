@@ -74,8 +74,10 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	if len(samples) < 2 {
 		t.Errorf("the run was told %d samples of the host", len(samples))
 	}
-	for i, x := range samples { // the shop has one for each third of a second
-		if x.ToNS < int64(-patience) || x.ToNS > int64(3*patience) || x.Processes[0].Name != "server-1" || i > 0 && (x.FromNS < samples[i-1].ToNS || *x.Host.DiskReads != *samples[i-1].Host.DiskReads+1) {
+	// The shop has one for each third of a second. One that a better estimate of the agent's clock puts wholly
+	// before the end of another is not reported.
+	for i, x := range samples {
+		if x.ToNS < int64(-patience) || x.ToNS > int64(3*patience) || x.Processes[0].Name != "server-1" || i > 0 && (x.FromNS < samples[i-1].ToNS || *x.Host.DiskReads <= *samples[i-1].Host.DiskReads) {
 			t.Errorf("sample %d: %+v", i, x)
 		}
 	}

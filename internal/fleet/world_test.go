@@ -24,6 +24,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -289,6 +290,7 @@ func (w *world) await(t *testing.T, n int) {
 // runOf makes a run of a scenario, called id.
 func runOf(t *testing.T, drivers *driver.Registry, id, yaml string) *Run {
 	t.Helper()
+	needs.Time(t)
 	none := func(string) error { return fs.ErrNotExist }
 	all, err := scenario.Resolve(scenario.Inputs{
 		File: "test.yaml", Text: []byte("weir: 1\n" + yaml), Drivers: drivers, Dir: "/", Env: func(string) (string, bool) { return "", false },

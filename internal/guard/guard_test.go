@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // The test binary plays every part: guard, weir, and the children, told apart
@@ -201,7 +203,7 @@ func start(t *testing.T, part string, remove bool) (*Process, string) {
 // TestAnOrderlyChildIsAskedAlone: what it leaves behind is asked when it is gone.
 func TestAnOrderlyChildIsAskedAlone(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux finds processes that left their parent's group")
+		needs.Host(t, "linux", "processes that left their parent's group are found")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -235,7 +237,7 @@ func TestStopEndsTheWholeTreeAndRemovesItsFolder(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.grand && runtime.GOOS != "linux" {
-				t.Skip("only Linux has a subreaper to find those who leave the process group")
+				needs.Host(t, "linux", "a subreaper finds processes that left their group")
 			}
 			p, dir := start(t, c.part, true)
 			pids := []int{readPid(t, filepath.Join(dir, "pid")), p.GuardPid()}
@@ -290,7 +292,7 @@ func TestKillingWeirEndsTheWholeTreeAndRemovesItsFolder(t *testing.T) {
 	for _, part := range []string{"plain", "stubborn", "parent"} {
 		t.Run(part, func(t *testing.T) {
 			if part == "parent" && runtime.GOOS != "linux" {
-				t.Skip("only Linux has a subreaper to find those who leave the process group")
+				needs.Host(t, "linux", "a subreaper finds processes that left their group")
 			}
 			weir := exec.Command(self, part, t.TempDir())
 			weir.Env = append(os.Environ(), role+"=weir", quick)
@@ -346,7 +348,7 @@ func TestChildThatEndsByItselfIsReported(t *testing.T) {
 	}{{"exit0", 0}, {"exit7", 7}, {"killed", 128 + 9}, {"leaver", 7}} {
 		t.Run(c.part, func(t *testing.T) {
 			if c.part == "leaver" && runtime.GOOS != "linux" {
-				t.Skip("only Linux has a subreaper to find those who leave the process group")
+				needs.Host(t, "linux", "a subreaper finds processes that left their group")
 			}
 			p, dir := start(t, c.part, c.part != "exit7")
 			var grand int

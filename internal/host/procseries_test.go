@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/proctree"
 )
@@ -219,7 +220,7 @@ func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
 // TestThisHostTells reads the real /proc.
 func TestThisHostTells(t *testing.T) {
 	if _, ok := proctree.One(proctree.Host(), os.Getpid()); !ok {
-		t.Skip("this host has no /proc that tells of processes")
+		needs.Host(t, "proc", "no process in /proc")
 	}
 	heard := make(chan Sample, 16)
 	m := StartServerMeter(pace.NewClock(), Watching{Servers: []Server{{Name: "parent", Pid: os.Getppid(), Watched: true}}, Hear: func(x Sample) { heard <- x }})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/proctree"
 )
@@ -204,7 +205,7 @@ func TestFolderBytesAreThoseOnDisk(t *testing.T) {
 // and leaves the shell idle.
 func TestServersThatBurnAreSeen(t *testing.T) {
 	if _, ok := proctree.One(proctree.Host(), os.Getpid()); !ok {
-		t.Skip("this host has no /proc that tells of processes")
+		needs.Host(t, "proc", "no process in /proc")
 	}
 	dir := t.TempDir()
 	sh := exec.Command("sh", "-c", `read go; sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo done; read go`)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -332,7 +333,7 @@ func coverage(s *process, seconds, runs int, ps []float64) []cell {
 // prints METHOD's table.
 func TestIntervalsCover(t *testing.T) {
 	lengths, runs := []int{2, 10, 30}, func(seconds int) int { return 10 + 400/(seconds+3) }
-	if testing.Short() {
+	if needs.Less() {
 		lengths = lengths[:1] // under the race detector a simulated second takes many times as long
 	}
 	if s := os.Getenv("WEIR_COVERAGE"); s != "" {
@@ -353,7 +354,7 @@ func TestIntervalsCover(t *testing.T) {
 	for _, s := range processes() {
 		lengths := lengths
 		if s.varies && os.Getenv("WEIR_COVERAGE") == "" {
-			if lengths = []int{300}; testing.Short() {
+			if lengths = []int{300}; needs.Less() {
 				continue // 300 s of messages take too long under the race detector
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -54,7 +55,7 @@ func TestAnObjectiveAtTheLimitIsRarelyDecided(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 4))
 	decided := 0
 	runs, most := 40, 7 // 5 % of 40 are 2; eight or more have a chance of 0.1 %
-	if testing.Short() {
+	if needs.Less() {
 		runs, most = 10, 3 // four or more have that chance
 	}
 	for range runs {

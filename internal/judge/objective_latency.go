@@ -205,7 +205,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 // Of n independent samples none lies beyond percentile p with the chance p^n, whatever the
 // distribution (Hahn and Meeker, Statistical Intervals, section 5.4). So where that is at most
 // what an end of an interval may miss, the largest is an upper bound. The samples count as
-// so many as they are worth; where that is not known, they bound nothing. ADR 74.
+// so many as they are worth; where that is not known, they bound nothing. ADR 25.
 func (o Objective) bounded(d *result.Dist, conf float64) string {
 	if _, is := o.Percentile(); !is || d == nil || d.MaxNS == nil || d.Censored+d.Overflow > 0 || !strings.HasPrefix(o.op, "<") {
 		return ""

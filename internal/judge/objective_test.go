@@ -245,7 +245,7 @@ func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
 	}
 }
 
-// TestALimitThatAllMessagesKeptIsDecided holds the rule of ADR 74 against its closed form:
+// TestALimitThatAllMessagesKeptIsDecided holds the rule of ADR 25 against its closed form:
 // of n independent samples none lies beyond p99 with the chance 0.99^n, which is 2.5 % at
 // n = 367.04, and beyond p90 at n = 35.01.
 func TestALimitThatAllMessagesKeptIsDecided(t *testing.T) {

@@ -6,10 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 func steps() int {
-	if raceEnabled || testing.Short() {
+	if needs.Less() {
 		return 150
 	}
 	return 400

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 func TestNewRefusesTheImpossible(t *testing.T) {
@@ -336,7 +338,7 @@ func TestAFullRingWakesTheMergeAndWaits(t *testing.T) {
 func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
 	const streams, consumers, subs = 4, 25, 2
 	each := uint64(20_000)
-	if testing.Short() {
+	if needs.Less() {
 		each = 2_000
 	}
 	l := New(Config{Streams: streams, Consumers: []int{consumers, consumers}, RingBytes: 1, From: int64(each / 2)})
@@ -576,7 +578,7 @@ func flat(tb testing.TB, n uint64) {
 }
 
 func TestMemoryIsFlatOverTenMillionMessages(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if needs.Less() {
 		flat(t, 1_000_000)
 		return
 	}

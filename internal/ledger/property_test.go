@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // A world is one random run, told to a ledger and to a naive one.
@@ -286,7 +288,7 @@ func (w *world) run(steps int) error {
 
 func TestTheBooksAreThoseOfALedgerThatKeepsEverything(t *testing.T) {
 	worlds := uint64(120)
-	if raceEnabled || testing.Short() {
+	if needs.Less() {
 		worlds = 20
 	}
 	for seed := range worlds {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // lag sends messages of which every second one is of a partition that comes last of
@@ -185,7 +187,7 @@ func TestAMisroutedDeliveryIsNoDeliveryOfItsMessage(t *testing.T) {
 // that overflowed the ledger before is exact, in a small part of its bound.
 func TestAPartitionThatLagsCostsABitAMessage(t *testing.T) {
 	messages := uint64(2_400_000) // of which every second one lags: 1.2 million
-	if raceEnabled || testing.Short() {
+	if needs.Less() {
 		messages = 240_000
 	}
 	l := New(Config{Streams: 1, Consumers: []int{1}})

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // TestMain makes the test binary a guard and a link, too.
@@ -35,10 +36,7 @@ func TestMain(m *testing.M) {
 func possible(t *testing.T) {
 	t.Helper()
 	if err := Check(); err != nil {
-		if os.Getenv("WEIR_REQUIRE_TUN") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		needs.Host(t, "tun", err)
 	}
 }
 
@@ -218,12 +216,12 @@ func TestARootOfAUserNamespaceHasALinkToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "true").CombinedOutput(); err != nil {
-		t.Skipf("this host makes no user namespaces: %v %s", err, out)
+		needs.Host(t, "usertun", fmt.Sprintf("%v %s", err, out))
 	}
 	cmd := exec.CommandContext(t.Context(), "unshare", "--map-root-user", self, "-test.v", "-test.run", "^TestServersOfALinkReachOnlyEachOtherAndTheClients$")
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "--- SKIP") {
-		t.Skipf("it is not let: %s", out)
+		needs.Host(t, "usertun", out)
 	}
 	if err != nil || !strings.Contains(string(out), "--- PASS") {
 		t.Errorf("%v\n%s", err, out)

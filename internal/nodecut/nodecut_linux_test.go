@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // role is the variable that says what a process of a test is.
@@ -181,7 +182,7 @@ func (a *actor) does(what string, other *actor) string {
 }
 
 // groups makes groups for nodes, and removes them when the test has ended. It skips the test where
-// this machine does not let it, or fails it where WEIR_REQUIRE_CUTS is set.
+// this machine does not let it.
 func groups(t *testing.T, nodes int) string {
 	t.Helper()
 	able(t)
@@ -212,10 +213,7 @@ func able(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Check(t.Context(), self); err != nil {
-		if os.Getenv("WEIR_REQUIRE_CUTS") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("this host does not let weir cut nodes off (WEIR_REQUIRE_CUTS makes this a failure): %v", err)
+		needs.Host(t, "cuts", err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"math"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // mayPrecede skips where the host gives no precedence, unless it was said that it
@@ -25,10 +26,7 @@ func mayPrecede(t *testing.T) {
 	if !errors.Is(err, ErrNoFIFO) {
 		t.Fatalf("CheckFIFO: %v, want nil or %v", err, ErrNoFIFO)
 	}
-	if os.Getenv("WEIR_REQUIRE_FIFO") != "" {
-		t.Fatalf("SCHED_FIFO must be to be had here: %v", err)
-	}
-	t.Skipf("%v (WEIR_REQUIRE_FIFO, which CI sets where the system permits it, makes this a failure)", err)
+	needs.Host(t, "fifo", err)
 }
 
 func policy(t *testing.T) uint32 {

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // TestAThreadsTimeIsToldApart: of a thread that works and then sleeps the account
@@ -13,7 +15,7 @@ func TestAThreadsTimeIsToldApart(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	th, err := WatchThread()
 	if err != nil {
-		t.Skipf("needs a kernel with /proc/thread-self/schedstat (CI counts this skip as a failure): %v", err)
+		needs.Host(t, "schedstat", err)
 	}
 	defer th.Close()
 	c := NewClock()
@@ -68,7 +70,7 @@ func TestAThreadThatWaitsForACoreIsQueued(t *testing.T) {
 	for range n {
 		d := <-sums
 		if d.At < 0 {
-			t.Skip("needs a kernel with /proc/thread-self/schedstat (CI counts this skip as a failure)")
+			needs.Host(t, "schedstat", "no account of a thread")
 		}
 		queued += d.Queued
 	}
@@ -82,7 +84,7 @@ func BenchmarkThread(b *testing.B) {
 	defer runtime.UnlockOSThread()
 	th, err := WatchThread()
 	if err != nil {
-		b.Skip(err)
+		needs.Host(b, "schedstat", err)
 	}
 	defer th.Close()
 	c := NewClock()

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 func slack(t *testing.T) int {
 	t.Helper()
 	ns, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil {
-		t.Skipf("this sandbox refuses to tell the timer slack: %v", err)
+		needs.Host(t, "timerslack", err)
 	}
 	return ns
 }

@@ -25,6 +25,7 @@ const module = "github.com/weirmq/weir"
 var levels = map[string]int{
 	"internal/userfile":        -1, // driver reads certificates with it
 	"internal/quantity":        -1, // driver and schedule read values with it
+	"internal/needs":           -1, // only tests import it
 	"schedule":                 0,
 	"driver":                   0,
 	"internal/stats":           0,
@@ -57,7 +58,8 @@ var levels = map[string]int{
 	"drivers/*":                3,
 	"result":                   2,
 	"result/resulttest":        3,
-	"drivers/all":              4,
+	"drivers/standard":         4,
+	"drivers/all":              5,
 	"engine":                   3,
 	"internal/judge":           3,
 	"internal/slow":            3,
@@ -130,7 +132,7 @@ var levels = map[string]int{
 	"internal/cli":               10,
 	".":                          11, // package weir: the program as a function
 	"bench/peers":                12, // starts weir as itself
-	"cmd/weir":                   12,
+	"cmd/*":                      12,
 	"docs/examples/outside":      12, // a module of its own
 	"docs/examples/outside/*":    12,
 	"internal/policy":            13,
@@ -332,11 +334,32 @@ func TestFilesHoldOneIdea(t *testing.T) {
 
 // TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that who knows one
 // knows all. The drivers of AMQP 1.0 servers share the producer, too.
+// TestTestsSkipForAStatedReason: package needs knows the reasons. The conformance suite counts what it
+// skips itself.
+func TestTestsSkipForAStatedReason(t *testing.T) {
+	for _, f := range load(t) {
+		if f.dir() == "internal/needs" || f.dir() == "driver/drivertest" {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := call.X.(*ast.Ident)
+			if ok && slices.Contains([]string{"t", "tb", "b", "testing"}, x.Name) && slices.Contains([]string{"Skip", "Skipf", "SkipNow", "Short"}, call.Sel.Name) {
+				t.Errorf("%s: %s.%s: use package needs", f.at(n.Pos()), x.Name, call.Sel.Name)
+			}
+			return true
+		})
+	}
+}
+
 func TestDriverFoldersHaveTheFixedShape(t *testing.T) {
 	const shared = `"` + module + `/drivers/internal/amqp1conn"`
 	have := map[string][]string{}
 	for _, f := range load(t) {
-		if d := f.dir(); path.Dir(d) == "drivers" && d != "drivers/all" && d != "drivers/internal" {
+		if d := f.dir(); path.Dir(d) == "drivers" && !slices.Contains([]string{"drivers/standard", "drivers/all", "drivers/internal"}, d) {
 			have[d] = append(have[d], path.Base(f.path))
 			if slices.ContainsFunc(f.ast.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == shared }) {
 				have[d] = append(have[d], "producer.go")

@@ -7,6 +7,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 func TestAllReadsWhatThereIs(t *testing.T) {
@@ -51,7 +53,7 @@ func TestBelowIsTheTree(t *testing.T) {
 
 func TestAChildIsFound(t *testing.T) {
 	if _, ok := One(Host(), os.Getpid()); !ok {
-		t.Skip("this host has no /proc that tells of processes")
+		needs.Host(t, "proc", "no process in /proc")
 	}
 	c := exec.Command("sleep", "60")
 	if err := c.Start(); err != nil {

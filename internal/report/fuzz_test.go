@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -94,7 +95,7 @@ func TestNoChangedResultPanics(t *testing.T) {
 			t.Fatal(err)
 		}
 		// All go one after the other: the race detector has enough with some of them.
-		if tried++; tried%10 != 0 && testing.Short() {
+		if tried++; tried%10 != 0 && needs.Less() {
 			return
 		}
 		if shown(t, b, nil, 80) {

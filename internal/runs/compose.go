@@ -36,7 +36,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Run: result.Run{
 			ID: m.id, Name: s.Name, StartedAt: m.started.Format(time.RFC3339Nano),
 			Epoch:    result.Epoch{Wall: raw.Epoch.Wall.UTC().Format(time.RFC3339Nano), MonotonicNS: raw.Epoch.MonotonicNS, BootID: raw.Epoch.BootID},
-			MeasureS: seconds, HorizonS: judge.Horizon(seconds), Weir: buildinfo.Version(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(), Number: uint64(m.run),
+			MeasureS: seconds, HorizonS: judge.Horizon(seconds), Weir: buildinfo.Build(), Interrupted: raw.Interrupted, Seed: s.Seed, Loop: result.LoopOpen, Mode: s.Mode.String(), Number: uint64(m.run),
 		},
 		System: result.System{
 			Driver: s.System.Definition.Name, Client: buildinfo.Client(s.System.Definition), ClientPath: clientPath(s.System.Config), Batch: batch(s), ConsumeBatch: consumeBatch(s),

@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/all"
+	channel "github.com/weirmq/weir/drivers/chan"
+	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -41,7 +42,7 @@ func (n *notebook) wrong() string {
 // resolved reads a scenario, or several, that names no file.
 func resolved(t *testing.T, text string) []*scenario.Scenario {
 	t.Helper()
-	registry, err := driver.NewRegistry(all.Definitions()...)
+	registry, err := driver.NewRegistry(channel.Definition(), noop.Definition())
 	if err != nil {
 		t.Fatal(err)
 	}

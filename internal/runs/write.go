@@ -61,7 +61,7 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 	def := m.scenario.System.Definition
 	env := &result.Environment{
 		Schema: result.SchemaEnvironment,
-		Weir:   result.Build{Version: buildinfo.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH},
+		Weir:   result.Build{Version: buildinfo.Build(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH},
 		Hosts:  m.hosts(facts),
 		Clock:  result.Clock{Calibration: m.calibration},
 		System: result.EnvironmentSystem{Driver: def.Name, Client: buildinfo.Client(def)},

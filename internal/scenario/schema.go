@@ -146,7 +146,7 @@ func together(lists object) object {
 func (k Key) schema(drivers *driver.Registry) object {
 	s := maps.Clone(k.value.schema)
 	if k.Path == "system.driver" {
-		s = object{"enum": drivers.Names()}
+		s = object{"enum": drivers.Known()}
 	}
 	s["description"] = k.Help
 	if k.Default != "" && !k.FileOnly {

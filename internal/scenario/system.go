@@ -16,7 +16,7 @@ import (
 // system reads the section of that name with the driver's options.
 func (d *decoder) system(s *Scenario) {
 	sys := &s.System
-	name, n, ok := d.scalar("system.driver", strings.Join(d.in.Drivers.Names(), ", "))
+	name, n, ok := d.scalar("system.driver", strings.Join(d.in.Drivers.Known(), ", "))
 	if !ok {
 		name = defaultDriver
 	}

@@ -33,9 +33,6 @@ type browser struct {
 // browsing starts Chromium, or skips the test where there is none.
 func browsing(t *testing.T) *browser {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a browser takes long to start; a run that is not short has it")
-	}
 	ctx := chromium.Start(t)
 	b := &browser{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, func(ev any) {

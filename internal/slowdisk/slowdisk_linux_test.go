@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // TestMain makes the test binary the process of a disk.
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 func disk(t *testing.T) (d *Disk, below, at string) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("a file system of one's own needs root")
+		needs.Host(t, "root", "FUSE needs it")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -55,7 +57,7 @@ func disk(t *testing.T) (d *Disk, below, at string) {
 		return cmd.Start()
 	})
 	if errors.Is(err, ErrMissing) || err != nil && strings.Contains(err.Error(), ErrMissing.Error()) {
-		t.Skipf("this host has no FUSE for root: %v", err)
+		needs.Host(t, "fuse", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +185,7 @@ func TestAServerThatIsNotRootIsHeldToPermissions(t *testing.T) {
 		"cd "+strings.SplitN(at, "root", 2)[1]+" && echo theirs > theirs && ! cat secret")
 	if out, err := sh.CombinedOutput(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) || strings.Contains(string(out), "cd: can't cd") {
-			t.Skip(err, string(out))
+			needs.Host(t, "nsenter", fmt.Sprint(err, string(out)))
 		}
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // S, z and p are pymannkendall 1.4.3's original_test, slopes and intervals scipy
@@ -71,9 +73,7 @@ func TestFindTrendOfFewAndOfMany(t *testing.T) {
 // TestFindTrendKeepsItsLevel draws series without a trend, independent and
 // correlated, and with one.
 func TestFindTrendKeepsItsLevel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("five thousand trend tests take half a minute under the race detector, which has nothing to find in them; a run that is not short has them")
-	}
+	needs.NoRace(t)
 	rng := rand.New(rand.NewPCG(17, 18))
 	const n, rounds = 60, 1000
 	for _, tt := range []struct {

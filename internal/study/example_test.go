@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/all"
+	channel "github.com/weirmq/weir/drivers/chan"
+	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/study"
@@ -20,7 +21,7 @@ import (
 // ExampleSearch finds out how much one consumer can do that works 5 ms on each message:
 // less than 200/s.
 func ExampleSearch() {
-	drivers, err := driver.NewRegistry(all.Definitions()...)
+	drivers, err := driver.NewRegistry(channel.Definition(), noop.Definition())
 	if err != nil {
 		log.Fatal(err)
 	}

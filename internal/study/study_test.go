@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/all"
+	channel "github.com/weirmq/weir/drivers/chan"
+	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
@@ -19,7 +20,7 @@ import (
 // inputs are those of a scenario file in a folder.
 func inputs(t *testing.T, dir, text string) scenario.Inputs {
 	t.Helper()
-	registry, err := driver.NewRegistry(all.Definitions()...)
+	registry, err := driver.NewRegistry(channel.Definition(), noop.Definition())
 	if err != nil {
 		t.Fatal(err)
 	}

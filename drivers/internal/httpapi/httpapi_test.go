@@ -98,8 +98,9 @@ func TestDoAsksWithABody(t *testing.T) {
 func TestABadAnswerSaysWhy(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(serve))
 	defer s.Close()
-	c := httpapi.New("nsqd", nil, 50*time.Millisecond)
+	c, hasty := httpapi.New("nsqd", nil, time.Minute), httpapi.New("nsqd", nil, 50*time.Millisecond)
 	defer c.Close()
+	defer hasty.Close()
 	var any map[string]any
 	for path, tc := range map[string]struct {
 		is      error
@@ -113,7 +114,11 @@ func TestABadAnswerSaysWhy(t *testing.T) {
 		"/silent": {driver.ErrUnreachable, "system unreachable", false},
 		"/none":   {nil, "TOPIC_NOT_FOUND (HTTP 404)", true},
 	} {
-		err := c.Get(t.Context(), s.URL, path, nil, &any)
+		asks := c
+		if path == "/silent" { // never answers
+			asks = hasty
+		}
+		err := asks.Get(t.Context(), s.URL, path, nil, &any)
 		if err == nil || tc.is != nil && !errors.Is(err, tc.is) || !strings.HasPrefix(err.Error(), "asking "+s.URL+": "+tc.says) || httpapi.Missing(err) != tc.missing {
 			t.Errorf("%s: %v; want %s", path, err, tc.says)
 		}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // Hosts are network namespaces on one bridge, which is in a namespace of its own.
@@ -29,29 +31,25 @@ type host struct {
 
 // New makes hosts of these names, 200 at most: the first has the address 10.77.0.1,
 // the next 10.77.0.2, and so on. Nothing of it can be reached from outside. It skips
-// the test where this machine does not let it, saying why, or fails it where
-// WEIR_REQUIRE_HOSTS is set. The hosts are gone when the test has ended.
+// the test in a run of the short ones, and where this machine does not let it. The hosts are gone when the test has ended.
 func New(t testing.TB, names ...string) *Hosts {
 	t.Helper()
-	skip := t.Skipf
-	if os.Getenv("WEIR_REQUIRE_HOSTS") != "" {
-		skip = t.Fatalf
-	}
+	needs.Time(t)
 	if _, err := exec.LookPath("ip"); err != nil {
-		skip("network namespaces as hosts need the command ip (package iproute2)")
+		needs.Host(t, "hosts", "network namespaces as hosts need the command ip (package iproute2)")
 	}
 	h := &Hosts{t: t, hosts: map[string]*host{}}
 	var err error
 	if h.bridge, err = newSpace(); errors.Is(err, unix.EPERM) {
-		skip("network namespaces as hosts need root: %v", err)
+		needs.Host(t, "hosts", err)
 	}
 	if err != nil {
-		skip("this kernel makes no network namespaces: %v", err)
+		needs.Host(t, "hosts", err)
 	}
 	t.Cleanup(h.close)
 	// Whether a bridge and a pair of veths can be made depends on the kernel's modules.
 	if err := ip(h.bridge, "link add br0 type bridge forward_delay 0"); err != nil {
-		skip("this kernel has no bridges: %v", err)
+		needs.Host(t, "hosts", err)
 	}
 	if err := ip(h.bridge, "link set br0 up"); err != nil {
 		t.Fatal(err)

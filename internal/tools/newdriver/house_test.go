@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // A house is a copy of the module in which a driver is made. Go builds what differs
@@ -194,9 +196,8 @@ func (h *house) conformance() map[string]string {
 // TestANewDriverIsAtHome makes a driver and does with it what its author would, up
 // to the first methods, and then removes it.
 func TestANewDriverIsAtHome(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the program's tests several times over; a run that is not short has it")
-	}
+	needs.Time(t)
+	needs.NoRace(t)
 	h := newHouse(t)
 	h.generate() // what the pages are without the driver
 	before := tree(t, h.copy)
@@ -213,7 +214,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 	}
 	slices.Sort(changed)
 	if d := cmp.Diff([]string{
-		"drivers/all/all.go", "drivers/mymq/consumer.go", "drivers/mymq/driver.go", "drivers/mymq/driver_test.go",
+		"drivers/standard/standard.go", "drivers/mymq/consumer.go", "drivers/mymq/driver.go", "drivers/mymq/driver_test.go",
 		"drivers/mymq/page.md", "drivers/mymq/producer.go", "drivers/mymq/recipe.yaml",
 	}, changed); d != "" {
 		t.Errorf("changed (-want +got):\n%s", d)
@@ -222,11 +223,11 @@ func TestANewDriverIsAtHome(t *testing.T) {
 	t.Run("it compiles and keeps the rules", func(t *testing.T) {
 		h := &house{t, h.original, h.copy, h.built}
 		h.must(h.vetted(), "go", "vet", "./drivers/mymq")
-		if out, err := h.command(h.copy, "gofmt", "-l", "drivers/mymq", "drivers/all"); out != "" || err != nil {
+		if out, err := h.command(h.copy, "gofmt", "-l", "drivers/mymq", "drivers/standard"); out != "" || err != nil {
 			t.Errorf("not formatted: %s %v", out, err)
 		}
 		h.spotless(filepath.Join("internal", "policy"))
-		h.spotless(filepath.Join("drivers", "all"))
+		h.spotless(filepath.Join("drivers", "standard"))
 	})
 
 	t.Run("its page is generated and its examples parse", func(t *testing.T) {
@@ -295,8 +296,8 @@ func TestANewDriverIsAtHome(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(h.copy, "drivers", "mymq")); err != nil {
 			t.Fatal(err)
 		}
-		h.replace("drivers/all/all.go", "\t\"github.com/weirmq/weir/drivers/mymq\"\n", "")
-		h.replace("drivers/all/all.go", "\t\tmymq.Definition(),\n", "")
+		h.replace("drivers/standard/standard.go", "\t\"github.com/weirmq/weir/drivers/mymq\"\n", "")
+		h.replace("drivers/standard/standard.go", "\t\tmymq.Definition(),\n", "")
 		h.generate()
 		if d := cmp.Diff(before, tree(t, h.copy)); d != "" {
 			t.Errorf("(-before +after):\n%s", d)

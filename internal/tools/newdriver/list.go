@@ -13,12 +13,12 @@ import (
 	"strconv"
 )
 
-// listed returns drivers/all/all.go with the package of that name, below the module's
+// listed returns drivers/standard/standard.go with the package of that name, below the module's
 // folder drivers, in its imports and, where the order of names puts it, in what
 // Definitions returns.
 func listed(src []byte, module, pkg string) ([]byte, error) {
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, "all.go", src, parser.ParseComments|parser.SkipObjectResolution)
+	f, err := parser.ParseFile(fset, "standard.go", src, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}

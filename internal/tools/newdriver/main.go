@@ -1,4 +1,4 @@
-// Command newdriver makes the folder of a new driver and lists it in drivers/all:
+// Command newdriver makes the folder of a new driver and lists it in drivers/standard:
 //
 //	go run ./internal/tools/newdriver NAME [--title "Title"]
 //
@@ -38,7 +38,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "newdriver:", err)
 		return failed
 	}
-	fmt.Fprintf(stdout, `drivers/%[1]s is there, and drivers/all lists it. Next:
+	fmt.Fprintf(stdout, `drivers/%[1]s is there, and drivers/standard lists it. Next:
   go test ./drivers/%[1]s   says check by check what to write
   make generate             writes docs/drivers/%[2]s.md
 CONTRIBUTING.md, "A new driver", goes through it.

@@ -36,14 +36,14 @@ func (p plan) make(dir string) error {
 	} else if other != "" {
 		return fmt.Errorf("%s has a recipe called %s already, and the new driver's would be another", filepath.ToSlash(other), p.Name)
 	}
-	list := filepath.Join(drivers, "all", "all.go")
+	list := filepath.Join(drivers, "standard", "standard.go")
 	before, err := os.ReadFile(list)
 	if err != nil {
-		return fmt.Errorf("drivers/all/all.go cannot be edited: %w", err)
+		return fmt.Errorf("drivers/standard/standard.go cannot be edited: %w", err)
 	}
 	after, err := listed(before, module, p.Package)
 	if err != nil {
-		return fmt.Errorf("drivers/all/all.go cannot be edited: %w", err)
+		return fmt.Errorf("drivers/standard/standard.go cannot be edited: %w", err)
 	}
 	files, err := p.files()
 	if err != nil {

@@ -58,7 +58,7 @@ func (p plan) checkTitle() error {
 // internal/policy refuses because they say nothing.
 func taken() []string {
 	return []string{
-		"all", "driver", "drivers", "drivertest", "init", "internal", "main", "testdata", "vendor",
+		"all", "driver", "drivers", "drivertest", "init", "internal", "main", "standard", "testdata", "vendor",
 		"base", "common", "core", "helper", "helpers", "lib", "misc", "types", "util", "utils",
 	}
 }

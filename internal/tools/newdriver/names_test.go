@@ -13,7 +13,7 @@ import (
 // small is a module with what the command looks at.
 var small = map[string]string{
 	"go.mod": "module example.com/m\n",
-	"drivers/all/all.go": `// Package all lists.
+	"drivers/standard/standard.go": `// Package all lists.
 package all
 
 import (
@@ -92,7 +92,7 @@ func TestADriverIsMadeAndListedInItsPlace(t *testing.T) {
 		}
 		after := tree(t, dir)
 		pkg := strings.ReplaceAll(name, "-", "")
-		if list := after["drivers/all/all.go"]; !strings.Contains(list, want) || !strings.Contains(list, "\t\"example.com/m/drivers/"+pkg+"\"\n") {
+		if list := after["drivers/standard/standard.go"]; !strings.Contains(list, want) || !strings.Contains(list, "\t\"example.com/m/drivers/"+pkg+"\"\n") {
 			t.Errorf("%s is not listed: %s", name, list)
 		}
 		for _, f := range []string{"driver.go", "page.md", "producer.go", "consumer.go", "driver_test.go", "recipe.yaml"} {
@@ -121,7 +121,7 @@ func TestWhatIsRefusedLeavesNothingHalfWritten(t *testing.T) {
 		}
 		return files
 	}
-	all := "drivers/all/all.go"
+	all := "drivers/standard/standard.go"
 	for _, c := range []struct {
 		args  []string
 		files map[string]string
@@ -147,10 +147,10 @@ func TestWhatIsRefusedLeavesNothingHalfWritten(t *testing.T) {
 		{[]string{"util"}, small, "which means something else here"},
 		{[]string{"nats"}, small, "drivers/nats is there already"},
 		{[]string{"na-ts"}, small, "drivers/nats is there already"},
-		{[]string{"channel"}, small, "drivers/all/all.go cannot be edited: it imports a package called channel already"},
+		{[]string{"channel"}, small, "drivers/standard/standard.go cannot be edited: it imports a package called channel already"},
 		{[]string{"valkey"}, small, "drivers/internal/redisconn/recipe.yaml has a recipe called valkey already"},
-		{[]string{"x"}, with(all, ""), "drivers/all/all.go cannot be edited: open"},
-		{[]string{"x"}, with(all, "package all\nfunc {"), "drivers/all/all.go cannot be edited: "},
+		{[]string{"x"}, with(all, ""), "drivers/standard/standard.go cannot be edited: open"},
+		{[]string{"x"}, with(all, "package all\nfunc {"), "drivers/standard/standard.go cannot be edited: "},
 		{[]string{"x"}, with(all, "package all\n"), "cannot be edited: it has no imports in parentheses"},
 		{[]string{"x"}, with(all, strings.Replace(small[all], "Definitions()", "List()", 1)), "cannot be edited: it has no function Definitions that only returns a list"},
 		{[]string{"x"}, with(all, strings.Replace(small[all], "nats.Definition()", "nats.All[0]", 1)), "cannot be edited: line 14: Definitions returns something else"},
@@ -186,7 +186,7 @@ func TestAListThatCannotBeReplacedUndoesTheFolder(t *testing.T) {
 	dir := write(t, small)
 	before := tree(t, dir)
 	// A folder where the list should be cannot be renamed onto.
-	list := filepath.Join(dir, "drivers", "all", "blocked")
+	list := filepath.Join(dir, "drivers", "standard", "blocked")
 	if err := os.MkdirAll(filepath.Join(list, "x"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package all
+package standard
 
 import (
 	_ "embed"
@@ -9,7 +9,7 @@ import (
 //go:embed tested.yaml
 var record string
 
-// Tested returns what the drivers' conformance suites last passed against. A
+// Tested returns what the conformance suites of all drivers last passed against. A
 // record that cannot be read, which a test refuses, has no entries.
 func Tested() []tested.Entry {
 	es, err := tested.Parse([]byte(record))
