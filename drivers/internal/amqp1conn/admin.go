@@ -228,7 +228,8 @@ func (a *Admin) do(ctx context.Context, use func(ctx context.Context) error) err
 	case <-ctx.Done():
 		return words.Unreachable(ctx.Err())
 	}
-	asking, end := early(ctx)
+	// It ends so early that the server can still show that it is there.
+	asking, end := context.WithTimeout(ctx, a.conn.options.Timeout*5/8)
 	defer end()
 	err := a.once(asking, use)
 	if errors.Is(err, driver.ErrDisconnected) && asking.Err() == nil {
@@ -241,16 +242,6 @@ func (a *Admin) do(ctx context.Context, use func(ctx context.Context) error) err
 		err = words.Unreachable(fmt.Errorf("asking the server: %w", err))
 	}
 	return err
-}
-
-// thereLimit is how long a server has to show that it is there, when it answers no question.
-const thereLimit = time.Second
-
-// early returns a context that ends so long before ctx that the server can still show that
-// it is there.
-func early(ctx context.Context) (context.Context, context.CancelFunc) {
-	at, _ := ctx.Deadline()
-	return context.WithDeadline(ctx, at.Add(-min(thereLimit, time.Until(at)/3)))
 }
 
 // there reports whether the server makes a connection, and a link from each queue: in an alarm
