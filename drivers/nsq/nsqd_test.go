@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // startLimit bounds a connection's start.
@@ -54,16 +55,5 @@ func open(t testing.TB, run driver.Run, options map[string][]string) driver.Conn
 
 func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.Conn, error) {
 	t.Helper()
-	cfg := Definition().New()
-	for k, v := range options {
-		if err := driver.SetOption(cfg, k, v...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := driver.Check(cfg); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
-	defer cancel()
-	return driver.Open(ctx, Definition(), cfg, run)
+	return trial.Open(t, Definition(), run, options)
 }
