@@ -22,6 +22,17 @@ type Facts struct {
 	// nobody has received, with the vendor's names and values: "messages expire after 300 ms
 	// (policy ttl: message-ttl 300)". Empty: it has none, or does not say.
 	Discards []string
+
+	// Discarded are running totals of messages that were dropped. What a run adds to them may
+	// explain what it lost. nil: nobody counts.
+	Discarded []Discarded
+}
+
+// A Discarded is a running total of messages that were dropped.
+type Discarded struct {
+	Counter  string // the vendor's name for it: "$SYS/broker/publish/messages/dropped"
+	Messages uint64
+	Client   bool // the client libraries of this Conn count it, and those of other Conns add to it; no: the system, for all that it does
 }
 
 // Confirms is what a nil error given to Complete means.

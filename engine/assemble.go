@@ -196,6 +196,7 @@ func (j *assembly) add(p *Part, first bool) {
 	raw.CorruptedReplies += p.CorruptedReplies
 	raw.Hiccups.Merge(&p.Hiccups)
 	raw.Blocks = append(raw.Blocks, p.Blocks...)
+	raw.Discarded = addDiscarded(raw.Discarded, p.Discarded)
 	raw.Stalls = longest(append(raw.Stalls, p.Stalls...))
 	raw.Slowest.merge(&p.Slowest)
 	for i, n := range p.Negative {

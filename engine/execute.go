@@ -78,7 +78,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 	hiccups.Read(&part.Hiccups)
 	part.Stalls = stalls.longest()
 	part.Host = meter.Read().Since(before)
-	part.Gone = r.probe(ctx)
+	part.Gone = r.probe(ctx, part)
 	if part.Silence.Silent && part.Gone == nil {
 		ctx, cancel := probing(ctx)
 		part.Silence.Silent = !r.answers(ctx)
@@ -446,16 +446,18 @@ func probing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// probe asks the system whether it is still there.
-func (r *run) probe(ctx context.Context) error {
+// probe asks the system whether it is still there, and what it has discarded.
+func (r *run) probe(ctx context.Context, part *Part) error {
 	if e := r.gone.Load(); e != nil {
 		return *e
 	}
 	ctx, cancel := probing(ctx)
 	defer cancel()
-	if _, err := bounded(ctx, r.conn.Facts, nil); !answered(err) {
+	facts, err := bounded(ctx, r.conn.Facts, nil)
+	if !answered(err) {
 		return fmt.Errorf("asking the system after the drain: %w", err)
 	}
+	part.Discarded = discardedSince(r.facts.Discarded, facts.Discarded)
 	return nil
 }
 

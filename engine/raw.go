@@ -51,6 +51,7 @@ type Part struct {
 	OfRun     *OfRun                      // mode Consume: what other runs of weir sent; nil: nothing
 	Paused    *Paused                     // nil: the consumers were not paused
 	Blocks    []Block                     // when the system said that it takes no messages for now
+	Discarded []driver.Discarded          // what the run added to each total of driver.Facts, as far as it is known
 	Churned   *Churned                    // nil: none closed on purpose
 	Refused   [measure.NumPhases]uint64   // deliveries that consumers refused on purpose, by the phase of the message
 	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
@@ -121,6 +122,7 @@ type Raw struct {
 	OfRun     *OfRun                      // mode Consume: what other runs of weir sent; nil: nothing
 	Paused    *Paused                     // nil: the consumers were not paused
 	Blocks    []Block                     // of all parts, when the system said that it takes no messages for now
+	Discarded []driver.Discarded          // what the run added to each total of driver.Facts, as far as it is known
 	Churned   *Churned                    // nil: none closed on purpose
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 

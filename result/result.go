@@ -178,6 +178,9 @@ type System struct {
 	// Discards say by which of its settings the system drops messages that it confirmed, with their
 	// values; empty where it has none or does not say.
 	Discards []string `json:"discards,omitempty"`
+	// Discarded are the messages dropped in the run by the counts of the system, which are of all
+	// its users, or of client libraries. They explain what was lost, and are in no other count.
+	Discarded []Discarded `json:"discarded,omitempty"`
 
 	StartedOn *StartedOn `json:"started_on,omitempty"` // nil where weir started it on its own host, or not at all
 }
@@ -191,6 +194,19 @@ type Weaker struct {
 	Copies    string `json:"copies"`
 	Stable    string `json:"stable"`
 }
+
+// A Discarded is how many messages somebody counted as dropped in the run.
+type Discarded struct {
+	Counter  string `json:"counter"` // the vendor's name for it
+	By       string `json:"by"`      // BySystem or ByClient
+	Messages uint64 `json:"messages"`
+}
+
+// The values of Discarded.By.
+const (
+	BySystem = "system"
+	ByClient = "client library"
+)
 
 // The values of System.Batch and System.ConsumeBatch.
 const (

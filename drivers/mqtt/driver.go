@@ -189,6 +189,11 @@ func (c *conn) sum(ctx context.Context, subscription string) (sum uint64, err er
 // versionTopic is where Mosquitto tells what it is. Other brokers may have the topic, too.
 const versionTopic = "$SYS/broker/version"
 
+// droppedTopic is where Mosquitto counts the messages that it has not kept for a client, of
+// all clients. It brings the count up to date every sys_interval.
+// (https://mosquitto.org/man/mosquitto-8.html)
+const droppedTopic = "$SYS/broker/publish/messages/dropped"
+
 // versionWait is how long a message may take that the server has sent before its answer.
 const versionWait = 100 * time.Millisecond
 
@@ -204,10 +209,10 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	defer cancel()
 	var set sockets.Set
 	defer set.Refuse()
-	told := make(chan string, 1)
-	l, err := c.cfg.dial(ctx, &set, plan{take: func(_ string, payload []byte, _ bool) bool {
+	told := make(chan [2]string, 2) // topic and text
+	l, err := c.cfg.dial(ctx, &set, plan{take: func(topic string, payload []byte, _ bool) bool {
 		select {
-		case told <- string(payload):
+		case told <- [2]string{topic, string(payload)}:
 		default:
 		}
 		return true
@@ -216,7 +221,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		return f, err
 	}
 	defer l.close(true)
-	granted, err := l.subscribe(ctx, byte(c.cfg.QoS), versionTopic)
+	granted, err := l.subscribe(ctx, byte(c.cfg.QoS), versionTopic, droppedTopic)
 	if err == nil {
 		err = l.ask(ctx)
 	}
@@ -231,16 +236,32 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if level < c.cfg.QoS {
 		return f, fmt.Errorf("qos %d: the server grants %d: %w", c.cfg.QoS, level, driver.ErrUnsupported)
 	}
-	select {
-	case text := <-told:
-		f.Name, f.Version = "mosquitto", text
-		if name, version, ok := strings.Cut(text, " version "); ok {
-			f.Name, f.Version = name, version
+	late := time.After(versionWait)
+	for range cap(told) {
+		select {
+		case t := <-told:
+			c.tell(&f, t[0], t[1])
+		case <-late:
+			return f, nil
+		case <-ctx.Done():
+			return f, nil
 		}
-	case <-time.After(versionWait):
-	case <-ctx.Done():
 	}
 	return f, nil
+}
+
+// tell adds to the facts what the broker says at a topic.
+func (c *conn) tell(f *driver.Facts, topic, text string) {
+	if topic == droppedTopic {
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+			f.Discarded = []driver.Discarded{{Counter: topic, Messages: n}}
+		}
+		return
+	}
+	f.Name, f.Version = "mosquitto", text
+	if name, version, ok := strings.Cut(text, " version "); ok {
+		f.Name, f.Version = name, version
+	}
 }
 
 // number is a limit that the server told.

@@ -359,6 +359,36 @@ func TestWhatAServerKeeps(t *testing.T) {
 	}
 }
 
+// TestTheBrokerCountsWhatItDrops has a consumer that takes nothing, and a queue of 5.
+func TestTheBrokerCountsWhatItDrops(t *testing.T) {
+	_, options := start(t, t.TempDir(), "sys_interval 1", "max_queued_messages 5", "max_inflight_messages 1", "allow_anonymous true")
+	for _, v := range versions {
+		options["version"] = []string{v}
+		c := open(t, driver.Run{}, options)
+		total := func() uint64 {
+			f, err := c.Facts(t.Context())
+			if err != nil || len(f.Discarded) != 1 {
+				t.Fatalf("facts %+v, %v; want the broker's count", f, err)
+			}
+			return f.Discarded[0].Messages
+		}
+		before := total()
+		hold := make(chan struct{})
+		x, _ := subscribe(t, c, hold)
+		p, f := trial.Producer(t, c, "d")
+		put(t, p, f, 100)
+		var dropped uint64
+		if !trial.Eventually(func() bool { dropped = total() - before; return dropped > 0 && dropped == total()-before }) {
+			t.Fatalf("version %s: %d of 100 counted as dropped", v, dropped)
+		}
+		close(hold)
+		settle(t, c)
+		if n, _ := has(x); n == 0 || !trial.Eventually(func() bool { return uint64(n)+total()-before == 100 }) {
+			t.Errorf("version %s: %d arrived, and %d are counted as dropped, of 100", v, n, total()-before)
+		}
+	}
+}
+
 // TestNamesOfTopics: topics of a user's own are used as they are.
 func TestNamesOfTopics(t *testing.T) {
 	s := shared.Up(t, 1)

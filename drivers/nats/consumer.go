@@ -28,6 +28,7 @@ type consumer struct {
 	room     int        // bytes of one subject that may wait in the client
 	answers  *gate.Gate // of a responder, for its answers; nil: none are sent
 	ends     *natsconn.Ends
+	dropped  *dropped
 }
 
 // Consumer connects.
@@ -36,7 +37,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 }
 
 func (c *conn) consumer(ctx context.Context, spec *driver.ConsumerSpec) (x *consumer, err error) {
-	x = &consumer{group: natsconn.Token(spec.Subscription), room: int(c.cfg.PendingBytes), ends: &c.ends}
+	x = &consumer{group: natsconn.Token(spec.Subscription), room: int(c.cfg.PendingBytes), ends: &c.ends, dropped: &c.dropped}
 	for _, d := range spec.Destinations {
 		subject, err := natsconn.Source(c.run, d)
 		if err != nil {
@@ -88,7 +89,8 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			deliver(source, m)
 		})
 		if err == nil {
-			defer func() { _ = sub.Unsubscribe() }()
+			x.dropped.begin(sub)
+			defer x.dropped.end(sub)
 			x.Hold(sub)
 			err = sub.SetPendingLimits(math.MaxInt32, x.room)
 		}

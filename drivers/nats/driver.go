@@ -116,6 +116,7 @@ type conn struct {
 	link     *natsconn.Link
 	requests atomic.Bool // a requester was opened
 	ends     natsconn.Ends
+	dropped  dropped
 
 	mu       sync.Mutex
 	interest *natsconn.Link // nil: it holds no other subscriptions
@@ -147,6 +148,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if i := c.cfg.Interest; i.Subscriptions > 0 {
 		f.Settings["interest"] = fmt.Sprintf("%d %s", i.Subscriptions, i.Form)
 	}
+	f.Discarded = []driver.Discarded{c.dropped.total()}
 	f.Confirms = guarantees.Of(c.cfg.Known(driver.Servers{Requests: c.requests.Load()}))
 	return f, nil
 }

@@ -91,10 +91,21 @@ func TestWhatTheClientDropsIsReported(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("no fault")
 	}
+	dropped := func() uint64 {
+		f, err := c.Facts(t.Context())
+		if err != nil || len(f.Discarded) != 1 || !f.Discarded[0].Client {
+			t.Fatalf("facts %+v, %v; want the client's count", f, err)
+		}
+		return f.Discarded[0].Messages
+	}
+	open := dropped()
 	close(k.let)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	if n := dropped(); open == 0 || n < open {
+		t.Errorf("dropped %d, and %d after the consumer's end", open, n)
 	}
 	_ = x.Close(context.Background())
 	_ = p.Close(context.Background())

@@ -33,7 +33,7 @@ func TestWhatAQueueDropsIsNamed(t *testing.T) {
 		"dead letters are not dropped":      {kind: quorum, arguments: map[string]any{"x-delivery-limit": 3, "x-dead-letter-exchange": ""}},
 	} {
 		q := limited{Type: tt.kind, Policy: "p", Arguments: tt.arguments}
-		if diff := cmp.Diff(tt.want, q.discards(tt.policy)); diff != "" {
+		if diff := cmp.Diff(tt.want, q.discards("policy p", tt.policy)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -46,6 +46,10 @@ func TestANewQueuesPolicyIsRead(t *testing.T) {
 		switch {
 		case r.URL.Path == "/api/policies///ttl":
 			io.WriteString(w, `{"vhost":"/","name":"ttl","pattern":".*","apply-to":"queues","definition":{"message-ttl":300},"priority":0}`)
+		case r.URL.Path == "/api/operator-policies//":
+			io.WriteString(w, `[{"vhost":"/","name":"cap","pattern":"^a","apply-to":"queues","definition":{"max-length":9},"priority":1},
+				{"vhost":"/","name":"lower","pattern":".*","apply-to":"queues","definition":{"max-length":2},"priority":0},
+				{"vhost":"/","name":"streams","pattern":".*","apply-to":"streams","definition":{"max-length-bytes":2},"priority":7}]`)
 		case r.URL.Path != "/api/queues//":
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.FormValue("disable_stats") == "true":
@@ -62,7 +66,12 @@ func TestANewQueuesPolicyIsRead(t *testing.T) {
 	m := newManagement(&Config{}, urls, nil)
 	defer m.Close()
 	got, err := m.discards(t.Context(), "/", "^a$")
-	if diff := cmp.Diff([]string{"messages expire after 300 ms (policy ttl: message-ttl 300)"}, got); diff != "" || err != nil {
+	want := []string{
+		"a queue drops the oldest beyond 2 messages (operator policy lower: max-length 2)",
+		"a queue drops the oldest beyond 9 messages (operator policy cap: max-length 9)",
+		"messages expire after 300 ms (policy ttl: message-ttl 300)",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

@@ -65,6 +65,7 @@ type conn struct {
 	release   [2]int // of the oldest node's version, the first two numbers
 	admin     admin
 	http      *management // nil: none
+	metrics   *metrics    // nil: none
 
 	kinds known.Table[queueKind] // of queues, that were declared or found out, by destination
 
@@ -100,6 +101,9 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
+	if x.metrics, err = newMetrics(c, t); err != nil {
+		return nil, err
+	}
 	if err := x.meet(ctx); err != nil {
 		return nil, err
 	}
@@ -109,6 +113,10 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 			_ = x.Close(ctx)
 			return nil, fmt.Errorf("option management: %w", err)
 		}
+	}
+	if _, err := x.metrics.discarded(ctx); err != nil {
+		_ = x.Close(ctx)
+		return nil, fmt.Errorf("option metrics: %w", err)
 	}
 	return x, nil
 }

@@ -66,8 +66,9 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			return f, err
 		}
 	} else if c.cfg.MaxLength > 0 && !c.run.Existing {
-		f.Discards = (&limited{Arguments: map[string]any{"x-max-length": c.cfg.MaxLength, "x-overflow": c.cfg.Overflow}}).discards(nil)
+		f.Discards = (&limited{Arguments: map[string]any{"x-max-length": c.cfg.MaxLength, "x-overflow": c.cfg.Overflow}}).discards("", nil)
 	}
+	f.Discarded, _ = c.metrics.discarded(ctx) // of a node that is away no total is known
 	set.Into(f.Settings)
 	// A full queue drops what was confirmed, or refuses. That is only known of queues
 	// that this run made.

@@ -108,19 +108,25 @@ func (m *management) leaders(ctx context.Context, vhost, begin string) ([]string
 
 // A limited is a queue with what limits how long and how many messages it keeps.
 type limited struct {
+	Name      string
 	Type      string
 	Arguments any // an empty list where there are none
 	Policy    string
 }
 
 // discards says by which settings the queues with names that match a pattern drop messages, of the
-// first mostLeaders. Statistics name a new queue's policy only after seconds, so it asks without
-// them. What a user may not read, and operators' policies, are left out.
+// first mostLeaders. Statistics name a new queue's policy only after seconds, and only they name
+// an operator's, so it asks without them, and matches operators' policies itself. What a user may
+// not read is left out.
 func (m *management) discards(ctx context.Context, vhost, pattern string) (all []string, err error) {
 	var queues struct{ Items []limited }
 	if err := m.get(ctx, "/api/queues/"+url.PathEscape(vhost), url.Values{
 		"page": {"1"}, "page_size": {strconv.Itoa(mostLeaders)}, "use_regex": {"true"}, "name": {pattern}, "disable_stats": {"true"},
 	}, &queues); err != nil {
+		return nil, err
+	}
+	var operators []operatorPolicy
+	if err := m.get(ctx, "/api/operator-policies/"+url.PathEscape(vhost), nil, &operators); err != nil && !errors.Is(err, driver.ErrAuth) && !httpapi.Missing(err) {
 		return nil, err
 	}
 	policies := map[string]map[string]any{"": nil}
@@ -133,14 +139,41 @@ func (m *management) discards(ctx context.Context, vhost, pattern string) (all [
 			}
 			policies[q.Policy] = p.Definition
 		}
-		all = append(all, q.discards(policies[q.Policy])...)
+		all = append(all, q.discards("policy "+q.Policy, policies[q.Policy])...)
+		if o := q.operator(operators); o != nil {
+			q.Arguments = nil // which were told
+			all = append(all, q.discards("operator policy "+o.Name, o.Definition)...)
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
 }
 
+// An operatorPolicy limits queues besides their policies.
+// (https://www.rabbitmq.com/docs/policies#operator-policies)
+type operatorPolicy struct {
+	Name, Pattern string
+	ApplyTo       string `json:"apply-to"`
+	Priority      int
+	Definition    map[string]any
+}
+
+// operator returns the policy that applies to a queue: of those that match, the first of the
+// highest priority; nil: none.
+func (q *limited) operator(all []operatorPolicy) (best *operatorPolicy) {
+	for i := range all {
+		p := &all[i]
+		matches, err := regexp.MatchString(p.Pattern, q.Name)
+		applies := slices.Contains([]string{"all", "queues", q.Type + "_queues", q.Type + "s"}, p.ApplyTo)
+		if err == nil && matches && applies && (best == nil || p.Priority > best.Priority) {
+			best = p
+		}
+	}
+	return best
+}
+
 // discards says by which of its arguments, and of its policy's settings, a queue drops messages.
-func (q *limited) discards(policy map[string]any) (all []string) {
+func (q *limited) discards(from string, policy map[string]any) (all []string) {
 	arguments, _ := q.Arguments.(map[string]any)
 	overflow := [...]any{arguments["x-overflow"], policy["overflow"]}
 	if q.Type == quorum {
@@ -158,12 +191,12 @@ func (q *limited) discards(policy map[string]any) (all []string) {
 		{"max-length-bytes", "a queue drops the oldest beyond %s bytes", !refuses},
 		{"delivery-limit", "messages that return more than %s times are dropped", q.Type == quorum && !moves},
 	} {
-		for from, v := range map[string]any{"argument x-" + x.key: arguments["x-"+x.key], "policy " + q.Policy + ": " + x.key: policy[x.key]} {
+		for name, v := range map[string]any{"argument x-" + x.key: arguments["x-"+x.key], from + ": " + x.key: policy[x.key]} {
 			if f, ok := v.(float64); ok {
 				v = strconv.FormatFloat(f, 'f', -1, 64)
 			}
 			if v != nil && x.applies {
-				all = append(all, fmt.Sprintf(x.says, fmt.Sprint(v))+fmt.Sprintf(" (%s %v)", from, v))
+				all = append(all, fmt.Sprintf(x.says, fmt.Sprint(v))+fmt.Sprintf(" (%s %v)", name, v))
 			}
 		}
 	}

@@ -42,6 +42,8 @@ type Config struct {
 
 	Management []string `option:"management" help:"URLs of the management plugin's HTTP interface, the first that answers is used: tells the nodes, and what queues there really are; none: what AMQP tells."`
 
+	Metrics []string `option:"metrics" help:"URLs of the Prometheus plugin of every node (port 15692): tells how many messages the servers have dropped; none: it is not told."`
+
 	Heartbeat     time.Duration `option:"heartbeat" min:"1s" max:"10m" help:"How often either side says that it is there; one and a half without a word end the connection."`
 	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause between two attempts to connect again."`
 	ReconnectFor  time.Duration `option:"reconnect-for" min:"0s" max:"1h" help:"How long attempts to connect again go on before a consumer ends and a producer gives up."`
@@ -98,7 +100,8 @@ var (
 func (c *Config) Validate() error {
 	_, address := brokers.All("address", c.Address)
 	_, management := plugins.All("management", c.Management)
-	faults := driver.Faults{address, management, c.TLS.Validate()}
+	_, metrics := plugins.All("metrics", c.Metrics)
+	faults := driver.Faults{address, management, metrics, c.TLS.Validate()}
 	if c.User == "" {
 		faults.Add("user", "is empty (a user's name)")
 	}

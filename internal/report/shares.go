@@ -69,10 +69,17 @@ func Broken(r *result.Result) string {
 	return says
 }
 
-// discarding names the settings under which the system drops messages, "" where none are known.
+// discarding says how many messages the system counted as dropped, and under which settings it
+// drops them; "" where neither is known.
 func discarding(r *result.Result) string {
-	if len(r.System.Discards) == 0 {
-		return ""
+	var all []string
+	for _, d := range r.System.Discarded {
+		if d.Messages > 0 {
+			all = append(all, fmt.Sprintf("the %s counts %s discarded (%s)", d.By, Count(d.Messages), d.Counter))
+		}
 	}
-	return "the system is set so that " + strings.Join(r.System.Discards, ", and ")
+	if len(r.System.Discards) > 0 {
+		all = append(all, "the system is set so that "+strings.Join(r.System.Discards, ", and "))
+	}
+	return strings.Join(all, "; ")
 }

@@ -51,6 +51,12 @@ func TestWhatBrokeIsNamed(t *testing.T) {
 		"corrupted 1, misrouted 3, reordered 5, of 10 sent": {MessagesAll: result.Messages{Sent: 10, Corrupted: 1, Misrouted: 3, Reordered: 5}, System: result.System{Discards: ttl}},
 		"messages were damaged":                             {MessagesAll: result.Messages{Sent: 10}},
 		"lost 2, of 10 sent; the system is set so that messages expire after 300 ms (policy ttl: message-ttl 300)": {MessagesAll: result.Messages{Sent: 10, Lost: 2}, System: result.System{Discards: ttl}},
+		"lost 9, of 10 sent; the system counts 8 discarded (dropped); the system is set so that messages expire after 300 ms (policy ttl: message-ttl 300)": {
+			MessagesAll: result.Messages{Sent: 10, Lost: 9},
+			System: result.System{Discards: ttl, Discarded: []result.Discarded{
+				{Counter: "dropped", By: result.BySystem, Messages: 8}, {Counter: "none", By: result.ByClient},
+			}},
+		},
 	} {
 		if got := Broken(&r); got != want {
 			t.Errorf("%q; want %q", got, want)

@@ -43,7 +43,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 			Server:    result.Server{Name: facts.Name, Version: facts.Version, Nodes: facts.Nodes},
 			Guarantee: facts.Confirms.Guarantee.String(), Copies: facts.Confirms.Copies.String(), Stable: facts.Confirms.Stable.String(),
 			Weaker:  m.weakened(raw),
-			Options: options, Discards: facts.Discards,
+			Options: options, Discards: facts.Discards, Discarded: discarded(raw.Discarded),
 		},
 		Messages:    raw.Measured,
 		MessagesAll: raw.All,
@@ -79,6 +79,18 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	r.Verdict = judge.Verdict(r, s.Objectives)
 	r.Figures = export.Flat(r)
 	return r
+}
+
+// discarded is what the system and client libraries counted as dropped in the run.
+func discarded(of []driver.Discarded) (all []result.Discarded) {
+	for _, d := range of {
+		by := result.BySystem
+		if d.Client {
+			by = result.ByClient
+		}
+		all = append(all, result.Discarded{Counter: d.Counter, By: by, Messages: d.Messages})
+	}
+	return all
 }
 
 // throughput is the rates of the window; what is received has one of its own where

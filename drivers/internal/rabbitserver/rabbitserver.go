@@ -76,10 +76,10 @@ var changes = []string{
 	`  frame-max: {default: "1048576", help: "Largest frame of the stream protocol, in bytes."}
 `,
 
-	"ports: {amqp: 5672, management: 15672, dist: 25672}",
-	"ports: {amqp: 5672, stream: 5552, management: 15672, dist: 25672}",
+	"ports: {amqp: 5672, management: 15672, metrics: 15692, dist: 25672}",
+	"ports: {amqp: 5672, stream: 5552, management: 15672, metrics: 15692, dist: 25672}",
 
-	"[rabbitmq_management].", "[rabbitmq_management,rabbitmq_stream].",
+	"[rabbitmq_management,rabbitmq_prometheus].", "[rabbitmq_management,rabbitmq_prometheus,rabbitmq_stream].",
 
 	`        max_message_size = {{set "max-message-size"}}
         classic_queue.default_version = {{set "classic-version"}}
@@ -95,6 +95,7 @@ var changes = []string{
   options:
     rabbitmq:
       management: 'http://{{.At "management"}}'
+      metrics: 'http://{{.At "metrics"}}'
       classic-version: '{{set "classic-version"}}'
 `,
 	"  address: '{{.At \"stream\"}}'\n",

@@ -142,7 +142,7 @@ func TestStartTellsOfEachConnectionAndTheEnd(t *testing.T) {
 			t.Errorf("now is %d", *x.Now())
 		}
 		x.End()
-		<-x.Done()
+		<-x.Life().Done()
 		s.want(t, "1s end of 1", "1.1s nobody there", "1.2s reconnect producer 0: cut",
 			"2.2s end of 2", "2.3s never", "2.3s lost producer 0: never")
 	})
