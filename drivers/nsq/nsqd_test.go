@@ -5,15 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
-
-// startLimit bounds a connection's start.
-const startLimit = time.Minute
 
 // A server is an nsqd or an nsqlookupd with arguments of a test's own.
 type server struct {
