@@ -1,5 +1,5 @@
 # Nothing hides here: a target is what one would type.
-.PHONY: help build packages long concurrent test test-all test-long race systems systems-tests systems-ran tested lint vet cross libzmq check generate bench lines
+.PHONY: help build packages long concurrent test test-all test-long race systems systems-tests systems-ran tested lint vet cross libzmq check generate bench size lines
 SHELL = bash -o pipefail
 
 # Packages whose tests import one of drivers/…; with the tag systems there are more. What imports drivers/internal/served
@@ -100,6 +100,14 @@ generate: ## write the generated files again: schemas, tables, driver pages
 
 bench: ## measure cost, allocations and lateness of the hot path
 	go test -run '^$$' -bench . -benchmem ./schedule ./internal/stamp ./internal/ledger ./internal/pace ./measure ./engine
+
+# Stripped, as a release is. internal/policy bounds the packages.
+size: ## print what weir and weir-all compile, and the size of their binaries; weir may have 80 MB
+	@for p in weir weir-all; do \
+		go build -trimpath -ldflags='-s -w' -o .size ./cmd/$$p && bytes=$$(wc -c <.size) && rm .size || exit; \
+		echo "$$p: $$(go list -deps ./cmd/$$p | wc -l) packages, $$((bytes / 1000000)) MB"; \
+		[ $$p = weir-all ] || [ $$bytes -le 80000000 ] || { echo "more than 80 MB: see CONTRIBUTING.md, A new driver"; exit 1; }; \
+	done
 
 lines: ## count the lines of Go
 	@echo "$$(git ls-files '*.go' | grep -v '_test\.go$$' | xargs cat | wc -l) lines of code, $$(git ls-files '*_test.go' | xargs cat | wc -l) of tests"

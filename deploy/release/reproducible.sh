@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 export CGO_ENABLED=0 GOFLAGS= GOOS="${GOOS:-linux}" GOARCH="${GOARCH:-amd64}"
 for side in one another-folder; do
   git clone --quiet "$root" "$work/$side"
-  GOCACHE="$work/cache-$side" go -C "$work/$side" build -trimpath -buildvcs=true -ldflags '-s -w' -o "$work/$side.bin" ./cmd/weir
+  GOCACHE="$work/cache-$side" go -C "$work/$side" build -trimpath -buildvcs=true -ldflags '-s -w' -o "$work/$side.bin" ./cmd/weir-all
   rm -rf "$work/cache-$side"
 done
 sha256sum "$work/one.bin" "$work/another-folder.bin" | sed "s|$work/||"

@@ -55,7 +55,7 @@ func Definition() driver.Definition {
 		New: func() driver.Config {
 			return &Config{
 				Options: amqp1conn.Defaults(), Management: "activemq.management", Datasync: unknown,
-				Server: Server{Persistence: "yes", Sync: "yes", Heap: "256m"},
+				Server: Server{Persistence: "yes", Sync: "yes", MaxSize: -1, FullPolicy: "PAGE", Heap: "256m"},
 			}
 		},
 		Recipe: []byte(recipe),
@@ -80,6 +80,8 @@ type Config struct {
 type Server struct {
 	Persistence string `option:"persistence" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep durable messages in a journal."`
 	Sync        string `option:"sync" allowed:"no,yes" firm:"yes" help:"Server that weir starts: sync the journal before an answer."`
+	MaxSize     int64  `option:"max-size-bytes" min:"-1" help:"Server that weir starts: bytes of an address in memory above which address-full-policy holds; -1: only those of all addresses count (half of the heap)."`
+	FullPolicy  string `option:"address-full-policy" allowed:"PAGE,BLOCK,DROP,FAIL" help:"Server that weir starts: what an address that is full does: page to files, give producers no credit, drop messages or refuse them."`
 	Heap        string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 // Identity returns Version, and where that does not name the source also the platform and the
-// hash of the program's file: "devel@linux/amd64:0123456789ab". See Same.
+// hash of the program's file: "devel@linux/amd64:0123456789ab", of weir-all
+// "devel/weir-all@linux/amd64:0123456789ab". See Same.
 func Identity() (string, error) { return identity() }
 
 // Build returns Identity, or Version where the program's file cannot be read.
@@ -40,8 +41,19 @@ var identity = sync.OnceValues(func() (string, error) {
 	if _, err := io.Copy(sum, f); err != nil {
 		return "", fmt.Errorf("reading weir's own file, to tell its build from others: %w", err)
 	}
-	return fmt.Sprintf("%s@%s/%s:%x", Version(), runtime.GOOS, runtime.GOARCH, sum.Sum(nil)[:6]), nil
+	return fmt.Sprintf("%s%s@%s/%s:%x", Version(), variant(info), runtime.GOOS, runtime.GOARCH, sum.Sum(nil)[:6]), nil
 })
+
+// variant is "/weir-all" of that command; "" of weir, and of what is no command of weir's.
+func variant(info *debug.BuildInfo) string {
+	if info == nil {
+		return ""
+	}
+	if name, ok := strings.CutPrefix(info.Path, weir+"/cmd/"); ok && name != "weir" {
+		return "/" + name
+	}
+	return ""
+}
 
 // program opens the file that this process runs, on Linux also where another has replaced it.
 func program() (*os.File, error) {

@@ -27,6 +27,14 @@ func TestWhichVersionsNameTheSource(t *testing.T) {
 	}
 }
 
+func TestWeirAllSaysWhatItIs(t *testing.T) {
+	for path, want := range map[string]string{weir + "/cmd/weir": "", weir + "/cmd/weir-all": "/weir-all", "example.com/cmd/x": "", weir + "/internal/cli.test": ""} {
+		if got := variant(&debug.BuildInfo{Path: path}); got != want {
+			t.Errorf("%s: %q; want %q", path, got, want)
+		}
+	}
+}
+
 func TestBuildsOfNoRevisionAreTheirFiles(t *testing.T) {
 	own, err := Identity()
 	if err != nil {
@@ -52,6 +60,8 @@ func TestBuildsOfNoRevisionAreTheirFiles(t *testing.T) {
 		{"devel@linux/amd64:000000000001", "devel@linux/amd64:000000000002", false},
 		{"devel@linux/amd64:000000000001", "devel@darwin/arm64:000000000002", true},
 		{"devel@linux/amd64:000000000001", "devel-0123456789ab@darwin/arm64:000000000002", false},
+		{"devel@linux/amd64:000000000001", "devel/weir-all@linux/amd64:000000000002", false},
+		{"devel@linux/amd64:000000000001", "devel/weir-all@darwin/arm64:000000000002", false},
 		{"v1.2.0", "v1.2.0@darwin/arm64:000000000002", false},
 	} {
 		if got := Same(tt.a, tt.b); got != tt.same || Same(tt.b, tt.a) != tt.same {

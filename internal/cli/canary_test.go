@@ -26,7 +26,6 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
-	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -303,7 +302,6 @@ var short = []string{"--rate", "max", "--in-flight", "5", "--warmup", "0s", "--m
 
 func TestASecretIsNowhereInARun(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	user := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	token := natsdtest.Start(t, func(o *server.Options) { o.Authorization = canary })
 	for _, at := range []struct {
@@ -345,7 +343,6 @@ func TestASecretIsNowhereInARun(t *testing.T) {
 // TestASecretOfAConnectionURLIsNowhere: a variable or a file may hold a URL with a password.
 func TestASecretOfAConnectionURLIsNowhere(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	at := strings.TrimPrefix(s.ClientURL(), "nats://")
 	for outcome, secret := range map[string]string{"right": canary, "wrong": canary + "x"} {
@@ -368,7 +365,6 @@ func TestASecretOfAConnectionURLIsNowhere(t *testing.T) {
 
 func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	file := map[string]string{
 		"s.yaml": "weir: 1\nsystem:\n  driver: nats\n  options: {user: alice, password: '${env:NEST}'}\nload: {rate: 200/s}\nwarmup: 100ms\nmeasure: 60s\ndrain: 1m\n",
 	}
@@ -440,7 +436,6 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 // where it does not belong, and is not carried on from there.
 func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	plain := "Pw" + canaryCore // as one may write it into YAML without quotes
 	host := strings.TrimPrefix(s.ClientURL(), "nats://")
@@ -539,7 +534,6 @@ func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
 // TestNoSlipOfThePenShowsASecret makes one to three at random in files that hold a secret where
 // none belongs: whatever is wrong with them then, the words about it hold no part of the file that may be it.
 func TestNoSlipOfThePenShowsASecret(t *testing.T) {
-	needs.NoRace(t)
 	registry, err := driver.NewRegistry(all.Definitions()...)
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,6 @@ func driversFrom(before, begin string) []string {
 }
 
 func TestWhatMayStandAtTheCursor(t *testing.T) {
-	needs.NoRace(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"core.yaml": "weir: 1\nsystem:\n  driver: nats\n", "odd.yaml": "driver: [\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -155,7 +154,6 @@ func TestTheDriverOfTheEnvironmentIsCompleted(t *testing.T) {
 // TestEveryValueIsCompletedOrKnownToBeFree goes through the whole grammar: a
 // verb, flag or argument that is added is completed, or said to be free.
 func TestEveryValueIsCompletedOrKnownToBeFree(t *testing.T) {
-	needs.NoRace(t)
 	verbs := &commands{}
 	verbs.Run.keys = commandline.NewKeys()
 	verbs.Run.Keys = verbs.Run.keys.Plugin()
@@ -260,7 +258,6 @@ func quotedWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''
 // TestBashCompletes sources the script and calls its function as bash does.
 func TestBashCompletes(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	var script strings.Builder
 	script.WriteString("source <(weir completion bash)\ncomplete -p weir\n")
 	breaks := regexp.MustCompile(`[=:]|[^=: ]+`)
@@ -294,7 +291,6 @@ func TestBashCompletes(t *testing.T) {
 // TestFishCompletes asks fish what it would offer.
 func TestFishCompletes(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	var script strings.Builder
 	script.WriteString("weir completion fish | source\n")
 	for _, c := range shellCases {
@@ -317,7 +313,6 @@ func TestFishCompletes(t *testing.T) {
 // terminal, hits Tab, and has it write what the line became.
 func TestZshCompletes(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	script := `zmodload zsh/zpty
 await() { local i; for i in {1..3600}; do { [[ -e $1 ]] && (( $(wc -l <$1) >= $2 )) } && return; while zpty -r -t z x; do :; done; sleep 0.05; done; echo "nothing came"; exit 1; }
 zpty -b z zsh -f -i

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/driverpage"
@@ -34,7 +36,14 @@ func (c *driversCommand) run(_ context.Context, e *env) Code {
 		if err != nil {
 			return e.refused(err)
 		}
-		l.Drivers = append(l.Drivers, driverpage.Of(d, record))
+		page := driverpage.Of(d, record)
+		if slices.ContainsFunc(e.Absent, func(a driver.Absent) bool { return a.Name == n }) {
+			page.Only("weir-all")
+		}
+		l.Drivers = append(l.Drivers, page)
+	}
+	if c.Name == "" {
+		l.Absent = slices.DeleteFunc(e.registry.Known(), func(n string) bool { return slices.Contains(names, n) })
 	}
 	show, markdown := l.Show, l.Markdown
 	if c.Full {

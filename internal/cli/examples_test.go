@@ -33,7 +33,6 @@ func python(t *testing.T, program string, args ...string) (out string, code int)
 }
 
 func TestAnotherProgramReadsAResultFromThePageAlone(t *testing.T) {
-	needs.NoRace(t)
 	stuck := broken0(func(_ *driver.Message, n uint64) fate {
 		if n%20 == 7 {
 			return swallow // never confirmed: censored

@@ -12,7 +12,6 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
-	"github.com/weirmq/weir/internal/needs"
 )
 
 // gives are the flags that a message says to add.
@@ -22,7 +21,6 @@ var gives = regexp.MustCompile(`\((--.*) gives (\w+)\)`)
 // and with the flags that the message says it is accepted.
 func TestGuaranteesAreRefusedBeforeServersStart(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	accepted, refused, helped := 0, 0, 0
 	for _, d := range all.Definitions() {
 		start := "process"

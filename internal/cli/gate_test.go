@@ -12,7 +12,6 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
-	"github.com/weirmq/weir/internal/needs"
 )
 
 // TestTheGatesOfBuildServers runs the commands of the GitHub Action and the GitLab job of
@@ -20,7 +19,6 @@ import (
 // also where an objective fails, and the exit code is that of weir.
 func TestTheGatesOfBuildServers(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	for _, server := range []struct {
 		name  string
 		steps func(t *testing.T) []string // each a shell of its own
@@ -87,7 +85,6 @@ func TestTheGatesOfBuildServers(t *testing.T) {
 // server, and not of one of weir's own.
 func TestTheWorkflowGatesTheBuildUnderTest(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	var flow struct {
 		Jobs map[string]struct {
 			Steps []struct {

@@ -52,7 +52,6 @@ func alone(t *testing.T) string {
 // ended, so that no value starts a server or a run.
 func TestNoValueOfAFlagPanics(t *testing.T) {
 	needs.Time(t)
-	needs.NoRace(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := alone(t)
@@ -99,7 +98,6 @@ func TestNoValueOfAFlagPanics(t *testing.T) {
 // emptied, changed, or is something else. Package result's tests read such files;
 // this is about what the verbs do with the rest of the folder.
 func TestNoFolderOfResultsPanics(t *testing.T) {
-	needs.NoRace(t)
 	dir := alone(t)
 	if err := makeSeries(filepath.Join(dir, "good"), 2, made{seed: 1}); err != nil {
 		t.Fatal(err)

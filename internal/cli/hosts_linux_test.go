@@ -295,11 +295,9 @@ func (c *crew) events(kind string) (texts []string) {
 	return texts
 }
 
-// slow makes a test on hosts one that runs beside others and not under the race detector: it waits
-// 10 s and more for hosts to be missed.
+// slow makes a test on hosts run beside others: it waits 10 s and more for hosts to be missed.
 func slow(t *testing.T) {
 	t.Helper()
 	needs.Time(t)
-	needs.NoRace(t)
 	t.Parallel()
 }

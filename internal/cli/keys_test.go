@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
-	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -18,7 +17,6 @@ import (
 // key that is added needs nothing here.
 func TestEveryKeyIsEverywhere(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	page, err := os.ReadFile("../../docs/formats/scenario.md")
 	if err != nil {
 		t.Fatal(err)

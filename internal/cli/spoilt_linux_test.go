@@ -26,7 +26,6 @@ import (
 // is skipped; the same checks on figures are internal/judge's tests.
 func TestARunThatTheKernelHoldsBackIsNotValid(t *testing.T) {
 	needs.Time(t)
-	needs.NoRace(t)
 	// The quota is a fifth of a core. A group that is in another shares that one's.
 	for name, quota := range map[string]struct{ outer, inner bool }{
 		"by the quota of its control group":      {inner: true},

@@ -51,7 +51,6 @@ func doubted(t *testing.T, v result.Verdict, checks ...string) {
 // may meet.
 func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
 	needs.Time(t)
-	needs.NoRace(t)
 	t.Run("by others on every core", func(t *testing.T) {
 		for range 3 * runtime.NumCPU() {
 			hog := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")

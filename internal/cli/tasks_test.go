@@ -17,7 +17,6 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
-	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -143,7 +142,6 @@ func TestTheExamplesDoTheirTasks(t *testing.T) {
 // says what weir would do.
 func TestHostedServicesAreExplained(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	page, err := os.ReadFile("../../docs/hosted.md")
 	if err != nil {
 		t.Fatal(err)

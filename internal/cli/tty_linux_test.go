@@ -198,7 +198,6 @@ func TestCtrlCOnATerminalLeavesItAsItWas(t *testing.T) {
 
 func TestTerminalsThatTakePlainLines(t *testing.T) {
 	t.Parallel()
-	needs.NoRace(t)
 	for name, tt := range map[string]struct{ env, flag string }{
 		"a dumb one":              {"TERM=dumb", "--quiet=false"},
 		"NO_COLOR":                {"NO_COLOR=1", "--quiet=false"},

@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 // TestTheProgramKnowsWhatItWasBuiltWith asks the real program: a test's binary
 // does not record its modules.
 func TestTheProgramKnowsWhatItWasBuiltWith(t *testing.T) {
+	needs.Time(t)
 	t.Parallel()
 	weir := filepath.Join(t.TempDir(), "weir")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -211,6 +212,10 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 	return OK, true
 }
 
+// userOrSecret are the parts of an argument that a log should not have: the value of an option
+// with such a name, and the user of an address.
+var userOrSecret = regexp.MustCompile(`(?i)((?:pass|secret|token|credential)[^=]*=).*|(://)[^/@]*@`)
+
 // elsewhere names the program that has every driver, and says how to run it as this one was
 // run, which was built at that version, or from a folder if there is none.
 func (w World) elsewhere(version string) string {
@@ -220,8 +225,11 @@ func (w World) elsewhere(version string) string {
 	} else if version != "" {
 		command = "go install github.com/weirmq/weir/cmd/weir-all@" + version + " && weir-all"
 	}
+	if len(w.Args) > 0 && (w.Args[0] == "agent" || w.Args[0] == "internal") { // said to a coordinator
+		return "weir-all: " + command + " agent ..."
+	}
 	for _, a := range w.Args {
-		command += " " + report.Quoted(a)
+		command += " " + report.Quoted(userOrSecret.ReplaceAllString(a, "$1$2..."))
 	}
 	return "weir-all: " + command
 }

@@ -16,6 +16,7 @@ type Driver struct {
 	Title   string `json:"title"`
 	Summary string `json:"summary"`
 	About   string `json:"about"`
+	Program string `json:"program,omitempty"` // that has it, where not every weir does
 
 	Client   *Module  `json:"client,omitempty"`   // absent: the system is in the process
 	Embedded *Module  `json:"embedded,omitempty"` // absent: weir does not embed it
@@ -180,6 +181,14 @@ func Of(d driver.Definition, record []tested.Entry) Driver {
 	p.addRecipes(d)
 	p.Examples = examples(&d, &p)
 	return p
+}
+
+// Only says that the driver is in this program alone, not in every weir.
+func (d *Driver) Only(program string) {
+	d.Program = program
+	for i, x := range d.Examples {
+		d.Examples[i] = program + strings.TrimPrefix(x, "weir")
+	}
 }
 
 // examples are commands that run as they are where weir starts the system.

@@ -15,6 +15,7 @@ type List struct {
 	Schema  string   `json:"schema"`
 	Weir    string   `json:"weir"`
 	Drivers []Driver `json:"drivers"`
+	Absent  []string `json:"absent,omitempty"` // drivers that only weir-all has
 }
 
 // Show puts the list on a page: what each driver is, and then the features of all, in
@@ -23,6 +24,9 @@ func (l *List) Show(p *layout.Page) {
 	p.Table(l.table(layout.Listing("", ""), func(d *Driver) []string { return []string{d.Title + d.versions() + ": " + d.Summary} }))
 	p.Gap()
 	p.Say("In brackets is what the tests last passed against: the version of the server, with its name where the title does not have it. weir drivers NAME shows all about one driver, and weir drivers --full compares all of them.")
+	if len(l.Absent) > 0 {
+		p.Say("weir-all (go run ./cmd/weir-all) also has " + strings.Join(l.Absent, ", ") + ".")
+	}
 }
 
 // ShowFull puts the list on a page, with tables of what the drivers are and can do.

@@ -60,6 +60,9 @@ func (d *Driver) Show(p *layout.Page) {
 // overview is the table at the top of a page.
 func (d *Driver) overview() [][]string {
 	rows := [][]string{}
+	if d.Program != "" {
+		rows = append(rows, []string{"program", d.Program + ", not weir: go run ./cmd/" + d.Program + " (a release has it under the name weir)"})
+	}
 	if d.Client != nil {
 		rows = append(rows, []string{"client", d.Client.String()}, []string{"", d.Client.Why})
 	}

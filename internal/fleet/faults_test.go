@@ -155,6 +155,9 @@ func TestFaultsNeedTheRightToThem(t *testing.T) {
 		}
 	})
 	w.await(t, 2)
+	asks := func(faults ...string) func(string) protocol.Query {
+		return func(string) protocol.Query { return protocol.Query{Driver: drivers.Names()[0], Faults: faults} }
+	}
 	for _, x := range []struct {
 		agents, faults []string
 		want           string
@@ -165,12 +168,12 @@ func TestFaultsNeedTheRightToThem(t *testing.T) {
 		{[]string{"a", "b"}, []string{"kill"}, "agent a: not allowed: faults on this host need weir agent --allow faults"},
 		{[]string{"b"}, []string{"kill", "fill"}, "agent b: not allowed: this host has no loop devices"},
 	} {
-		err := w.May(t.Context(), x.agents, nil, func(string) []string { return x.faults })
+		err := w.May(t.Context(), x.agents, asks(x.faults...))
 		if got := fmt.Sprint(err); x.want == "" && err != nil || x.want != "" && (got != x.want || !errors.Is(err, protocol.ErrNotAllowed)) {
 			t.Errorf("%q of %q: %s; want %q", x.faults, x.agents, got, x.want)
 		}
 	}
-	if err := w.May(t.Context(), []string{"b"}, nil, func(string) []string { return []string{"slow"} }); err == nil || errors.Is(err, protocol.ErrNotAllowed) {
+	if err := w.May(t.Context(), []string{"b"}, asks("slow")); err == nil || errors.Is(err, protocol.ErrNotAllowed) {
 		t.Errorf("a trial that took too long: %v; want an error that is not a refusal", err)
 	}
 	// An agent that is not asked before refuses all the same.

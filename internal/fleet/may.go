@@ -11,21 +11,17 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/fleet/protocol"
-	"github.com/weirmq/weir/internal/scenario"
 )
 
-// May asks agents that joined whether what a scenario refers to is within their reach, and
-// whether they may and can do the faults that are theirs, by their verbs. Where it is not so the error is
-// protocol.ErrNotAllowed and names all of it. An agent checks each job by itself too: this is
+// May asks agents that joined whether they have the driver, whether what a scenario refers to is
+// within their reach, and whether they may and can do the faults that are theirs, by their verbs. A
+// driver that one lacks is driver.ErrUnsupported, what one does not allow protocol.ErrNotAllowed. An agent checks each job by itself too: this is
 // for knowing it before anything is touched.
-func (f *Fleet) May(ctx context.Context, agents []string, needs []scenario.Need, faults func(agent string) []string) error {
+func (f *Fleet) May(ctx context.Context, agents []string, query func(agent string) protocol.Query) error {
 	errs := make([]error, len(agents))
 	var all sync.WaitGroup
 	for i, name := range agents {
-		q := protocol.Query{Needs: needs, Faults: faults(name)}
-		if len(q.Needs)+len(q.Faults) == 0 {
-			continue
-		}
+		q := query(name)
 		b := protocol.Encode(&q)
 		all.Go(func() {
 			limit := protocol.AskLimit

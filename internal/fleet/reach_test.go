@@ -98,7 +98,7 @@ func TestAnAgentLooksUpWhatItAllowsAndNothingElse(t *testing.T) {
 		mu.Lock()
 		asked, got = nil, nil
 		mu.Unlock()
-		if err := w.May(t.Context(), []string{"a"}, tt.needs, func(string) []string { return nil }); (err == nil) != (tt.refused == "") || err != nil && (!errors.Is(err, protocol.ErrNotAllowed) || !strings.Contains(err.Error(), "agent a: not allowed: "+tt.refused)) {
+		if err := w.May(t.Context(), []string{"a"}, func(string) protocol.Query { return protocol.Query{Driver: "memory", Needs: tt.needs} }); (err == nil) != (tt.refused == "") || err != nil && (!errors.Is(err, protocol.ErrNotAllowed) || !strings.Contains(err.Error(), "agent a: not allowed: "+tt.refused)) {
 			t.Errorf("%s: asked, it says %v; want %q refused", tt.name, err, tt.refused)
 		}
 		_, err := w.Do(t.Context(), nil, run)
@@ -289,5 +289,22 @@ func TestAStrangersBeaconsDoNotFillTheAgentsNotes(t *testing.T) {
 	}
 	if strings.Contains(notes.String(), "\x1b") {
 		t.Errorf("a note moves the cursor: %q", notes.String())
+	}
+}
+
+// TestAnAgentWithoutTheDriverIsNamed before anything starts, and says where it has one.
+func TestAnAgentWithoutTheDriverIsNamed(t *testing.T) {
+	t.Parallel()
+	drivers := lockedDrivers(t, func(*locked) {})
+	w := open(t, drivers, Options{})
+	w.agent(t, "a")
+	w.agent(t, "b", func(a *agent.Agent) {
+		a.Drivers, _ = driver.NewRegistry()
+		a.Drivers.Lacks("weir-all: weir-all agent ...", driver.Absent{Name: "memory"})
+	})
+	w.await(t, 2)
+	err := w.May(t.Context(), []string{"a", "b"}, func(string) protocol.Query { return protocol.Query{Driver: "memory"} })
+	if want := `agent b: not supported: driver "memory" is in weir-all: weir-all agent ...`; fmt.Sprint(err) != want || !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("%v; want %s", err, want)
 	}
 }

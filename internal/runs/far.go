@@ -61,8 +61,9 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 	return done.Raw, err
 }
 
-// may refuses what an agent that takes part does not allow on its host.
+// may refuses what an agent that takes part does not allow on its host, and a driver that it lacks.
 func (m *measurement) may(ctx context.Context) error {
+	name := m.scenario.System.Definition.Name
 	servers, clients := fault.Apart(m.scenario.Faults)
 	if !m.remote() {
 		clients = nil // this process breaks the connections of its children
@@ -77,9 +78,13 @@ func (m *measurement) may(ctx context.Context) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	errs = append(errs, m.fleet.May(ctx, chosen, m.scenario.Needs(), func(agent string) []string { return fault.Named(fault.Share(clients, agent)) }))
+	errs = append(errs, m.fleet.May(ctx, chosen, func(agent string) protocol.Query {
+		return protocol.Query{Driver: name, Needs: m.scenario.Needs(), Faults: fault.Named(fault.Share(clients, agent))}
+	}))
 	if m.startOn != "" {
-		errs = append(errs, m.fleet.May(ctx, []string{m.startOn}, nil, func(string) []string { return fault.Named(servers) }))
+		errs = append(errs, m.fleet.May(ctx, []string{m.startOn}, func(string) protocol.Query {
+			return protocol.Query{Driver: name, Faults: fault.Named(servers)}
+		}))
 	}
 	return errors.Join(errs...)
 }

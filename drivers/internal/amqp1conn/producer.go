@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 	"github.com/weirmq/weir/drivers/internal/fifo"
 	"github.com/weirmq/weir/drivers/internal/retry"
+	"github.com/weirmq/weir/drivers/internal/standstill"
 )
 
 // capability is what a link asks for at an address: a queue, not a topic.
@@ -45,6 +46,9 @@ type route struct {
 	index   int
 	waiting *fifo.Queue[item]    // to the goroutine that sends
 	sent    *fifo.Queue[receipt] // to the goroutine that waits for outcomes
+
+	taken   atomic.Uint64 // messages that the server gave credit for
+	sending atomic.Bool   // the client sends one, or waits for credit
 }
 
 // An item is a message that waits to be sent, with its Publish's context.
@@ -100,6 +104,7 @@ func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		r := &route{producer: p, index: i, waiting: fifo.New[item](), sent: fifo.New[receipt]()}
 		p.routes = append(p.routes, r)
 		p.all.Go(r.send)
+		p.all.Go(func() { r.watch(life) })
 		p.all.Go(r.confirm)
 	}
 	return p, nil
@@ -192,17 +197,44 @@ func (r *route) send() {
 		o := r.out.Load()
 		s := o.senders[r.index]
 		body[0] = it.m.Payload
-		if !r.conn.options.Confirm {
-			r.complete(it.m, r.failed(it.ctx, o, s.Send(it.ctx, &message, nil)))
-			continue
+		r.sending.Store(true)
+		var sent client.SendReceipt
+		if r.conn.options.Confirm {
+			sent, err = s.SendWithReceipt(it.ctx, &message, nil)
+		} else {
+			err = s.Send(it.ctx, &message, nil)
 		}
-		sent, err := s.SendWithReceipt(it.ctx, &message, nil)
-		if err != nil {
+		r.sending.Store(false)
+		switch {
+		case err != nil:
 			r.complete(it.m, r.failed(it.ctx, o, err))
 			continue
+		case r.conn.options.Confirm:
+			r.sent.Put(receipt{sent, it.m})
+		default:
+			r.complete(it.m, nil)
 		}
-		r.sent.Put(receipt{sent, it.m})
+		r.taken.Add(1)
 	}
+}
+
+// watch reports when a server that answers gives no credit: the client waits for it without a
+// word. Servers do that where they have no room, or in an alarm.
+func (r *route) watch(life context.Context) {
+	who, queue := r.name, r.queues[r.index]
+	if len(r.queues) > 1 {
+		who += " to " + queue
+	}
+	(&standstill.Watch{
+		Run: r.conn.run, Who: who,
+		Look: func() (uint64, bool) { return r.taken.Load(), r.sending.Load() },
+		Why: func(ctx context.Context) string {
+			if _, err := r.conn.system.Waiting(ctx, r.conn.admin, queue); err != nil {
+				return ""
+			}
+			return "no credit for messages to queue " + queue
+		},
+	}).Keep(life)
 }
 
 // failed returns why the client did not send, or nil. A server that has ended a link, not

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/standstill"
 )
 
 // closeWait bounds how long Close waits for confirmations under way.
@@ -32,6 +35,9 @@ type Producer struct {
 	done        driver.Completer
 	partition   int32 // of everything, where the partitioner is producer
 	outstanding *blocking.Outstanding
+	confirmed   atomic.Uint64
+	stop        context.CancelFunc // of watching
+	watching    sync.WaitGroup
 	closed      bool
 }
 
@@ -59,7 +65,15 @@ func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, err
 	}
 	p.partition = int32(spec.Index % max(least, 1))
-	most, err := h.Link.MaxMessage(ctx, slices.Collect(maps.Values(p.Targets.All()))...)
+	topics := slices.Collect(maps.Values(p.Targets.All()))
+	need, err := h.needed(ctx, topics)
+	if err == nil {
+		err = h.takes(ctx, need)
+	}
+	if err != nil {
+		return nil, err
+	}
+	most, err := h.Link.MaxMessage(ctx, topics...)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +95,15 @@ func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		p.Link.Kill()
 		return nil, err
 	}
+	life, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	p.watching.Go(func() {
+		(&standstill.Watch{
+			Run: h.Run, Who: fmt.Sprintf("producer %d", spec.Index),
+			Look: func() (uint64, bool) { return p.confirmed.Load(), p.outstanding.Any() },
+			Why:  func(ctx context.Context) string { return h.refuses(ctx, need) },
+		}).Keep(life)
+	})
 	return p, nil
 }
 
@@ -135,6 +158,9 @@ func (p *Producer) Publish(ctx context.Context, m *driver.Message) {
 func (s *slot) complete(_ *kgo.Record, err error) {
 	m, p := s.m, s.p
 	s.m, s.record = nil, kgo.Record{}
+	if err == nil {
+		p.confirmed.Add(1)
+	}
 	p.done.Complete(m, Cause(err))
 	p.outstanding.Done(1)
 }
@@ -159,6 +185,8 @@ func (p *Producer) Close(ctx context.Context) error {
 	defer cancel()
 	_ = p.Flush(short)
 	p.Link.Close(ctx)
+	p.stop()
+	p.watching.Wait()
 	// The client fails what it has, so that this ends.
 	return p.outstanding.Wait(context.Background())
 }

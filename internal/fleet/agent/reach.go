@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -123,6 +124,11 @@ func theScenario(a *Agent, text []byte, files protocol.Files, without bool) (*sc
 func (a *Agent) may(r micro.Request) {
 	var q protocol.Query
 	err := a.open(r.Data(), &q)
+	if err == nil {
+		if _, missing := a.Drivers.Lookup(q.Driver); missing != nil {
+			err = fmt.Errorf("%w: %w", driver.ErrUnsupported, missing)
+		}
+	}
 	if err == nil {
 		err = refuse(slices.DeleteFunc(q.Needs, func(n scenario.Need) bool { return a.Reach.has(n) }))
 	}

@@ -203,6 +203,7 @@ func (f *Final) Check() error {
 // A Query asks an agent whether what a scenario refers to is within its reach, and whether the
 // agent may and can do its faults there.
 type Query struct {
+	Driver string          `json:"driver"`
 	Needs  []scenario.Need `json:"needs,omitempty"`
 	Faults []string        `json:"faults,omitempty"` // verbs
 }

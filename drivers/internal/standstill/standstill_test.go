@@ -1,0 +1,58 @@
+package standstill
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// TestAStandstillIsReportedWithItsReason has a producer whose messages are taken, wait, and
+// are taken again, of a system that knows a reason only for some of the time.
+func TestAStandstillIsReportedWithItsReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		second := func() int { return int(time.Since(begin) / time.Second) }
+		var got []string
+		w := Watch{
+			Run: driver.Run{Block: func(who, why string) {
+				if n := len(got); n == 0 && why != "" || n > 0 && got[n-1] != who+": "+why {
+					got = append(got, who+": "+why)
+				}
+			}},
+			Who: "p",
+			Look: func() (uint64, bool) {
+				switch s := second(); {
+				case s < 10: // it takes one each second, and one waits
+					return uint64(s), true
+				case s < 20:
+					return 10, true
+				case s < 30: // none waits
+					return 10, false
+				}
+				return 10, true
+			},
+			Why: func(ctx context.Context) string {
+				switch s := second(); {
+				case s < 10 || s >= 20 && s < 30:
+					t.Errorf("asked in second %d", s)
+				case s >= 40: // it does not answer
+					<-ctx.Done()
+				case s >= 15:
+					return "no leader"
+				}
+				return ""
+			},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w.Keep(ctx)
+		if d := cmp.Diff([]string{"p: no leader", "p: ", "p: no leader", "p: "}, got); d != "" {
+			t.Error(d)
+		}
+	})
+}

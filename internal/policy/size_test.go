@@ -1,0 +1,30 @@
+package policy
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// mostPackages is how many packages go run ./cmd/weir may compile: it is what a newcomer waits
+// for. CONTRIBUTING.md says where a driver goes that brings too many. make size prints the number.
+const mostPackages = 780
+
+// TestWeirCompilesFewPackages and none with C code, which takes as long as many packages.
+func TestWeirCompilesFewPackages(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{if not .Standard}}{{len .CgoFiles}}{{else}}0{{end}}", "./cmd/weir")
+	list.Dir = "../.."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) > mostPackages {
+		t.Errorf("cmd/weir compiles %d packages, at most %d: which import brought them, and is it for drivers/all?", len(lines), mostPackages)
+	}
+	for _, l := range lines {
+		if name, files, _ := strings.Cut(l, " "); files != "0" {
+			t.Errorf("cmd/weir compiles %s, which is C code", name)
+		}
+	}
+}
