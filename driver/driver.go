@@ -107,8 +107,6 @@ type Labelled interface {
 	// ClientPath returns what carries messages to the system with these settings,
 	// in a few words that follow the name of the client library.
 	ClientPath() string
-	// PublishBlocks returns Capabilities.PublishBlocks with these settings.
-	PublishBlocks() bool
 }
 
 // A Narrowed is a Config with settings under which the driver does less than its

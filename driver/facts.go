@@ -134,9 +134,6 @@ type Capabilities struct {
 
 // With returns what the driver declares with some settings.
 func (c Capabilities) With(cfg Config) Capabilities {
-	if l, ok := cfg.(Labelled); ok {
-		c.PublishBlocks = l.PublishBlocks()
-	}
 	if n, ok := cfg.(Narrowed); ok {
 		c = n.Narrow(c)
 	}

@@ -117,6 +117,7 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	}
 	j.censor()
 	j.count()
+	j.raw.Streams = j.streams()
 	j.raw.Stages = j.reached()
 	return j.raw, nil
 }
@@ -294,6 +295,9 @@ func (j *assembly) planned() (n uint64) {
 // censor adds what did not complete, at its age at the end of the drain
 // (DESIGN 2, Censoring).
 func (j *assembly) censor() {
+	if j.cfg.Mode == Consume {
+		return // it has no latencies
+	}
 	end := j.raw.Ended
 	age := func(from int64) int64 { return max(0, end-from) }
 	into := func(k measure.Kind, take func(k measure.Kind)) {
@@ -458,10 +462,12 @@ func (j *assembly) count() {
 			msgs.Failed += c.Failed
 			msgs.Settled += c.Settled
 		}
-		if vanished {
+		if vanished || j.cfg.Of != nil {
 			// Its counters and its ledger were read one after the other while it ran:
-			// of the two, the ledgers' word for all.
+			// of the two, the ledgers' word for all. Of an earlier run there are no counters here.
 			msgs.Sent, msgs.Confirmed, msgs.Failed = sent.Sent, sent.Confirmed, sent.Failed
+		}
+		if vanished {
 			msgs.Scheduled = j.scheduled(phases)
 			msgs.Unsent = msgs.Scheduled - min(msgs.Scheduled, msgs.Sent+msgs.Dropped)
 		}

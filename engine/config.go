@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -66,6 +67,7 @@ type Config struct {
 	Guarantee     driver.Guarantee // a minimum; 0: any
 	Settle        driver.Settle
 	Prefetch      int
+	Of            []result.Stream // what the run with the number Run sent to Names, by stream: mode Consume says what became of it, and this process does the whole run; nil: no run is named
 	From          driver.Position // where the subscriptions begin; with Names
 	Durable       string          // the one subscription's name in the system, where it outlives the run; with Names; "": none
 	Work          time.Duration   // that a consumer spends on each delivery before it is settled; simulated by sleeping

@@ -248,7 +248,7 @@ func (c *Conductor) drain(now int64, parts []Status, complete func() bool, holds
 	}
 	limit := c.began + int64(c.shape.cfg.Drain)
 	dry := c.outcome.Dry
-	missing := len(dry) > 0 && c.shape.cfg.Mode != Consume && (open > 0 || !complete())
+	missing := len(dry) > 0 && c.shape.owed() && (open > 0 || !complete())
 	all, answers := true, true
 	for sub := range dry {
 		last, cut := c.changed, false

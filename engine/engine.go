@@ -276,6 +276,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	r.pausing = newPausing(r)
 	r.ledger = ledger.New(ledger.Config{Streams: r.plan.Streams(), Consumers: counts, From: r.from})
 	r.recorder = measure.NewRecorder(r.recorderConfig())
+	r.recall()
 	if cfg.Mode == Consume {
 		if err := r.fixEpoch(agreed); err != nil { // the first delivery may come as soon as somebody listens
 			return err

@@ -517,7 +517,7 @@ func (r *run) merge(ctx context.Context) {
 			p.took(sub, e, at)
 		}
 	}
-	if r.cfg.Mode == Backlog {
+	if r.cfg.Mode == Backlog || r.cfg.Mode == Consume {
 		// The time in a backlog made on purpose is not a latency of the system.
 		first = func(int, *ledger.Event) {}
 	}

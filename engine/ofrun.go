@@ -3,8 +3,70 @@ package engine
 import (
 	"sync/atomic"
 
+	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/stamp"
+	"github.com/weirmq/weir/result"
 )
+
+// recall enters in the ledger what the run that Config.Of names sent.
+func (r *run) recall() {
+	for i := range r.cfg.Of {
+		s, stream := &r.cfg.Of[i], uint32(i)
+		r.ledger.MeasureFrom(stream, 0) // its warm-up counts: the stamps do not tell it apart
+		failed, unconfirmed := s.Failed, s.Unconfirmed
+		for seq := range s.Sent {
+			r.ledger.Sent(stream, seq, 0, 0)
+			switch {
+			case in(&unconfirmed, seq):
+			case in(&failed, seq):
+				r.ledger.Failed(stream, seq)
+			default:
+				r.ledger.Confirmed(stream, seq)
+			}
+		}
+	}
+}
+
+// in reports whether seq is one of all, which are in ascending order, and drops those below it.
+func in(all *[]result.Seqs, seq uint64) bool {
+	for len(*all) > 0 && (*all)[0].Last < seq {
+		*all = (*all)[1:]
+	}
+	return len(*all) > 0 && (*all)[0].First <= seq
+}
+
+// streams is what a run sent to destinations that remain, for a later run that names it; nil
+// where that is not known message by message, or too much.
+func (j *assembly) streams() []result.Stream {
+	if j.cfg.Mode != Produce || j.cfg.Names == nil {
+		return nil
+	}
+	all := make([]result.Stream, j.plan.Streams())
+	for i := range all {
+		all[i].Destination = j.names[j.plan.DestinationOf(uint32(i))]
+	}
+	n := len(all)
+	known := j.ledger.Fates(func(stream uint32, fate ledger.Fate, lo, hi uint64) {
+		s := &all[stream]
+		s.Sent = hi
+		into := &s.Failed
+		switch fate {
+		case ledger.FateConfirmed:
+			return
+		case ledger.FateUnconfirmed:
+			into = &s.Unconfirmed
+		}
+		if last := len(*into) - 1; last >= 0 && (*into)[last].Last+1 == lo {
+			(*into)[last].Last = hi - 1
+		} else if n++; n <= result.MostStreams {
+			*into = append(*into, result.Seqs{First: lo, Last: hi - 1})
+		}
+	})
+	if !known || n > result.MostStreams {
+		return nil
+	}
+	return all
+}
 
 // An OfRun counts messages that other runs of weir sent, by their stamps.
 type OfRun struct {

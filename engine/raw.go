@@ -111,6 +111,8 @@ type Raw struct {
 	All      result.Messages                       // the whole run
 	Measured result.Messages                       // due in the window (closed loop: started in it)
 
+	Streams []result.Stream // mode Produce to existing destinations: what was sent, stream by stream; nil: that is not known, or too much
+
 	Shares           []result.Subscription // of All and Measured, of each of several subscriptions; nil for one
 	Subscriptions    int                   // that each confirmed message is owed to; the replies' is one of them where the engine echoes
 	CorruptedReplies uint64                // to requests of a driver that knows them; the requests have failed

@@ -112,7 +112,9 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 		if k.run.cfg.Mode == Consume {
 			k.shard.Received(at, 1, len(d.Payload))
 			d.Token = token(at, measure.Measure)
-			k.of.take(d.Payload)
+			if k.run.cfg.Of == nil {
+				k.of.take(d.Payload)
+			}
 		}
 		return false
 	}

@@ -161,6 +161,9 @@ func (s *shape) closed() bool {
 	return len(s.cfg.Plan.Phases) == 0 && s.cfg.Plan.Arrival.Kind != schedule.Trace
 }
 
+// owed reports whether it is known what the subscriptions should get.
+func (s *shape) owed() bool { return s.cfg.Mode != Consume || s.cfg.Of != nil }
+
 // subscriptions returns how many there are, the replies' among them.
 func (s *shape) subscriptions() int {
 	switch {

@@ -59,6 +59,10 @@ type Result struct {
 	// there are several.
 	Subscriptions []Subscription `json:"subscriptions,omitempty"`
 
+	// Streams are what a run in mode produce sent, by stream number, so that a later run can say
+	// what became of it (consume.of). Absent where it was more than MostStreams streams and spans.
+	Streams []Stream `json:"streams,omitempty"`
+
 	// Stages are those of the scenario's profile, in order, as far as the run came; absent
 	// where the rate is the same throughout, or where not all of one is known.
 	Stages []Stage `json:"stages,omitempty"`
@@ -136,6 +140,7 @@ type Gone struct {
 
 // Values of Run.Mode and of Evidence.WhenFull that decide what a verdict looks at.
 const (
+	ModeProduce  = "produce"
 	ModeConsume  = "consume"
 	ModeRequest  = "request"
 	ModeBacklog  = "backlog"
@@ -329,9 +334,29 @@ type Messages struct {
 	Refused              uint64 `json:"refused,omitempty"` // deliveries that consumers returned unsettled on purpose; in no other count
 }
 
+// A Stream is what one producer sent to one destination, numbered from 0 as in the stamps,
+// warm-up included. What neither failed nor stayed unconfirmed was confirmed.
+type Stream struct {
+	Destination string `json:"destination"`
+	Sent        uint64 `json:"sent"`
+	Failed      []Seqs `json:"failed,omitempty"`
+	Unconfirmed []Seqs `json:"unconfirmed,omitempty"`
+}
+
+// Seqs are the numbers of messages in a row, both ends included.
+type Seqs struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
+
+// MostStreams is how many streams and spans of numbers in them a result holds.
+const MostStreams = 10_000
+
 // An OfRun counts what a run in mode consume received of messages that other runs of weir
 // sent. Their stamps tell which run it was, and whether a message arrived as it was sent.
 type OfRun struct {
+	Booked bool `json:"booked,omitempty"` // the run was named (consume.of): Messages and MessagesAll say what became of what it sent
+
 	Number    uint64 `json:"number,omitempty"`  // run.number of the run that sent all of them; absent where several did
 	Several   bool   `json:"several,omitempty"` // more than one run sent them
 	Received  uint64 `json:"received"`          // deliveries, duplicates among them
@@ -537,6 +562,9 @@ func (r *Result) Consuming() bool {
 	perS, _ := r.Throughput.Received()
 	return r.Run.Mode == ModeConsume || r.Run.Mode == "" && r.MessagesAll.Scheduled == 0 && perS > 0
 }
+
+// Booked reports whether a run that only received says what became of what an earlier run sent.
+func (r *Result) Booked() bool { return r.OfRun != nil && r.OfRun.Booked }
 
 // Received returns the rate of deliveries and whether it is known.
 func (t Throughput) Received() (perS float64, known bool) {

@@ -34,16 +34,13 @@ const grace = time.Second
 // time. It allocates nothing for a message that does not fail, as long as the
 // context given to Publish stays the same.
 type Pool struct {
+	*Outgoing
 	send Send
-	done driver.Completer
 
-	queue       chan item
-	outstanding *Outstanding
-	workers     []worker
-	running     atomic.Int64  // workers
-	ended       chan struct{} // closed by the last worker
-	closed      bool          // touched by the publishing goroutine only
-	hurry       atomic.Bool   // Close's context is over
+	queue   chan item
+	workers []worker
+	running atomic.Int64  // workers
+	ended   chan struct{} // closed by the last worker
 }
 
 // An item is a message in the queue, with its Publish's context.
@@ -66,8 +63,8 @@ type worker struct {
 func New(workers, queue int, send Send, done driver.Completer) *Pool {
 	workers = max(workers, 1)
 	p := &Pool{
-		send: send, done: done,
-		queue: make(chan item, max(queue, 0)), outstanding: NewOutstanding(), ended: make(chan struct{}),
+		Outgoing: NewOutgoing(done), send: send,
+		queue: make(chan item, max(queue, 0)), ended: make(chan struct{}),
 		workers: make([]worker, workers),
 	}
 	p.running.Store(int64(workers))
@@ -81,9 +78,7 @@ func New(workers, queue int, send Send, done driver.Completer) *Pool {
 // ctx ends: then m completes with ctx's error. If the context ends while the
 // message is queued, it completes so too.
 func (p *Pool) Publish(ctx context.Context, m *driver.Message) {
-	p.outstanding.Add(1)
-	if p.closed {
-		p.complete(m, driver.ErrClosed)
+	if !p.Admit(m, nil) {
 		return
 	}
 	select {
@@ -94,19 +89,9 @@ func (p *Pool) Publish(ctx context.Context, m *driver.Message) {
 	select {
 	case p.queue <- item{ctx, m}:
 	case <-ctx.Done():
-		p.complete(m, ctx.Err())
+		p.Complete(m, ctx.Err())
 	}
 }
-
-// complete tells done, and then Flush.
-func (p *Pool) complete(m *driver.Message, err error) {
-	p.done.Complete(m, err)
-	p.outstanding.Done(1)
-}
-
-// Flush returns when every message published before it has completed, or with
-// ctx's error.
-func (p *Pool) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
 // Close sends what is queued, waits for all calls, and ends the workers. When ctx
 // ends before that, it cancels the calls and completes what was not sent with
@@ -124,14 +109,14 @@ func (p *Pool) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	p.hurry.Store(true)
+	p.ending.Store(true)
 	for i := range p.workers {
 		if cancel := p.workers[i].cancel.Load(); cancel != nil {
 			(*cancel)()
 		}
 	}
 	for it := range p.queue { // beside the workers, which may all be stuck
-		p.complete(it.m, driver.ErrClosed)
+		p.Complete(it.m, driver.ErrClosed)
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -144,7 +129,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	for i := range p.workers {
 		if m := p.workers[i].current.Swap(nil); m != nil {
 			abandoned++
-			p.complete(m, errors.Join(driver.ErrClosed, driver.ErrAbandoned))
+			p.Complete(m, errors.Join(driver.ErrClosed, driver.ErrAbandoned))
 		}
 	}
 	if abandoned == 0 {
@@ -166,12 +151,12 @@ func (p *Pool) work(index int) {
 		}
 	}()
 	for it := range p.queue {
-		if p.hurry.Load() {
-			p.complete(it.m, driver.ErrClosed)
+		if p.Ending() {
+			p.Complete(it.m, driver.ErrClosed)
 			continue
 		}
 		if err := it.ctx.Err(); err != nil {
-			p.complete(it.m, err)
+			p.Complete(it.m, err)
 			continue
 		}
 		// The context is the run's, the same for all messages: one derived
@@ -182,7 +167,7 @@ func (p *Pool) work(index int) {
 			of = done
 			c := cancel
 			w.cancel.Store(&c)
-			if p.hurry.Load() { // Close may have looked before the Store
+			if p.Ending() { // Close may have looked before the Store
 				cancel()
 			}
 		}
@@ -191,9 +176,6 @@ func (p *Pool) work(index int) {
 		if !w.current.CompareAndSwap(it.m, nil) {
 			return // Close has completed it, and is the last to wait
 		}
-		if err != nil && p.hurry.Load() {
-			err = fmt.Errorf("%w: %w", driver.ErrClosed, err)
-		}
-		p.complete(it.m, err)
+		p.Complete(it.m, err)
 	}
 }

@@ -236,7 +236,7 @@ func (t *tunnel) allow(bytes uint64) {
 	}
 	n := 0
 	for ; n < len(t.under) && t.under[n].end <= t.allowed-t.first; n++ {
-		t.l.p.complete(t.under[n].m, nil)
+		t.l.p.Complete(t.under[n].m, nil)
 	}
 	t.drop(n)
 	t.wake()
@@ -263,7 +263,7 @@ func (t *tunnel) beat() {
 	t.beats++
 	n := 0
 	for ; n < len(t.under) && t.under[n].beat+patience <= t.beats; n++ {
-		t.l.p.complete(t.under[n].m, fmt.Errorf("%w: the relay has not taken the message within %v", driver.ErrTimeout, t.l.p.c.cfg.Timeout))
+		t.l.p.Complete(t.under[n].m, fmt.Errorf("%w: the relay has not taken the message within %v", driver.ErrTimeout, t.l.p.c.cfg.Timeout))
 	}
 	t.drop(n)
 	writes := t.s.writes.Load()
@@ -281,7 +281,7 @@ func (t *tunnel) fail(why error) {
 	defer t.mu.Unlock()
 	t.over, t.failed = true, why
 	for _, x := range t.under {
-		t.l.p.complete(x.m, why)
+		t.l.p.Complete(x.m, why)
 	}
 	t.under = nil
 	close(t.ended)
@@ -394,9 +394,9 @@ func (t *tunnel) sent(m *driver.Message) {
 	defer t.mu.Unlock()
 	switch end := t.written; {
 	case end <= t.allowed-t.first:
-		t.l.p.complete(m, nil)
+		t.l.p.Complete(m, nil)
 	case t.failed != nil:
-		t.l.p.complete(m, t.failed)
+		t.l.p.Complete(m, t.failed)
 	default:
 		t.under = append(t.under, pending{m, end, t.beats})
 	}

@@ -6,28 +6,25 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/fifo"
 	"github.com/weirmq/weir/drivers/internal/retry"
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
 // A tunneller is a producer with a lane for each of its destinations.
 type tunneller struct {
-	c           *conn
-	done        driver.Completer
-	outstanding *blocking.Outstanding
-	targets     *driver.Targets[*lane]
-	lanes       []*lane
-	life        context.Context
-	stop        context.CancelFunc
-	all         sync.WaitGroup
-	hurry       atomic.Bool // nothing is sent any more
-	closed      bool        // touched by the publishing goroutine only
+	*blocking.Outgoing
+	c       *conn
+	targets *driver.Targets[*lane]
+	lanes   []*lane
+	life    context.Context
+	stop    context.CancelFunc
+	all     sync.WaitGroup
 }
 
 // A lane is what waits for a tunnel to a destination, and a connection that has that tunnel
@@ -36,7 +33,7 @@ type lane struct {
 	p                *tunneller
 	name, at, target string
 	sockets          sockets.Set
-	queue            chan item
+	queue            *fifo.Queue[item]
 
 	mu      sync.Mutex
 	now     *tunnel
@@ -52,14 +49,14 @@ type item struct {
 
 // tunneller makes a tunnel to each destination.
 func (c *conn) tunneller(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	p := &tunneller{c: c, done: done, outstanding: blocking.NewOutstanding()}
+	p := &tunneller{Outgoing: blocking.NewOutgoing(done), c: c}
 	p.life, p.stop = context.WithCancel(context.Background())
 	var err error
 	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (*lane, error) {
 		target, err := c.place(d)
 		l := &lane{
 			p: p, name: fmt.Sprintf("producer %d", spec.Index), at: c.cfg.at(spec.Index + len(p.lanes)), target: target,
-			queue: make(chan item, max(spec.InFlight, 1)), changed: make(chan struct{}),
+			queue: fifo.New[item](), changed: make(chan struct{}),
 		}
 		if err == nil {
 			err = l.open(ctx)
@@ -133,41 +130,26 @@ func (l *lane) keep(t *tunnel) {
 	}
 }
 
-// Publish implements driver.Producer. The queue has room for all that is in flight.
+// Publish implements driver.Producer.
 func (p *tunneller) Publish(ctx context.Context, m *driver.Message) {
-	p.outstanding.Add(1)
 	l, err := p.targets.Of(ctx, m)
-	switch {
-	case p.closed:
-		err = driver.ErrClosed
-	case len(m.Payload) == 0:
+	if len(m.Payload) == 0 {
 		err = fmt.Errorf("an empty message: a tunnel has none: %w", driver.ErrUnsupported)
 	}
-	if err != nil {
-		p.complete(m, err)
-		return
+	if p.Admit(m, err) {
+		l.queue.Put(item{ctx, m})
 	}
-	select {
-	case l.queue <- item{ctx, m}:
-	default:
-		p.complete(m, fmt.Errorf("%w: more messages in flight than the producer was opened for", driver.ErrOverloaded))
-	}
-}
-
-// complete tells what became of a message.
-func (p *tunneller) complete(m *driver.Message, err error) {
-	if err != nil && p.hurry.Load() {
-		err = driver.ErrClosed
-	}
-	p.done.Complete(m, err)
-	p.outstanding.Done(1)
 }
 
 // send sends what was published.
 func (l *lane) send() {
-	for it := range l.queue {
+	for {
+		it, ok := l.queue.Take()
+		if !ok {
+			return
+		}
 		if err := l.sendOne(it); err != nil {
-			l.p.complete(it.m, err)
+			l.p.Complete(it.m, err)
 		}
 	}
 }
@@ -175,14 +157,14 @@ func (l *lane) send() {
 // sendOne sends a message. Without an error, the tunnel completes it.
 func (l *lane) sendOne(it item) error {
 	for {
-		if l.p.hurry.Load() {
+		if l.p.Ending() {
 			return driver.ErrClosed
 		}
 		t, err := l.await(it.ctx)
 		if err == nil {
 			err = t.send(it.ctx, it.m.Payload, it.m)
 		}
-		if t != nil && len(l.queue) == 0 {
+		if t != nil && l.queue.Empty() {
 			t.flush()
 		}
 		if !errors.Is(err, errOver) {
@@ -236,41 +218,34 @@ func (p *tunneller) behind(ctx context.Context, target string, _ []byte) error {
 	return nil
 }
 
-// Flush implements driver.Producer.
-func (p *tunneller) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
-
 // Close implements driver.Producer. A relay drops what it has not sent on when a tunnel
 // closes. So Close waits, at most 2 s, until the consumers have all.
 func (p *tunneller) Close(ctx context.Context) error {
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	p.c.producers.Remove(p)
-	wait, cancel := context.WithTimeout(ctx, flushWait)
-	err := p.Flush(wait)
-	for _, l := range p.lanes {
-		l.mu.Lock()
-		t := l.now
-		l.mu.Unlock()
-		if err == nil && t != nil {
-			err = t.ask(wait)
+	return p.End(ctx, func(late bool) error {
+		p.c.producers.Remove(p)
+		wait, cancel := context.WithTimeout(ctx, flushWait)
+		defer cancel()
+		for _, l := range p.lanes {
+			l.mu.Lock()
+			t := l.now
+			l.mu.Unlock()
+			if !late && t != nil {
+				late = t.ask(wait) != nil
+			}
 		}
-	}
-	cancel()
-	p.hurry.Store(true)
-	p.stop()
-	for _, l := range p.lanes {
-		close(l.queue)
-		if err != nil {
+		p.stop()
+		for _, l := range p.lanes {
+			l.queue.Close()
+			if late {
+				l.sockets.Refuse()
+			}
+		}
+		p.all.Wait()
+		for _, l := range p.lanes {
 			l.sockets.Refuse()
 		}
-	}
-	p.all.Wait()
-	for _, l := range p.lanes {
-		l.sockets.Refuse()
-	}
-	return p.outstanding.Wait(context.Background())
+		return p.Wait(context.Background())
+	})
 }
 
 var _ driver.Producer = (*tunneller)(nil)

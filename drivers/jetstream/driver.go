@@ -72,7 +72,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 	"github.com/weirmq/weir/drivers/internal/settings"
 	"github.com/weirmq/weir/internal/natsd"
@@ -118,10 +117,13 @@ func Definition() driver.Definition {
 	}
 }
 
+// Values of the option client-path.
+const byWeir, byVendor = "weir", "vendor"
+
 // Config is the driver's settings.
 type Config struct {
 	natsconn.Options
-	clientpath.Option
+	Path          string        `option:"client-path" allowed:"weir,vendor" help:"What publishes: weir's own publisher over the client's connection (weir), or the client's own (vendor)."`
 	Storage       string        `option:"storage" allowed:"file,memory" firm:"file" help:"Where the streams keep their messages."`
 	MaxBytes      int64         `option:"max-bytes" size:"bytes" min:"0" help:"Size above which a stream that weir makes drops its oldest messages, consumed or not; 0: none. Accounts of hosted services demand one."`
 	AckTimeout    time.Duration `option:"ack-timeout" min:"1ms" help:"How long a producer waits for the acknowledgement of a message."`
@@ -141,7 +143,7 @@ type Server struct {
 func newConfig() *Config {
 	return &Config{
 		Options: natsconn.Defaults(),
-		Option:  clientpath.Default(),
+		Path:    byWeir,
 		Storage: "file",
 		// Longer than a pause of a broker that a fault puts into a run.
 		AckTimeout:    30 * time.Second,

@@ -8,7 +8,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/internal/natsd"
 	"github.com/weirmq/weir/internal/needs"
@@ -60,7 +59,7 @@ func TestConformance(t *testing.T) {
 		s := natstest.Start(t, natsd.Options{})
 		drivertest.Run(t, Definition(), drivertest.Harness{
 			Quiet:   quiet,
-			Options: map[string][]string{"address": s.Address, "ack-confirm": {"true"}, "client-path": {clientpath.Vendor}},
+			Options: map[string][]string{"address": s.Address, "ack-confirm": {"true"}, "client-path": {byVendor}},
 			Cut:     s.Restart,
 			Expect:  33,
 			Stall:   s.Stall,

@@ -35,7 +35,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		Name: fmt.Sprintf("producer %d", spec.Index), Spec: spec, Subjects: subjects, Done: done,
 		Timeout: c.cfg.AckTimeout, Answered: answered, Only: only,
 	}
-	if c.cfg.ByVendor() {
+	if c.cfg.Path == byVendor {
 		return c.vendorProducer(ctx, is)
 	}
 	p, err := natsconn.NewPublisher(ctx, &c.cfg.Options, c.run, is)

@@ -10,24 +10,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/gate"
+	"github.com/weirmq/weir/drivers/internal/inflight"
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
 // ClientPath implements driver.Labelled.
 func (c *Config) ClientPath() string {
-	return c.Label("weir's own publisher over the client's connection", "PublishMsgAsync")
+	if c.Path == byVendor {
+		return "the client's own publisher (PublishMsgAsync)"
+	}
+	return "weir's own publisher over the client's connection"
 }
-
-// PublishBlocks implements driver.Labelled.
-func (c *Config) PublishBlocks() bool { return true }
 
 // A vendorProducer publishes by the client's own asynchronous publisher, with the
 // retries that it makes by itself.
 type vendorProducer struct {
 	natsconn.Publishing
-	*clientpath.Sent[*nats.Msg]
+	*inflight.Set[*nats.Msg]
 	link *natsconn.Link
 	js   jetstream.JetStream
 	gate *gate.Gate
@@ -42,7 +42,7 @@ func (c *conn) vendorProducer(ctx context.Context, is natsconn.Publishing) (driv
 	}
 	size := is.Spec.Room()
 	p := &vendorProducer{
-		Publishing: is, Sent: clientpath.NewSent[*nats.Msg](is.Done),
+		Publishing: is, Set: inflight.New[*nats.Msg](is.Done),
 		link: link, gate: gate.New(link.Kill), room: make(chan struct{}, size),
 	}
 	if err = link.CheckSize(is.Spec.Largest); err == nil {
@@ -89,7 +89,7 @@ func (p *vendorProducer) Publish(ctx context.Context, m *driver.Message) {
 		return
 	}
 	msg := &nats.Msg{Subject: subject, Data: bytes.Clone(m.Payload)}
-	if !p.Begin(msg, m) {
+	if !p.Begin(msg, m, nil) {
 		<-p.room
 		return
 	}
@@ -107,7 +107,7 @@ func (p *vendorProducer) Publish(ctx context.Context, m *driver.Message) {
 
 // end completes a message, unless it has ended.
 func (p *vendorProducer) end(msg *nats.Msg, err error) {
-	if p.End(msg, err) {
+	if p.Ended(msg, err) {
 		<-p.room
 	}
 }
@@ -115,7 +115,7 @@ func (p *vendorProducer) end(msg *nats.Msg, err error) {
 // Close implements driver.Producer. It waits for acknowledgements in flight, at
 // most 2 s.
 func (p *vendorProducer) Close(ctx context.Context) error {
-	return p.Sent.Close(ctx, func() error {
+	return p.Set.Close(ctx, func() error {
 		p.gate.Close()
 		// The connection ends first: ending the subscription on it could wait for the network.
 		err := p.link.Close(ctx)

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/natstest"
 	"github.com/weirmq/weir/internal/natsd"
 )
@@ -21,7 +20,7 @@ func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 	for i := range n {
 		want = append(want, string(bytes.Repeat([]byte{byte(i), 0, 0xff}, i)))
 	}
-	for _, path := range []string{clientpath.Weir, clientpath.Vendor} {
+	for _, path := range []string{byWeir, byVendor} {
 		t.Run(path, func(t *testing.T) {
 			name := "d-" + path
 			conn := open(t, s, map[string]string{"client-path": path}, driver.Destination{Name: name, Partitions: 1, Replicas: 1})
@@ -30,7 +29,7 @@ func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, own := p.(*vendorProducer); own != (path == clientpath.Vendor) {
+			if _, own := p.(*vendorProducer); own != (path == byVendor) {
 				t.Fatalf("client-path %s publishes by %T", path, p)
 			}
 			memory := make([]byte, 3*n)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/failure"
+	"github.com/weirmq/weir/drivers/internal/fifo"
 	"github.com/weirmq/weir/drivers/internal/retry"
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
@@ -21,22 +21,16 @@ const (
 
 // A producer has a connection. Its messages wait in the queue for their turn in the window.
 type producer struct {
-	conn        *conn
-	id, name    string
-	done        driver.Completer
-	topics      *driver.Targets[string]
-	outstanding *blocking.Outstanding
-	set         sockets.Set
+	*blocking.Outgoing
+	conn   *conn
+	id     string
+	topics *driver.Targets[string]
+	set    sockets.Set
 
-	out   atomic.Pointer[line] // the latest
-	queue chan item
-	room  chan struct{} // has a token for each message that the client has
-	hurry atomic.Bool   // nothing is sent any more
-	life  context.Context
-	stop  context.CancelFunc
-	all   sync.WaitGroup
-
-	closed bool // touched by the publishing goroutine only
+	out     *retry.Kept[line]
+	queue   *fifo.Queue[item]
+	room    chan struct{} // has a token for each message that the client has
+	sending sync.WaitGroup
 }
 
 // An item is a message that waits to be sent, with its Publish's context.
@@ -49,8 +43,7 @@ type item struct {
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		conn: c, id: fmt.Sprint("p", spec.Index), name: fmt.Sprintf("producer %d", spec.Index), done: done, outstanding: blocking.NewOutstanding(),
-		queue: make(chan item, max(spec.InFlight, 1)),
+		Outgoing: blocking.NewOutgoing(done), conn: c, id: fmt.Sprint("p", spec.Index), queue: fifo.New[item](),
 	}
 	longest := 0
 	var err error
@@ -76,10 +69,18 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		p.topics.Limit(most, limit)
 	}
 	p.room = make(chan struct{}, c.cfg.window(int(l.most.inflight)))
-	p.out.Store(l)
-	p.life, p.stop = context.WithCancel(context.Background())
-	p.all.Go(p.keep)
-	p.all.Go(p.send)
+	p.out = retry.Connection[line]{
+		Connect: p.connect,
+		Hold: func(ctx context.Context, l *line) error {
+			select {
+			case <-l.life.Done():
+			case <-ctx.Done():
+			}
+			return context.Cause(l.life)
+		},
+		Wait: c.cfg.ReconnectWait, For: math.MaxInt64, Final: failure.Hopeless,
+	}.Start(l, c.run, fmt.Sprintf("producer %d", spec.Index))
+	p.sending.Go(p.send)
 	c.ends.Add(p, "")
 	return p, nil
 }
@@ -101,72 +102,35 @@ func (p *producer) connect(ctx context.Context) (*line, error) {
 	return p.conn.cfg.dial(ctx, &p.set, plan{
 		id:       p.conn.name(p.id),
 		take:     func(string, []byte, bool) bool { return true },
-		complete: func(m *driver.Message, err error) { <-p.room; p.complete(m, err) },
+		complete: func(m *driver.Message, err error) { <-p.room; p.Complete(m, err) },
 	})
 }
 
-// keep makes a new connection whenever one is lost.
-func (p *producer) keep() {
-	k := retry.Connection[line]{
-		Connect: p.connect,
-		Hold: func(ctx context.Context, l *line) error {
-			select {
-			case <-l.life.Done():
-			case <-ctx.Done():
-			}
-			return context.Cause(l.life)
-		},
-		Made: func(_, now *line, why error) {
-			p.out.Store(now)
-			p.conn.run.Tell("reconnect", p.name+": "+why.Error())
-		},
-		Wait: p.conn.cfg.ReconnectWait, For: math.MaxInt64, Final: failure.Hopeless,
-	}
-	if err := k.Keep(p.life, p.out.Load()); err != nil {
-		p.conn.run.Tell("lost", p.name+": "+err.Error())
-	}
-}
-
-// Publish implements driver.Producer. The queue has room for all that is in flight.
+// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	p.outstanding.Add(1)
 	topic, err := p.topics.Of(ctx, m)
-	if p.closed {
-		err = driver.ErrClosed
+	if p.Admit(m, err) {
+		p.queue.Put(item{ctx, m, topic})
 	}
-	if err != nil {
-		p.complete(m, err)
-		return
-	}
-	select {
-	case p.queue <- item{ctx, m, topic}:
-	default:
-		p.complete(m, fmt.Errorf("%w: more messages in flight than the producer was opened for", driver.ErrOverloaded))
-	}
-}
-
-// complete tells what became of a message.
-func (p *producer) complete(m *driver.Message, err error) {
-	if err != nil && p.hurry.Load() {
-		err = driver.ErrClosed
-	}
-	p.done.Complete(m, err)
-	p.outstanding.Done(1)
 }
 
 // send hands the messages to the client.
 func (p *producer) send() {
-	for it := range p.queue {
+	for {
+		it, ok := p.queue.Take()
+		if !ok {
+			return
+		}
 		select {
 		case p.room <- struct{}{}:
 		case <-it.ctx.Done():
-			p.complete(it.m, it.ctx.Err())
+			p.Complete(it.m, it.ctx.Err())
 			continue
-		case <-p.life.Done():
-			p.complete(it.m, driver.ErrClosed)
+		case <-p.out.Done():
+			p.Complete(it.m, driver.ErrClosed)
 			continue
 		}
-		l := p.out.Load()
+		l := p.out.Now()
 		if why := context.Cause(l.life); why != nil {
 			l.complete(it.m, fmt.Errorf("not connected: %w", driver.ErrDisconnected))
 			continue
@@ -179,29 +143,21 @@ func (p *producer) send() {
 func (p *producer) left(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.conn.cfg.Timeout)
 	defer cancel()
-	return 0, p.out.Load().ask(ctx)
+	return 0, p.out.Now().ask(ctx)
 }
-
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
 // Close implements driver.Producer. It waits for answers under way, at most 2 s.
 func (p *producer) Close(ctx context.Context) error {
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	p.conn.ends.Remove(p)
-	late := p.outstanding.WaitLast(ctx) != nil // what is left fails below
-	p.hurry.Store(true)
-	p.stop()
-	close(p.queue)
-	if late {
+	return p.End(ctx, func(late bool) error {
+		p.conn.ends.Remove(p)
+		p.queue.Close()
+		if late {
+			p.set.Refuse()
+		}
+		p.out.End()
+		p.out.Now().close(true)
+		p.sending.Wait()
 		p.set.Refuse()
-	}
-	p.out.Load().close(true)
-	p.all.Wait()
-	p.out.Load().close(true) // one that was made meanwhile
-	p.set.Refuse()
-	return p.outstanding.Wait(context.Background())
+		return p.Wait(context.Background())
+	})
 }

@@ -19,19 +19,17 @@ import (
 
 // A producer publishes in a session on a connection of its own.
 type producer struct {
+	*blocking.Outgoing
 	conn     *conn
 	id       string // client ID
 	inFlight int
 	link     *natsconn.Link
-	done     driver.Completer
 	channels *driver.Targets[string]
 	gate     *gate.Gate
-	open     *blocking.Outstanding
 
 	current atomic.Pointer[session] // nil while it is made again
 	broken  chan struct{}           // holds a token after the session, or the connection, may be lost
-	closing atomic.Bool
-	end     context.CancelFunc
+	stop    context.CancelFunc
 	joined  sync.WaitGroup
 }
 
@@ -45,7 +43,7 @@ type pending struct {
 
 // Producer connects, and makes a session.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	p := &producer{conn: c, id: c.clientID(), inFlight: spec.InFlight, done: done, open: blocking.NewOutstanding(), broken: make(chan struct{}, 1)}
+	p := &producer{Outgoing: blocking.NewOutgoing(done), conn: c, id: c.clientID(), inFlight: spec.InFlight, broken: make(chan struct{}, 1)}
 	if p.inFlight <= 0 {
 		p.inFlight = stan.DefaultMaxPubAcksInflight
 	}
@@ -76,8 +74,8 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	}
 	p.current.Store(s)
 	p.gate = gate.New(p.link.Kill)
-	life, end := context.WithCancel(context.Background())
-	p.end = end
+	life, stop := context.WithCancel(context.Background())
+	p.stop = stop
 	p.joined.Go(func() { p.keep(life) })
 	return p, nil
 }
@@ -97,8 +95,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	if err == nil && s == nil {
 		err = errNoSession
 	}
-	if err != nil {
-		p.done.Complete(m, err)
+	if !p.Admit(m, err) {
 		return
 	}
 	w, ok := m.Slot.(*pending)
@@ -108,19 +105,18 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 		m.Slot = w
 	}
 	w.p, w.s = p, s
-	p.open.Add(1)
 	p.gate.Enter(ctx)
 	_, err = s.PublishAsync(name, m.Payload, w.ended)
 	p.gate.Leave()
 	switch { // with an error the client has not taken the message
 	case err == nil:
 	case ctx.Err() != nil:
-		p.complete(m, fmt.Errorf("%w: %w", ctx.Err(), err))
+		p.Complete(m, fmt.Errorf("%w: %w", ctx.Err(), err))
 	default:
 		if errors.Is(err, stan.ErrConnectionClosed) {
 			p.lost(s) // it may have been given up before it was the current one
 		}
-		p.complete(m, p.why(err))
+		p.Complete(m, words.Cause(err))
 	}
 }
 
@@ -131,22 +127,9 @@ func (w *pending) acknowledged(_ string, err error) {
 		if err.Error() == unknownPublisher {
 			w.p.lost(w.s)
 		}
-		err = w.p.why(err)
+		err = words.Cause(err)
 	}
-	w.p.complete(w.m, err)
-}
-
-// why is the cause of err, for a session that may be ending because the producer is.
-func (p *producer) why(err error) error {
-	if p.closing.Load() {
-		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
-	}
-	return words.Cause(err)
-}
-
-func (p *producer) complete(m *driver.Message, err error) {
-	p.done.Complete(m, err)
-	p.open.Done(1)
+	w.p.Complete(w.m, err)
 }
 
 // lost has keep look at the session. s is one that is known to be over; nil: the
@@ -208,23 +191,20 @@ func (p *producer) again() *session {
 	return s
 }
 
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.open.Wait(ctx) }
-
 // Close implements driver.Producer. It waits for acknowledgements of what is in flight,
 // at most 2 s, and for the server to take the end of the session, at most
 // request-timeout.
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()
-	_ = p.open.WaitLast(ctx) // what is left ends with the session
-	p.closing.Store(true)
-	p.end()
-	p.joined.Wait()
-	stop := context.AfterFunc(ctx, func() { _ = p.link.Close(ctx) }) // nothing else ends the client's waiting
-	defer stop()
-	if s := p.current.Swap(nil); s != nil {
-		_ = s.Close()
-	}
-	_ = p.Flush(context.Background()) // the client has told all ends, some on a goroutine of its own
-	return p.link.Close(ctx)
+	return p.End(ctx, func(bool) error { // what is left ends with the session
+		p.stop()
+		p.joined.Wait()
+		stop := context.AfterFunc(ctx, func() { _ = p.link.Close(ctx) }) // nothing else ends the client's waiting
+		defer stop()
+		if s := p.current.Swap(nil); s != nil {
+			_ = s.Close()
+		}
+		_ = p.Flush(context.Background()) // the client has told all ends, some on a goroutine of its own
+		return p.link.Close(ctx)
+	})
 }

@@ -50,28 +50,22 @@
 //
 // # What the client does behind one's back
 //
-// go-nsq has three layers. This driver uses the lowest, its Conn: framing, IDENTIFY, TLS,
-// AUTH, heartbeats, buffers. The Producer and the Consumer above it hand each message
-// over channels, do not tell that a connection was lost, write to a log of their own, and
-// cannot be closed while answers are on their way without leaving goroutines behind. The
-// Consumer also sends no more for a while after a message was refused (its backoff),
-// gives up a message after five attempts without a word, looks for its server again once
-// a minute, and cannot tell when it is subscribed. BenchmarkPublish compares this driver
-// with Producer.PublishAsync: 2 allocations and 20 B a message against 8 and 244 B, and
-// 12 to 20 us against 18 to 23 us on a busy host of two cores.
+// The client's Producer publishes. It writes on a goroutine of its own. When its
+// connection is lost weir makes another Producer: the client would connect again within
+// the next call, and writes then what its ending goroutine still reads. A Producer that
+// is ended while answers are on their way may leave a goroutine behind.
 //
-// With client-path: vendor the Producer publishes. It writes on a goroutine of its
-// own, so that it gets a copy of each payload. When its connection is lost weir
-// makes another Producer: the client would connect again within the next call, and
-// writes then what its ending goroutine still reads. A Producer that is ended while
-// answers are on their way may leave a goroutine behind.
+// Consumers use the layer below, go-nsq's Conn: framing, IDENTIFY, TLS, AUTH, heartbeats,
+// buffers. The Consumer above it does not tell that a connection was lost, and sends no
+// more for a while after a message was refused (its backoff). It gives up a message after
+// five attempts without a word, looks for its server again once a minute, and cannot tell
+// when it is subscribed.
 //
-// Each PUB, MPUB, FIN and REQ is written by itself (Conn.WriteCommand flushes); a
-// PUB within Publish, which so may wait for the network (PublishBlocks). All
-// messages of a batch are one MPUB. A write that waits for longer than
-// write-timeout ends the connection. What was under way when a connection broke
-// fails with ErrDisconnected and may have been queued; until there is a new one
-// messages are refused. Reads, and the answers to heartbeats, are the client's
+// Each PUB, MPUB, FIN and REQ is written by itself; a PUB within Publish, which so may
+// wait for the network (PublishBlocks). All messages of a batch are one MPUB. A write
+// that waits for longer than write-timeout ends the connection. What was under way when
+// a connection broke fails with ErrDisconnected and may have been queued; until there is
+// a new one messages are refused. Reads, and the answers to heartbeats, are the client's
 // goroutine's; between it and Deliver there is one queue, as long as the prefetch.
 //
 // nsqd itself gathers what it sends to a consumer: until there are 16 KiB or

@@ -7,7 +7,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
@@ -42,9 +41,6 @@ func TestConformance(t *testing.T) {
 	t.Run("disk", func(t *testing.T) { conform(t, 1, map[string]string{"mem-queue-size": "0"}, nil) })
 	t.Run("ephemeral topics", func(t *testing.T) { conform(t, 1, nil, map[string][]string{"topics": {ephemeral}}) })
 	t.Run("ephemeral channels", func(t *testing.T) { conform(t, 1, nil, map[string][]string{"channels": {ephemeral}}) })
-	t.Run("the client's own publisher", func(t *testing.T) {
-		conform(t, 1, nil, map[string][]string{"client-path": {clientpath.Vendor}})
-	})
 	t.Run("three servers through nsqlookupd", func(t *testing.T) {
 		conform(t, 3, map[string]string{"discovery": "lookupd"}, nil)
 	})

@@ -8,7 +8,6 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
@@ -23,7 +22,6 @@ const defaultAddress = "127.0.0.1:4150"
 
 // Config is the driver's settings.
 type Config struct {
-	clientpath.Option
 	Address  []string          `option:"address" help:"Servers (nsqd, TCP), as host:port or URL (tcp, tls); none: those that lookupd lists, or else 127.0.0.1:4150."`
 	HTTP     []string          `option:"http" help:"HTTP addresses of these servers, in their order, as host:port or URL (http, https); none: as lookupd says, or else the port after that of address."`
 	Lookupd  []string          `option:"lookupd" help:"nsqlookupd servers (HTTP), as host:port or URL; consumers then find the servers of a topic through them."`
@@ -54,18 +52,9 @@ type Server struct {
 	MaxRdyCount  int           `option:"max-rdy-count" min:"1" help:"Server that weir starts: most messages under way to one consumer."`
 }
 
-// ClientPath implements driver.Labelled.
-func (c *Config) ClientPath() string {
-	return c.Label("weir's own publisher over the client's connection", "Producer.PublishAsync")
-}
-
-// PublishBlocks implements driver.Labelled.
-func (*Config) PublishBlocks() bool { return true }
-
 // newConfig returns the defaults.
 func newConfig() *Config {
 	return &Config{
-		Option: clientpath.Default(),
 		Topics: durable, Channels: durable,
 		// The client's own.
 		OutputBuffer: 16 << 10, OutputBufferTimeout: 250 * time.Millisecond,

@@ -2,88 +2,85 @@ package nsq
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/driver/blocking"
 	"github.com/weirmq/weir/drivers/internal/gate"
+	"github.com/weirmq/weir/drivers/internal/inflight"
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A producer publishes to one server, on a connection of its own.
+// stopLimit is how long Close waits for the client's Producer to stop.
+const stopLimit = 2 * time.Second
+
+// A producer publishes to one server by the client's Producer.
 type producer struct {
-	conn   *conn
-	name   string
-	node   *node
-	done   driver.Completer
-	topics *driver.Targets[topic]
-	gate   *gate.Gate
+	conn    *conn
+	node    *node
+	topics  *driver.Targets[string]
+	gate    *gate.Gate
+	answers chan *client.ProducerTransaction // room for all that is in flight: the client never waits
+	*inflight.Set[*driver.Message]
 
-	link        atomic.Pointer[link] // the latest
-	outstanding *blocking.Outstanding
-	stop        context.CancelFunc
-	kept        chan struct{} // closed when keep has returned
+	now       *retry.Kept[link]
+	listening sync.WaitGroup // to answers
+	ends      sync.WaitGroup // of links
 
-	// Touched by the publishing goroutine only.
-	closed  bool
-	command client.Command
-	one     [1]*driver.Message
-	body    []byte // of a batch
+	one [1]*driver.Message // touched by the publishing goroutine only
 }
 
-// A topic is what a destination is to a producer.
-type topic struct {
-	name   string
-	params [][]byte // of PUB and MPUB
-}
-
-// Producer connects.
+// Producer connects, within ctx and 10 s.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	name := fmt.Sprintf("producer %d", spec.Index)
 	n, topics, err := c.meant(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	if c.cfg.ByVendor() {
-		v, err := c.vendorProducer(ctx, name, n, topics, spec.Room(), done)
-		if err != nil {
-			return nil, err
-		}
-		return v, nil
-	}
 	p := &producer{
-		conn: c, name: name, node: n, done: done,
-		topics: topics, outstanding: blocking.NewOutstanding(), kept: make(chan struct{}),
+		conn: c, node: n, topics: topics,
+		Set: inflight.New[*driver.Message](done), answers: make(chan *client.ProducerTransaction, spec.Room()),
 	}
 	l, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.link.Store(l)
-	p.gate = gate.New(func() { p.link.Load().kill() })
-	life, stop := context.WithCancel(context.Background())
-	p.stop = stop
-	go p.keep(life)
+	name := fmt.Sprintf("producer %d", spec.Index)
+	p.now = retry.Connection[link]{
+		Connect: p.connect,
+		Hold: func(ctx context.Context, l *link) error {
+			select {
+			case <-ctx.Done():
+			case <-l.down:
+			}
+			return driver.ErrDisconnected
+		},
+		Made: func(lost, _ *link, _ error) {
+			c.run.Tell("reconnect", name+" to "+n.address)
+			p.ends.Go(lost.kill)
+		},
+		Wait: c.cfg.ReconnectWait, For: math.MaxInt64,
+	}.Start(l, c.run, name)
+	p.gate = gate.New(func() { p.now.Now().kill() })
+	p.listening.Go(p.listen)
 	return p, nil
 }
 
 // meant returns the server of a producer, and its topics by destination.
-func (c *conn) meant(ctx context.Context, spec driver.ProducerSpec) (*node, *driver.Targets[topic], error) {
+func (c *conn) meant(ctx context.Context, spec driver.ProducerSpec) (*node, *driver.Targets[string], error) {
 	nodes := c.nodes
-	topics, err := driver.NewTargets(spec.Destinations, func(d string) (topic, error) {
+	topics, err := driver.NewTargets(spec.Destinations, func(d string) (string, error) {
 		name, err := c.topic(d)
 		if err == nil && c.run.Existing {
 			nodes, err = c.having(ctx, nodes, name)
 		}
-		return topic{name, [][]byte{[]byte(name)}}, err
+		return name, err
 	})
 	if err != nil {
 		return nil, nil, err
@@ -107,96 +104,130 @@ func (c *conn) having(ctx context.Context, nodes []*node, topic string) ([]*node
 	return both, nil
 }
 
-func (p *producer) connect(ctx context.Context) (*link, error) {
-	l := &link{producer: p, down: make(chan struct{})}
-	wire, _, err := p.conn.dial(ctx, p.node.address, l)
-	if err != nil {
-		return nil, err
+// A link is a Producer of the client with one connection. The client would
+// connect again, but within the next call, and not without a race of its own.
+type link struct {
+	*client.Producer
+	lost func() // closes down, once
+	down chan struct{}
+	kill func() // ends the Producer, and waits until it reads no message: at most for write-timeout
+}
+
+// Output takes a line that the client logs. It tells of a lost connection in no
+// other way, and does so before anybody can make it connect again.
+func (l *link) Output(_ int, line string) error {
+	if !strings.Contains(line, "protocol error") { // that is the answer to a message
+		l.lost()
 	}
-	l.wire = wire
+	return nil
+}
+
+// connect has the client connect. Its call takes no context; it ends by itself.
+func (p *producer) connect(ctx context.Context) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	x, err := client.NewProducer(p.node.address, p.conn.settings)
+	if err != nil {
+		return nil, fmt.Errorf("settings of the client: %w", err)
+	}
+	l := &link{Producer: x, down: make(chan struct{})}
+	l.lost = sync.OnceFunc(func() { close(l.down) })
+	l.kill = sync.OnceFunc(func() { l.lost(); l.Stop() })
+	x.SetLogger(l, client.LogLevelError)
+	if !gate.Within(ctx, func() { err = x.Ping() }, l.kill) {
+		return nil, fmt.Errorf("%w: connecting to %s: %w", driver.ErrUnreachable, p.node.address, ctx.Err())
+	}
+	if err != nil {
+		go l.kill()
+		return nil, connecting(err)
+	}
 	return l, nil
 }
 
-// keep makes a new connection whenever one is lost, until life ends.
-func (p *producer) keep(life context.Context) {
-	defer close(p.kept)
-	k := retry.Connection[link]{
-		Connect: p.connect,
-		Hold: func(ctx context.Context, l *link) error {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-l.down:
+// listen completes what the client has an answer to, until the producer ends.
+func (p *producer) listen() {
+	for {
+		select {
+		case t := <-p.answers:
+			err := cause(t.Error)
+			for _, m := range t.Args {
+				p.Ended(m.(*driver.Message), err)
 			}
-			why := l.why()
-			l.finish(why)
-			return why
-		},
-		Made: func(_, now *link, _ error) {
-			p.link.Store(now)
-			p.conn.run.Tell("reconnect", p.name+" to "+p.node.address)
-		},
-		Wait: p.conn.cfg.ReconnectWait, For: math.MaxInt64,
+		case <-p.now.Done():
+			return
+		}
 	}
-	_ = k.Keep(life, p.link.Load()) // nothing but the end of life ends it
 }
 
-var (
-	pub  = []byte("PUB")
-	mpub = []byte("MPUB")
-)
+// cause says in the contract's words what the client says of a message.
+func cause(err error) error {
+	if err == nil {
+		return nil
+	}
+	var said client.ErrProtocol
+	if errors.As(err, &said) {
+		return refusal(said.Reason)
+	}
+	return words.Lost(err)
+}
 
-// Publish implements driver.Producer. The payload is written, or copied by the
-// client, before it returns.
+// Publish implements driver.Producer. The client writes the payload on a goroutine of
+// its own, which is also the one that answers: no message ends while it is written.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.one[0] = m
-	p.command.Name, p.command.Body = pub, m.Payload
-	p.send(ctx, p.one[:])
-	p.one[0], p.command.Body = nil, nil
+	p.send(ctx, p.one[:], func(l *link, topic string) error {
+		return l.PublishAsync(topic, m.Payload, p.answers, m)
+	})
 }
 
-// PublishBatch implements driver.BatchProducer.
+// PublishBatch implements driver.BatchProducer. The client copies the payloads
+// within the call.
 func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	if len(ms) == 0 {
 		return
 	}
-	b := binary.BigEndian.AppendUint32(p.body[:0], uint32(len(ms)))
-	for _, m := range ms {
-		b = binary.BigEndian.AppendUint32(b, uint32(len(m.Payload)))
-		b = append(b, m.Payload...)
+	bodies, args := make([][]byte, len(ms)), make([]any, len(ms))
+	for i, m := range ms {
+		bodies[i], args[i] = m.Payload, m
 	}
-	p.body = b
-	p.command.Name, p.command.Body = mpub, b
-	p.send(ctx, ms)
-	p.command.Body = nil
+	p.send(ctx, ms, func(l *link, topic string) error {
+		return l.MultiPublishAsync(topic, bodies, p.answers, args...)
+	})
 }
 
-// send writes the command that carries ms, or completes them with why not.
-func (p *producer) send(ctx context.Context, ms []*driver.Message) {
-	p.outstanding.Add(len(ms))
-	if err := p.prepare(ctx, ms); err != nil {
-		p.complete(ms, err)
+// send has the client take messages of one topic by a call, or completes them.
+func (p *producer) send(ctx context.Context, ms []*driver.Message, call func(l *link, topic string) error) {
+	l := p.now.Now()
+	topic, err := p.topics.Of(ctx, ms[0])
+	if err == nil {
+		select {
+		case <-l.down:
+			err = fmt.Errorf("%w: not connected again", driver.ErrDisconnected)
+		default:
+			err = p.node.takes(ms)
+		}
+	}
+	taken := false
+	for _, m := range ms {
+		taken = p.Begin(m, m, err)
+	}
+	if !taken {
 		return
 	}
 	p.gate.Enter(ctx)
-	err := p.link.Load().send(&p.command, ms)
+	err = call(l, topic)
 	p.gate.Leave()
-	if err != nil {
-		p.complete(ms, err)
+	if err == nil {
+		return
 	}
-}
-
-// prepare refuses what cannot be sent: nsqd ends the connection of whoever tries.
-func (p *producer) prepare(ctx context.Context, ms []*driver.Message) error {
-	if p.closed {
-		return driver.ErrClosed
+	l.lost()
+	err = cause(err)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
-	topic, err := p.topics.Of(ctx, ms[0])
-	if err != nil {
-		return err
+	for _, m := range ms {
+		p.Ended(m, err)
 	}
-	p.command.Params = topic.params
-	return p.node.takes(ms)
 }
 
 // takes refuses what a server does not take.
@@ -223,184 +254,19 @@ func (n *node) takesSize(size int64) error {
 	return driver.CheckSize(int(size), n.maxMessage.Load(), "the server's max-msg-size")
 }
 
-func (p *producer) complete(ms []*driver.Message, err error) {
-	for _, m := range ms {
-		p.done.Complete(m, err)
-	}
-	p.outstanding.Done(len(ms))
-}
-
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
-
-// Close implements driver.Producer. It waits for answers under way, at most 2 s.
+// Close implements driver.Producer. It waits for answers under way, at most 2 s, and as
+// long again for the client's Producer to stop.
 func (p *producer) Close(ctx context.Context) error {
-	if p.closed {
+	return p.Set.Close(ctx, func() error {
+		p.gate.Close()
+		p.now.End()
+		p.listening.Wait()
+		p.ends.Go(p.now.Now().kill)
+		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+		defer cancel()
+		if !gate.Within(ctx, p.ends.Wait, nil) {
+			return driver.ErrAbandoned
+		}
 		return nil
-	}
-	p.closed = true
-	_ = p.outstanding.WaitLast(ctx) // what is left fails below
-	p.gate.Close()
-	p.stop()
-	<-p.kept
-	l := p.link.Load()
-	l.finish(driver.ErrClosed)
-	l.kill()
-	return nil
-}
-
-// A link is one connection of a producer, and what was sent on it and is not
-// answered. It is told by the client what happens there.
-type link struct {
-	quiet
-	producer *producer
-	wire     *client.Conn
-
-	// write is held while a command is written: until then the bytes of its
-	// messages are not the caller's again, whatever becomes of the connection.
-	write sync.Mutex
-
-	mu    sync.Mutex
-	sent  queue
-	over  error // not nil: nothing is sent any more
-	cause error // why the connection was lost
-	down  chan struct{}
-	ended bool // down is closed
-}
-
-// send writes a command, and keeps its messages until it is answered. An error
-// says that nothing was kept: the messages are still the caller's to complete.
-func (l *link) send(c *client.Command, ms []*driver.Message) error {
-	l.write.Lock()
-	defer l.write.Unlock()
-	l.mu.Lock()
-	if l.over != nil || l.ended {
-		err := l.over
-		if err == nil {
-			err = words.Lost(l.cause)
-		}
-		l.mu.Unlock()
-		return err
-	}
-	l.sent.push(ms)
-	l.mu.Unlock()
-	// Where this fails the client has told OnIOError, and the messages end with
-	// the connection.
-	_ = l.wire.WriteCommand(c)
-	return nil
-}
-
-// answered completes the messages of the oldest command.
-func (l *link) answered(err error) {
-	for more := true; more; {
-		var m *driver.Message
-		l.mu.Lock()
-		m, more = l.sent.pop()
-		l.mu.Unlock()
-		if m == nil {
-			return
-		}
-		l.producer.done.Complete(m, err)
-		l.producer.outstanding.Done(1)
-	}
-}
-
-// OnResponse implements client.ConnDelegate.
-func (l *link) OnResponse(_ *client.Conn, answer []byte) {
-	if string(answer) != "OK" {
-		l.answered(errors.New("nsqd answered what is not OK"))
-		return
-	}
-	l.answered(nil)
-}
-
-// OnError implements client.ConnDelegate. After most errors nsqd ends the connection.
-func (l *link) OnError(_ *client.Conn, text []byte) { l.answered(refusal(string(text))) }
-
-// OnIOError implements client.ConnDelegate.
-func (l *link) OnIOError(c *client.Conn, err error) {
-	l.end(err)
-	_ = c.Close()
-}
-
-// OnClose implements client.ConnDelegate.
-func (l *link) OnClose(*client.Conn) { l.end(nil) }
-
-// end says that the connection is lost.
-func (l *link) end(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.ended {
-		l.ended, l.cause = true, err
-		close(l.down)
-	}
-}
-
-func (l *link) why() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return words.Lost(l.cause)
-}
-
-// finish completes what is not answered. It waits until nothing is being written.
-func (l *link) finish(err error) {
-	l.write.Lock()
-	defer l.write.Unlock()
-	l.mu.Lock()
-	if l.over == nil {
-		l.over = err
-	}
-	l.mu.Unlock()
-	for {
-		l.mu.Lock()
-		m, _ := l.sent.pop()
-		l.mu.Unlock()
-		if m == nil {
-			return
-		}
-		l.producer.done.Complete(m, err)
-		l.producer.outstanding.Done(1)
-	}
-}
-
-// kill ends the connection, and with it a write that waits.
-func (l *link) kill() { _ = l.wire.Close() }
-
-// A queue holds messages in the order that their commands were sent in. It grows
-// to what is in flight at most, and stays.
-type queue struct {
-	items   []item
-	head, n int
-}
-
-// An item is one message.
-type item struct {
-	m    *driver.Message
-	more bool // the next one was sent by the same command
-}
-
-func (q *queue) push(ms []*driver.Message) {
-	if q.n+len(ms) > len(q.items) {
-		grown := make([]item, max(64, 2*(q.n+len(ms))))
-		for i := range q.n {
-			grown[i] = q.items[(q.head+i)%len(q.items)]
-		}
-		q.items, q.head = grown, 0
-	}
-	for i, m := range ms {
-		q.items[(q.head+q.n)%len(q.items)] = item{m, i < len(ms)-1}
-		q.n++
-	}
-}
-
-// pop returns the oldest message, nil where there is none.
-func (q *queue) pop() (m *driver.Message, more bool) {
-	if q.n == 0 {
-		return nil, false
-	}
-	it := q.items[q.head]
-	q.items[q.head] = item{}
-	q.head = (q.head + 1) % len(q.items)
-	q.n--
-	return it.m, it.more
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
@@ -103,44 +102,4 @@ func FuzzNamesAreValidAndDiffer(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestAQueueKeepsOrderAndCommandsWhileItGrows(t *testing.T) {
-	var q queue
-	var want, got []uint64
-	next := uint64(0)
-	batch := func(n int) {
-		ms := make([]*driver.Message, n)
-		for i := range ms {
-			ms[i] = &driver.Message{Token: next}
-			want = append(want, next)
-			next++
-		}
-		q.push(ms)
-	}
-	take := func(commands int) {
-		for range commands {
-			for more := true; more; {
-				var m *driver.Message
-				if m, more = q.pop(); m != nil {
-					got = append(got, m.Token)
-				}
-			}
-		}
-	}
-	for i := range 50 {
-		batch(1 + i%7)
-		batch(1)
-		take(1)
-	}
-	if n := q.n; len(got)+n != len(want) {
-		t.Errorf("%d taken and %d left of %d", len(got), n, len(want))
-	}
-	take(60)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-pushed +popped):\n%s", diff)
-	}
-	if m, more := q.pop(); m != nil || more {
-		t.Error("an empty queue has a message")
-	}
 }

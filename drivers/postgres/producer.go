@@ -15,17 +15,14 @@ const gatherMost = 1000
 
 // A producer sends on a connection of its own, from a goroutine of its own.
 type producer struct {
+	*blocking.Outgoing
 	conn   *conn
 	name   string
-	done   driver.Completer
 	tables *driver.Targets[table]
+	queue  chan item
 
-	queue       chan item
-	outstanding *blocking.Outstanding
-	closed      bool // touched by the publishing goroutine only
-
-	life    context.Context // ends when Close is in a hurry
-	end     context.CancelFunc
+	life    context.Context // ends when Close has waited
+	stop    context.CancelFunc
 	ended   chan struct{} // closed when work has returned
 	current atomic.Pointer[link]
 }
@@ -39,8 +36,8 @@ type item struct {
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done,
-		queue: make(chan item, spec.Room()), outstanding: blocking.NewOutstanding(), ended: make(chan struct{}),
+		Outgoing: blocking.NewOutgoing(done), conn: c, name: fmt.Sprintf("producer %d", spec.Index),
+		queue: make(chan item, spec.Room()), ended: make(chan struct{}),
 	}
 	var err error
 	if p.tables, err = driver.NewTargets(spec.Destinations, func(d string) (table, error) { return c.table(ctx, d) }); err != nil {
@@ -50,7 +47,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, err
 	}
-	p.life, p.end = context.WithCancel(context.Background())
+	p.life, p.stop = context.WithCancel(context.Background())
 	p.current.Store(s.link)
 	go p.work(s)
 	return p, nil
@@ -59,12 +56,9 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 // Publish implements driver.Producer. The queue has room for all that may be in
 // flight.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	p.outstanding.Add(1)
-	if err := p.refusal(ctx, m, 1); err != nil {
-		p.complete(m, err)
-		return
+	if p.Admit(m, p.refusal(ctx, m, 1)) {
+		p.queue <- item{m, true}
 	}
-	p.queue <- item{m, true}
 }
 
 // PublishBatch implements driver.BatchProducer: the messages share a transaction.
@@ -72,23 +66,17 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	if len(ms) == 0 {
 		return
 	}
-	p.outstanding.Add(len(ms))
 	err := p.refusal(ctx, ms[0], len(ms))
 	for i, m := range ms {
-		if err != nil {
-			p.complete(m, err)
-			continue
+		if p.Admit(m, err) {
+			p.queue <- item{m, i == len(ms)-1}
 		}
-		p.queue <- item{m, i == len(ms)-1}
 	}
 }
 
 // refusal returns why n messages like m are not taken; nil when there is room for
 // them, which only the caller uses up.
 func (p *producer) refusal(ctx context.Context, m *driver.Message, n int) error {
-	if p.closed {
-		return driver.ErrClosed
-	}
 	_, err := p.tables.Of(ctx, m)
 	if err == nil && len(p.queue)+n > cap(p.queue) {
 		err = fmt.Errorf("more than %d messages in flight: %w", cap(p.queue), driver.ErrOverloaded)
@@ -96,34 +84,19 @@ func (p *producer) refusal(ctx context.Context, m *driver.Message, n int) error 
 	return err
 }
 
-// complete tells done, and then Flush.
-func (p *producer) complete(m *driver.Message, err error) {
-	p.done.Complete(m, err)
-	p.outstanding.Done(1)
-}
-
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
-
 // Close implements driver.Producer. It waits for what is queued and under way,
 // within ctx and 2 s; what is left then completes with ErrClosed.
 func (p *producer) Close(ctx context.Context) error {
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	close(p.queue)
-	ctx, cancel := context.WithTimeout(ctx, closeLimit)
-	defer cancel()
-	select {
-	case <-p.ended:
-	case <-ctx.Done():
-		p.end()
-		p.current.Load().kill()
+	return p.End(ctx, func(late bool) error {
+		close(p.queue)
+		if late {
+			p.stop()
+			p.current.Load().kill()
+		}
 		<-p.ended
-	}
-	p.end()
-	return nil
+		p.stop()
+		return nil
+	})
 }
 
 // work sends what is queued until the queue is closed, and connects again when the
@@ -178,7 +151,7 @@ func (p *producer) gather(items []item) []item {
 
 func (p *producer) refuse(items []item, err error) {
 	for _, it := range items {
-		p.complete(it.m, err)
+		p.Complete(it.m, err)
 	}
 }
 
@@ -204,7 +177,7 @@ func (p *producer) again() *sending {
 		select {
 		case it, ok := <-p.queue:
 			if ok {
-				p.complete(it.m, refusal)
+				p.Complete(it.m, refusal)
 				continue
 			}
 			stop()
@@ -215,7 +188,7 @@ func (p *producer) again() *sending {
 		case s := <-made:
 			if s == nil { // Close is in a hurry
 				for it := range p.queue {
-					p.complete(it.m, driver.ErrClosed)
+					p.Complete(it.m, driver.ErrClosed)
 				}
 				return nil
 			}

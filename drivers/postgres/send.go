@@ -99,7 +99,7 @@ func (p *producer) send(s *sending, items []item) error {
 			break
 		}
 		for _, it := range items[done:end] {
-			p.complete(it.m, failed)
+			p.Complete(it.m, failed)
 		}
 		done = end
 		s.fuse.light()

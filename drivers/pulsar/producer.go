@@ -9,8 +9,8 @@ import (
 	client "github.com/apache/pulsar-client-go/pulsar"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/gate"
+	"github.com/weirmq/weir/drivers/internal/inflight"
 )
 
 // inFlight is the most messages of a producer that was not told a number.
@@ -21,8 +21,7 @@ const inFlight = 1000
 type producer struct {
 	client client.Client
 	topics *driver.Targets[client.Producer]
-	done   driver.Completer
-	sent   *clientpath.Sent[*driver.Message]
+	*inflight.Set[*driver.Message]
 }
 
 // Producer opens the client's producers, within the option timeout each.
@@ -51,7 +50,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if c.cfg.Type == keyShared {
 		options.BatcherBuilderType = client.KeyBasedBatchBuilder
 	}
-	p := &producer{client: api, done: done, sent: clientpath.NewSent[*driver.Message](done)}
+	p := &producer{client: api, Set: inflight.New[*driver.Message](done)}
 	p.topics, err = driver.NewTargets(spec.Destinations, func(d string) (client.Producer, error) {
 		t, err := c.topic(ctx, d)
 		if err != nil {
@@ -85,8 +84,7 @@ type slot struct {
 // Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	to, err := p.topics.Of(ctx, m)
-	if err != nil {
-		p.done.Complete(m, err)
+	if !p.Begin(m, m, err) {
 		return
 	}
 	s, _ := m.Slot.(*slot)
@@ -95,20 +93,14 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 		s.callback = s.end
 		m.Slot = s
 	}
-	if !p.sent.Begin(m, m) {
-		return
-	}
 	s.message.Payload, s.message.Key = m.Payload, string(m.Key)
 	to.SendAsync(ctx, &s.message, s.callback)
 }
 
 // end completes a message. The client calls it once.
 func (s *slot) end(_ client.MessageID, _ *client.ProducerMessage, err error) {
-	s.of.sent.End(s.m, words.Cause(err))
+	s.of.Ended(s.m, words.Cause(err))
 }
-
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.sent.Flush(ctx) }
 
 // endLimit is how long the client may take to end beside what is in flight. It waits for
 // the broker's answer for each partition.
@@ -116,7 +108,7 @@ const endLimit = 5 * time.Second
 
 // Close implements driver.Producer. It waits for what is in flight, within ctx and 2 s.
 func (p *producer) Close(ctx context.Context) error {
-	err := p.sent.Close(ctx, func() error { return end(ctx, p.client.Close) })
+	err := p.Set.Close(ctx, func() error { return end(ctx, p.client.Close) })
 	if errors.Is(err, driver.ErrAbandoned) {
 		return nil
 	}

@@ -28,10 +28,11 @@ func TestPublishKeepsToItsBudget(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{}, s.Options)
 	declared(t, c, 1)
-	p := producerOf(t, c, room{t, make(chan struct{}, 1000)}, "d")
+	r := room{t, make(chan struct{}, 1000)}
+	p := producerOf(t, c, r, "d")
 	m := &driver.Message{Destination: "d", Payload: make([]byte, 64)}
 	publish := func() {
-		p.done.(room).free <- struct{}{}
+		r.free <- struct{}{}
 		p.Publish(t.Context(), m) // shared: the driver keeps nothing in it
 	}
 	for range 2000 {

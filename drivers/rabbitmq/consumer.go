@@ -154,19 +154,13 @@ func (s *session) reading() {
 	if s.consumer.spec.Settle != driver.SettleAuto {
 		return
 	}
-	waited := false
 	// One message of each queue may have come in part only.
 	for s.came.Load()-s.settled.Load() > int64(s.consumer.spec.Prefetch+len(s.consumer.queues)) {
 		select {
 		case <-s.room:
-			waited = true
 		case <-s.life.Done():
 			return
 		}
-	}
-	if waited {
-		// What the client has set may be over.
-		_ = s.wire.SetReadDeadline(time.Time{})
 	}
 }
 
@@ -183,7 +177,6 @@ func (s *session) count(n int) {
 
 func (s *session) confirmed(uint64, bool, bool) {}
 func (s *session) returned(uint16, []byte)      {}
-func (s *session) written(uint64)               {}
 
 // run delivers until ctx ends, and then settles what was delivered, or until the
 // connection or one of its channels is lost, and then returns why.

@@ -36,16 +36,12 @@
 // # What the client does, and what is done below it
 //
 // amqp091-go writes each message and each acknowledgement to the socket by itself, within
-// the call, and so waits when the server does not read. Below it lies a wire that takes
-// the bytes, and a goroutine that writes them: Publish does not wait, and under load one
-// write carries many messages. The messages in flight and the deliveries not settled bound
-// what it holds.
+// the call, and so waits when the server does not read.
 //
 // The client reports confirmations only in the order of the messages, which makes one wait
-// for those before it. It reports returned messages without saying which they are. The
-// wire therefore reads the frames that come in: a confirmation counts when its bytes are
-// read. With client-path: vendor producers have no such wire, and what the client reports
-// decides. Consumers keep theirs.
+// for those before it. It reports returned messages without saying which they are. A wire
+// below the client therefore reads the frames that come in: a confirmation counts when its
+// bytes are read.
 //
 // The client's own recovery of connections is not used: it does not say what became of
 // messages in flight. Package retry connects again, to the next address. After the leader

@@ -42,6 +42,7 @@ func Definition() driver.Definition {
 			DeadLetters:   true, // of quorum queues
 			Retains:       true, // the queue is made when the consumer is opened
 			Resumes:       true,
+			PublishBlocks: true,
 			Settle:        []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
 			Guarantees:    []driver.Guarantee{driver.Written, driver.Received, driver.Persisted},
 			Delivery:      driver.AtLeastOnce,

@@ -9,9 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/served"
-	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // shared is the server of tests that leave it as it was.
@@ -26,19 +24,12 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	on := func(t *testing.T, s *served.System, cut func() error, nodes int, options map[string][]string) {
 		maps.Copy(s.Options, options)
-		def, expect := Definition(), 32
+		def, expect := Definition(), 30
 		if def.Capabilities.DeadLetters = slices.Equal(options["queue"], []string{quorum}); def.Capabilities.DeadLetters {
 			expect++
 		}
-		if options["client-path"] != nil {
-			c := newConfig()
-			c.Path, c.Management = options["client-path"][0], s.Options["management"]
-			def.Capabilities = def.Capabilities.With(c)
-			expect -= 2 // that Publish does not block
-		}
 		drivertest.Run(t, def, drivertest.Harness{
 			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Nodes: nodes, Cut: cut, Stall: s.Stall, Expect: expect,
-			Hold: func(run, d string) (func(), error) { return trial.HoldRabbit(s.Pids, name("weir", run, d)) },
 		})
 	}
 	conform := func(t *testing.T, nodes int, options map[string][]string) {
@@ -51,9 +42,6 @@ func TestConformance(t *testing.T) {
 		// The others see a server that closes connections before it ends.
 		s := shared.Up(t, 1)
 		on(t, s, s.KillAndRestart, 1, map[string][]string{"delivery-mode": {transient}, "exchange": {direct}})
-	})
-	t.Run("the client's own publisher", func(t *testing.T) {
-		conform(t, 1, map[string][]string{"client-path": {clientpath.Vendor}})
 	})
 	t.Run("three nodes", func(t *testing.T) { conform(t, 3, nil) })
 	t.Run("RabbitMQ 4", func(t *testing.T) {

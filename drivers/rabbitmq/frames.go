@@ -13,8 +13,6 @@ type listener interface {
 	returned(code uint16, body []byte)
 	// delivered says that a message is on its way to a consumer.
 	delivered()
-	// written says how many bytes the wire has written so far.
-	written(out uint64)
 	// reading says that the client has looked at all that was read, and wants more.
 	// It may wait, and the server with it.
 	reading()

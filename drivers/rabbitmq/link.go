@@ -21,6 +21,7 @@ const (
 	connectLimit = 4 * time.Second  // for the first answer of one address
 	callLimit    = 10 * time.Second // for the answer to a method
 	endLimit     = 2 * time.Second  // for the end of a connection
+	silences     = 3                // heartbeats that a server may leave out, as the client has it
 )
 
 // A link is one connection to one node.
@@ -32,7 +33,7 @@ type link struct {
 }
 
 // dial connects to one address, and tells the server the connection's name. hears is told
-// what passes; nil: the connection has a plain wire.
+// what passes; nil: nobody is.
 func (c *conn) dial(ctx context.Context, address, name string, hears listener) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -51,7 +52,7 @@ func (c *conn) dial(ctx context.Context, address, name string, hears listener) (
 	case err != nil:
 		return nil, unreachable(err)
 	}
-	w := newWire(s, hears)
+	w := &wire{Conn: s, silence: silences * c.cfg.Heartbeat, frames: frames{to: hears}}
 	// A server that has begun to speak may take longer: it keeps the refusal of a
 	// password back for 3 s.
 	silent := context.AfterFunc(first, func() {
@@ -119,7 +120,6 @@ func (l *link) end() {
 	defer late.Stop()
 	_ = l.Close() // says only that the server did not say goodbye
 	l.kill()
-	<-l.wire.ended
 	l.hearing.Wait()
 }
 

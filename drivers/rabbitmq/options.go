@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
@@ -22,7 +21,6 @@ const (
 
 // Config is the driver's settings.
 type Config struct {
-	clientpath.Option
 	Address  []string          `option:"address" help:"Nodes of one cluster, as host:port or URL (amqp, amqps); none: 127.0.0.1:5672."`
 	User     string            `option:"user" help:"User; guest may only connect over loopback, unless the server says otherwise."`
 	Password driver.Secret     `option:"password" help:"Password of the user; that of guest is guest where none is given."`
@@ -64,8 +62,7 @@ type Server struct {
 // newConfig returns the defaults.
 func newConfig() *Config {
 	return &Config{
-		Option: clientpath.Default(),
-		User:   rabbitserver.Guest, Vhost: "/",
+		User: rabbitserver.Guest, Vhost: "/",
 		Queue: auto, ClassicVersion: server, Durable: true, DeliveryMode: persistent, Confirm: true, Mandatory: true, Overflow: "drop-head",
 		Exchange: fanout, Existing: areQueues,
 		// The client's own.
@@ -79,12 +76,10 @@ func newConfig() *Config {
 
 // ClientPath implements driver.Labelled.
 func (c *Config) ClientPath() string {
-	own, call := "its publisher over weir's own coalescing socket", "PublishWithContext"
 	if c.Confirm {
-		own += ", confirmations from raw frames"
-		call += ", NotifyPublish"
+		return "its publisher, confirmations from raw frames"
 	}
-	return c.Label(own, call)
+	return ""
 }
 
 // Narrow implements driver.Narrowed: only the management plugin tells who leads a queue,
@@ -94,10 +89,6 @@ func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	to.DeadLetters = to.DeadLetters && c.Queue == quorum
 	return to
 }
-
-// PublishBlocks implements driver.Labelled: without the wire the client writes
-// within the call.
-func (c *Config) PublishBlocks() bool { return c.ByVendor() }
 
 // What addresses look like.
 var (

@@ -30,13 +30,11 @@ type outlet struct {
 	sent    map[uint64]*driver.Message // by delivery tag
 	low     uint64                     // the lowest tag that may be in sent
 	next    uint64
-	ends    []uint64           // without confirms: bytes of the wire up to the end of each message from low on
 	back    map[uint64]error   // messages that came back, and will be confirmed
 	streaks map[string]*streak // by destination
 	final   error              // not nil: nothing is sent any more
 
-	taking sync.Mutex // without confirms: held by written, which two goroutines call
-	ready  []fate     // of take
+	ready []fate // of take
 }
 
 // A fate is what became of a message.
@@ -52,8 +50,8 @@ func newOutlet(p *producer) *outlet {
 	}
 }
 
-// publish hands a message to the client. After an error the message is still the caller's
-// to complete.
+// publish has the client write a message. After an error the message is still the
+// caller's to complete.
 func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error {
 	o.write.Lock()
 	defer o.write.Unlock()
@@ -72,11 +70,8 @@ func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error
 		client.Publishing{DeliveryMode: o.producer.mode, Body: m.Payload})
 	switch {
 	case err == nil && !o.confirms:
-		o.mu.Lock()
-		o.ends = append(o.ends, o.wire.taken())
-		o.mu.Unlock()
-		o.written(o.wire.out.Load()) // a plain wire has taken 0 bytes, and written 0: it is done
-	case err != nil && o.wire.plain && ctx.Err() != nil:
+		o.take(tag, false, nil)
+	case err != nil && ctx.Err() != nil:
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if o.sent[tag] != nil {
@@ -85,29 +80,6 @@ func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error
 		}
 	}
 	return nil
-}
-
-// written implements listener. Without confirms it completes the messages that the
-// operating system has taken.
-func (o *outlet) written(out uint64) {
-	if o.confirms {
-		return
-	}
-	o.taking.Lock()
-	defer o.taking.Unlock()
-	o.mu.Lock()
-	n := 0
-	for n < len(o.ends) && o.ends[n] <= out {
-		n++
-	}
-	if n == 0 {
-		o.mu.Unlock()
-		return
-	}
-	last := o.low + uint64(n) - 1
-	o.ends = append(o.ends[:0], o.ends[n:]...)
-	o.mu.Unlock()
-	o.take(last, true, nil)
 }
 
 // errRefused is the server's basic.nack: its queue is full and rejects, or it failed.
@@ -147,7 +119,7 @@ func (o *outlet) take(tag uint64, multiple bool, err error) {
 	}
 	o.mu.Unlock()
 	for _, f := range ready {
-		o.producer.complete(f.m, f.err)
+		o.producer.Complete(f.m, f.err)
 	}
 	clear(ready)
 	o.ready = ready
@@ -202,7 +174,6 @@ func (o *outlet) finish(err error) {
 		}
 	}
 	clear(o.sent)
-	o.ends = nil
 	o.mu.Unlock()
 	size := oversize.FindStringSubmatch(err.Error())
 	for _, m := range left {
@@ -210,7 +181,7 @@ func (o *outlet) finish(err error) {
 		if size != nil && strconv.Itoa(len(m.Payload)) != size[1] {
 			e = fmt.Errorf("%w: the server closed the channel for another message's size", driver.ErrDisconnected)
 		}
-		o.producer.complete(m, e)
+		o.producer.Complete(m, e)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,29 +19,21 @@ import (
 
 // A producer publishes on one channel of a connection of its own.
 type producer struct {
+	*blocking.Outgoing
 	conn   *conn
 	name   string
 	index  int
-	done   driver.Completer
 	places *driver.Targets[place]
 	mode   uint8 // delivery mode
 
-	now         atomic.Pointer[outlet] // the latest
-	outstanding *blocking.Outstanding
-	stop        context.CancelFunc
-	kept        sync.WaitGroup // until keep has returned
-	closed      bool           // touched by the publishing goroutine only
-
-	// With the client's own publisher, nil and 0 otherwise.
-	gate *gate.Gate
-	room int // for what the client tells
+	now  *retry.Kept[outlet]
+	gate *gate.Gate // ends a write that waits
 }
 
 // Producer connects.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		conn: c, name: "producer " + strconv.Itoa(spec.Index), index: spec.Index, done: done, mode: client.Transient,
-		outstanding: blocking.NewOutstanding(),
+		Outgoing: blocking.NewOutgoing(done), conn: c, name: "producer " + strconv.Itoa(spec.Index), index: spec.Index, mode: client.Transient,
 	}
 	if c.cfg.DeliveryMode == persistent {
 		p.mode = client.Persistent
@@ -61,18 +52,15 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err := c.fits(ctx, spec.Largest); err != nil {
 		return nil, err
 	}
-	if c.cfg.ByVendor() {
-		p.room = max(spec.InFlight, leastRoom)
-		p.gate = gate.New(func() { p.now.Load().kill() })
-	}
 	o, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.now.Store(o)
-	life, stop := context.WithCancel(context.Background())
-	p.stop = stop
-	p.kept.Go(func() { p.keep(life, o) })
+	kept := reconnecting(c, p.connect, p.hold, p.made)
+	kept.AtOnce = func(why error) bool { return errors.As(why, new(*refusing)) }
+	kept.GivenUp = (*outlet).giveUp
+	p.now = kept.Start(o, c.run, p.name)
+	p.gate = gate.New(func() { p.now.Now().kill() })
 	return p, nil
 }
 
@@ -137,12 +125,8 @@ func (l *link) try(ctx context.Context, queue string, size int) error {
 // connect opens a connection and a channel, and looks for what is published to.
 func (p *producer) connect(ctx context.Context) (*outlet, error) {
 	o := newOutlet(p)
-	hears := listener(o)
-	if p.gate != nil {
-		hears = nil
-	}
 	var err error
-	if o.link, err = p.conn.reach(ctx, p.name, p.index, hears); err != nil {
+	if o.link, err = p.conn.reach(ctx, p.name, p.index, o); err != nil {
 		return nil, err
 	}
 	o.tellBlocked(p.conn.run, p.name)
@@ -180,19 +164,7 @@ func (o *outlet) begin() error {
 		return err
 	}
 	o.over = o.channel.NotifyClose(make(chan *client.Error, 1))
-	if p.gate != nil {
-		o.listen(p.room)
-	}
 	return nil
-}
-
-// keep makes a new connection whenever one is lost, until life ends or it gives up.
-func (p *producer) keep(life context.Context, o *outlet) {
-	kept := reconnecting(p.conn, p.connect, p.hold, p.made)
-	kept.AtOnce = func(why error) bool { return errors.As(why, new(*refusing)) }
-	if err := kept.Keep(life, o); err != nil {
-		p.now.Load().giveUp(err)
-	}
 }
 
 // reconnecting returns what makes connections of c again.
@@ -206,7 +178,6 @@ func reconnecting[T any](c *conn, connect func(context.Context) (*T, error), hol
 // made puts a new connection in the place of one that was lost.
 func (p *producer) made(lost, now *outlet, why error) {
 	now.inherit(lost)
-	p.now.Store(now)
 	if stuck := (*refusing)(nil); errors.As(why, &stuck) {
 		p.conn.run.Tell("reopen", fmt.Sprintf("%s to %s, after %d refusals of %s and no confirmation in %v", p.name, now.address, stuck.refused, stuck.destination, stuck.span))
 	} else {
@@ -224,11 +195,8 @@ func (p *producer) hold(life context.Context, o *outlet) error {
 	if errors.As(why, new(*refusing)) {
 		p.index = slices.Index(p.conn.addresses, o.address) + 1 // it may be the node
 	}
-	if p.gate != nil {
-		o.end() // ends a write that waits, for which finish does
-	}
+	o.end() // and a write that waits, for which finish does
 	o.finish(why)
-	o.end()
 	return why
 }
 
@@ -255,54 +223,29 @@ func (p *producer) watch(life context.Context, o *outlet) error {
 	}
 }
 
-// Publish implements driver.Producer. The payload is copied, or with the client's own
-// publisher written, before it returns.
+// Publish implements driver.Producer. The payload is written before it returns.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	p.outstanding.Add(1)
-	if err := p.publish(ctx, m); err != nil {
-		p.complete(m, err)
-	}
-}
-
-func (p *producer) publish(ctx context.Context, m *driver.Message) error {
-	if p.closed {
-		return driver.ErrClosed
-	}
 	at, err := p.places.Of(ctx, m)
+	if !p.Admit(m, err) {
+		return
+	}
+	p.gate.Enter(ctx)
+	err = p.now.Now().publish(ctx, at, m)
+	p.gate.Leave()
 	if err != nil {
-		return err
+		p.Complete(m, err)
 	}
-	if p.gate != nil {
-		p.gate.Enter(ctx)
-		defer p.gate.Leave()
-	}
-	return p.now.Load().publish(ctx, at, m)
 }
-
-// complete completes a message.
-func (p *producer) complete(m *driver.Message, err error) {
-	p.done.Complete(m, err)
-	p.outstanding.Done(1)
-}
-
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
 // Close implements driver.Producer. It waits for confirmations of what is in flight, at
 // most 2 s, and as long for the end of the connection.
 func (p *producer) Close(ctx context.Context) error {
-	if p.closed {
+	p.gate.Close()
+	return p.End(ctx, func(bool) error {
+		p.now.End()
+		o := p.now.Now()
+		o.finish(driver.ErrClosed)
+		o.end()
 		return nil
-	}
-	p.closed = true
-	if p.gate != nil {
-		p.gate.Close()
-	}
-	_ = p.outstanding.WaitLast(ctx) // what is left fails below
-	p.stop()
-	p.kept.Wait()
-	o := p.now.Load()
-	o.finish(driver.ErrClosed)
-	o.end()
-	return nil
+	})
 }

@@ -15,7 +15,7 @@ import (
 
 // sentTo returns an outlet on which n messages were sent.
 func sentTo(done driver.Completer, n int) *outlet {
-	o := newOutlet(&producer{conn: &conn{cfg: *newConfig()}, done: done, outstanding: blocking.NewOutstanding()})
+	o := newOutlet(&producer{Outgoing: blocking.NewOutgoing(done), conn: &conn{cfg: *newConfig()}})
 	o.next = uint64(n) + 1
 	for tag := uint64(1); tag < o.next; tag++ {
 		o.sent[tag] = &driver.Message{}
@@ -62,9 +62,9 @@ func TestWhatWasNotWrittenIsNotDone(t *testing.T) {
 	if err := publish(t, p, l, "d", "first"); err != nil {
 		t.Fatal(err)
 	}
-	o := p.now.Load()
+	o := p.now.Now()
 	o.kill()
-	if err := publish(t, p, l, "d", "second"); err == nil && p.now.Load() == o {
+	if err := publish(t, p, l, "d", "second"); err == nil && p.now.Now() == o {
 		t.Error("completed as written")
 	}
 }

@@ -80,7 +80,7 @@ func TestAServerThatRefusesEverythingIsAskedOnANewChannel(t *testing.T) {
 	c := open(t, driver.Run{Event: l.event}, options(s, "max-length", "3", "overflow", "reject-publish", "reopen-after", "40ms"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
-	first := p.now.Load()
+	first := p.now.Now()
 	reopened := func() int {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func TestAServerThatRefusesEverythingIsAskedOnANewChannel(t *testing.T) {
 		}
 		_ = publish(t, p, l, "d", "more")
 	}
-	if p.now.Load() == first {
+	if p.now.Now() == first {
 		t.Error("the channel is the first")
 	}
 	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, l)

@@ -2,10 +2,7 @@ package rabbitmq
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"net"
-	"runtime"
 	"slices"
 	"testing"
 )
@@ -23,8 +20,6 @@ func (h *hearing) returned(code uint16, body []byte) {
 
 func (h *hearing) delivered() { h.heard = append(h.heard, "delivered") }
 func (h *hearing) reading()   {}
-
-func (h *hearing) written(uint64) {}
 
 // frame makes a frame of the protocol.
 func frame(kind byte, payload ...byte) []byte {
@@ -86,70 +81,4 @@ func FuzzFrames(f *testing.F) {
 		x := frames{to: &hearing{}}
 		x.read(b)
 	})
-}
-
-// A gated connection writes when it is let.
-type gated struct {
-	net.Conn
-	entered, let chan struct{}
-	got          []byte
-}
-
-func (g *gated) Write(p []byte) (int, error) {
-	g.entered <- struct{}{}
-	<-g.let
-	g.got = append(g.got, p...)
-	return len(p), nil
-}
-
-func (g *gated) Close() error { return nil }
-
-// TestAWireWritesWhatItTookInOrder has more come while a write is under way, from
-// the start and after all was written.
-func TestAWireWritesWhatItTookInOrder(t *testing.T) {
-	g := &gated{entered: make(chan struct{}), let: make(chan struct{})}
-	w := newWire(g, &hearing{})
-	take := func(s string) {
-		if _, err := w.Write([]byte(s)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := ""
-	for round := range 5 {
-		first, second := fmt.Sprintf("first%d", round), fmt.Sprintf("second%d", round)
-		want += first + second
-		take(first)
-		<-g.entered
-		take(second)
-		g.let <- struct{}{}
-		<-g.entered
-		g.let <- struct{}{}
-		for w.out.Load() < w.taken() {
-			runtime.Gosched()
-		}
-	}
-	_ = w.Close()
-	<-w.ended
-	if string(g.got) != want {
-		t.Errorf("wrote %q, took %q", g.got, want)
-	}
-	if _, err := w.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("writing to what is closed: %v", err)
-	}
-}
-
-func TestAWireWhoseReaderStandsStillHoldsNobodyUp(t *testing.T) {
-	a, b := net.Pipe() // nobody reads b
-	defer func() { _ = b.Close() }()
-	w := newWire(a, &hearing{})
-	for range 1000 {
-		if _, err := w.Write(make([]byte, 1000)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := w.taken(); n != 1_000_000 {
-		t.Errorf("took %d bytes", n)
-	}
-	_ = w.Close()
-	<-w.ended
 }

@@ -86,21 +86,9 @@ func newOutlet(p *producer, to string, most int) *outlet {
 	return o
 }
 
-// add takes one message. It does not wait.
-func (o *outlet) add(s *slot) {
-	o.p.open.Add(1)
-	o.mu.Lock()
-	over := o.over
-	if over == nil {
-		o.queue = append(o.queue, s)
-	}
-	o.mu.Unlock()
-	o.stir(over, s.m)
-}
-
-// addAll takes messages with slots, which leave together where a frame has room.
-func (o *outlet) addAll(ms []*driver.Message) {
-	o.p.open.Add(len(ms))
+// add takes messages with slots, which leave together where a frame has room. It does not
+// wait.
+func (o *outlet) add(ms ...*driver.Message) {
 	o.mu.Lock()
 	over := o.over
 	for _, m := range ms {
@@ -109,14 +97,9 @@ func (o *outlet) addAll(ms []*driver.Message) {
 		}
 	}
 	o.mu.Unlock()
-	o.stir(over, ms...)
-}
-
-// stir wakes the goroutine, or says of messages why they were not taken.
-func (o *outlet) stir(over error, ms ...*driver.Message) {
 	if over != nil {
 		for _, m := range ms {
-			o.p.complete(m.Slot.(*slot), over)
+			o.p.Complete(m, over)
 		}
 		return
 	}
@@ -259,9 +242,9 @@ func (o *outlet) settle(status *stream.ConfirmationStatus) {
 		return
 	}
 	if status.IsConfirmed() {
-		o.p.complete(s, nil)
+		o.p.Complete(s.m, nil)
 	} else {
-		o.p.complete(s, told(status.GetError()))
+		o.p.Complete(s.m, told(status.GetError()))
 	}
 }
 
@@ -292,7 +275,7 @@ func (o *outlet) lost() {
 		return
 	}
 	for _, s := range flown {
-		o.p.complete(s, driver.ErrDisconnected)
+		o.p.Complete(s.m, driver.ErrDisconnected)
 	}
 }
 
@@ -310,9 +293,9 @@ func (o *outlet) fail(err error) {
 	o.mu.Unlock()
 	for _, s := range left {
 		s.id = 0
-		o.p.complete(s, err)
+		o.p.Complete(s.m, err)
 	}
 	for _, s := range flown {
-		o.p.complete(s, errors.Join(err, driver.ErrAbandoned))
+		o.p.Complete(s.m, errors.Join(err, driver.ErrAbandoned))
 	}
 }

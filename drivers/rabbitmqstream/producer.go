@@ -19,13 +19,12 @@ const leastRoom, mostRoom = 500, 1_000_000
 
 // A producer has an outlet for each of its streams.
 type producer struct {
+	*blocking.Outgoing
 	conn    *conn
 	name    string
 	index   int
 	room    int // of the client's table
-	done    driver.Completer
 	targets *driver.Targets[*outlet]
-	open    *blocking.Outstanding
 	stop    context.CancelFunc
 	kept    sync.WaitGroup
 }
@@ -49,8 +48,8 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, fmt.Errorf("%d messages in flight (up to %d): %w", spec.InFlight, mostRoom, driver.ErrUnsupported)
 	}
 	p := &producer{
-		conn: c, name: fmt.Sprintf("producer %d", spec.Index), index: spec.Index, done: done,
-		room: max(leastRoom, spec.InFlight), open: blocking.NewOutstanding(),
+		Outgoing: blocking.NewOutgoing(done), conn: c, name: fmt.Sprintf("producer %d", spec.Index), index: spec.Index,
+		room: max(leastRoom, spec.InFlight),
 	}
 	life, stop := context.WithCancel(context.Background())
 	p.stop = stop
@@ -80,11 +79,10 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 // Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	o, err := p.targets.Of(ctx, m)
-	if err != nil {
-		p.done.Complete(m, err)
-		return
+	if p.Admit(m, err) {
+		slotOf(m)
+		o.add(m)
 	}
-	o.add(slotOf(m))
 }
 
 // PublishBatch implements driver.BatchProducer.
@@ -93,8 +91,7 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	n := 0
 	for _, m := range ms {
 		to, err := p.targets.Of(ctx, m)
-		if err != nil {
-			p.done.Complete(m, err)
+		if !p.Admit(m, err) {
 			continue
 		}
 		o = to
@@ -103,33 +100,21 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 		n++
 	}
 	if n > 0 {
-		o.addAll(ms[:n])
+		o.add(ms[:n]...)
 	}
 }
-
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.open.Wait(ctx) }
 
 // Close implements driver.Producer. It waits for confirmations, at most 2 s, and as
 // long again for the client's end of its connections.
 func (p *producer) Close(ctx context.Context) error {
-	if p.stop == nil {
+	return p.End(ctx, func(bool) error {
+		p.stop()
+		end(p.kept.Wait)
+		for _, o := range p.targets.All() {
+			o.fail(driver.ErrClosed)
+		}
 		return nil
-	}
-	_ = p.open.WaitLast(ctx)
-	p.stop()
-	p.stop = nil
-	end(p.kept.Wait)
-	for _, o := range p.targets.All() {
-		o.fail(driver.ErrClosed)
-	}
-	return nil
-}
-
-// complete tells the fate of a message.
-func (p *producer) complete(s *slot, err error) {
-	p.done.Complete(s.m, err)
-	p.open.Done(1)
+	})
 }
 
 // told returns what an error of a confirmation is.

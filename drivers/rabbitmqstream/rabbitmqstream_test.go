@@ -340,7 +340,8 @@ func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
 // TestPublishKeepsToItsBudget counts what Publish and the completion allocate, with an
 // outlet that has no connection: the client's own part comes after it.
 func TestPublishKeepsToItsBudget(t *testing.T) {
-	p := &producer{done: make(trial.Fates, 1), open: blocking.NewOutstanding(), conn: &conn{}}
+	done := make(trial.Fates, 1)
+	p := &producer{Outgoing: blocking.NewOutgoing(done), conn: &conn{}}
 	o := newOutlet(p, "s", defaultFrame)
 	var err error
 	if p.targets, err = driver.NewTargets([]string{"d"}, func(string) (*outlet, error) { return o, nil }); err != nil {
@@ -353,8 +354,8 @@ func TestPublishKeepsToItsBudget(t *testing.T) {
 		s := o.queue[0]
 		o.queue = o.queue[:0]
 		o.mu.Unlock()
-		p.complete(s, nil)
-		if err := <-p.done.(trial.Fates); err != nil {
+		p.Complete(s.m, nil)
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})

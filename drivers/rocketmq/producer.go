@@ -16,8 +16,8 @@ import (
 	sending "github.com/apache/rocketmq-client-go/v2/producer"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/fifo"
+	"github.com/weirmq/weir/drivers/internal/inflight"
 )
 
 // A producer has a client of its own. The client's call for sending waits for the
@@ -26,9 +26,8 @@ import (
 type producer struct {
 	client client.Producer
 	topics *driver.Targets[*topic]
-	sent   *clientpath.Sent[*driver.Message]
-	done   driver.Completer
-	work   sync.WaitGroup
+	*inflight.Set[*driver.Message]
+	work sync.WaitGroup
 }
 
 // A topic is what a producer sends to, with the messages that wait for the client.
@@ -46,7 +45,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err := driver.CheckSize(spec.Largest, most, limit); err != nil {
 		return nil, err
 	}
-	p := &producer{done: done, sent: clientpath.NewSent[*driver.Message](done)}
+	p := &producer{Set: inflight.New[*driver.Message](done)}
 	p.topics, err = driver.NewTargets(spec.Destinations, func(d string) (*topic, error) {
 		name, err := c.topic(ctx, d)
 		return &topic{name, fifo.New[*slot]()}, err
@@ -95,8 +94,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	if err == nil && (bytes.ContainsAny(m.Key, "\x01\x02") || !utf8.Valid(m.Key)) {
 		err = fmt.Errorf("a key that is not a text in UTF-8 without the bytes 1 and 2: %w", driver.ErrUnsupported)
 	}
-	if err != nil {
-		p.done.Complete(m, err)
+	if !p.Begin(m, m, err) {
 		return
 	}
 	s, _ := m.Slot.(*slot)
@@ -104,9 +102,6 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 		s = &slot{of: p, m: m}
 		s.callback = s.end
 		m.Slot = s
-	}
-	if !p.sent.Begin(m, m) {
-		return
 	}
 	to.waiting.Put(s)
 }
@@ -123,7 +118,7 @@ func (p *producer) send(t *topic) {
 			m.WithShardingKey(string(s.m.Key))
 		}
 		if err := p.client.SendAsync(context.Background(), s.callback, m); err != nil {
-			p.sent.End(s.m, words.Lost(err))
+			p.Ended(s.m, words.Lost(err))
 		}
 	}
 }
@@ -133,11 +128,8 @@ func (s *slot) end(_ context.Context, r *primitive.SendResult, err error) {
 	if err == nil && r.Status != primitive.SendOK {
 		err = statuses[r.Status]
 	}
-	s.of.sent.End(s.m, words.Cause(err))
+	s.of.Ended(s.m, words.Cause(err))
 }
-
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.sent.Flush(ctx) }
 
 // endLimit is how long the client may take to end beside what is in flight.
 const endLimit = 2 * time.Second
@@ -145,7 +137,7 @@ const endLimit = 2 * time.Second
 // Close implements driver.Producer. It waits for what is in flight, within ctx and 2 s. The
 // end of the client ends its connections, and a call that waits for one.
 func (p *producer) Close(ctx context.Context) error {
-	return p.sent.Close(ctx, func() error {
+	return p.Set.Close(ctx, func() error {
 		for _, t := range p.topics.All() {
 			t.waiting.Close()
 		}

@@ -22,8 +22,8 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
 	"github.com/weirmq/weir/drivers/internal/fifo"
+	"github.com/weirmq/weir/drivers/internal/inflight"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
@@ -370,7 +370,7 @@ func (c completions) Complete(m *driver.Message, _ error) { c <- m.Destination }
 func TestAStuckTopicDelaysNoOther(t *testing.T) {
 	done := make(completions, 20)
 	s := &stuck{topic: "held", release: make(chan struct{})}
-	p := &producer{client: s, done: done, sent: clientpath.NewSent[*driver.Message](done)}
+	p := &producer{client: s, Set: inflight.New[*driver.Message](done)}
 	var err error
 	p.topics, err = driver.NewTargets([]string{"held", "free"}, func(d string) (*topic, error) { return &topic{d, fifo.New[*slot]()}, nil })
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -15,16 +14,13 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// closeLimit is how long Close waits for what is queued.
-const closeLimit = 2 * time.Second
-
 // A producer's senders take what waits, up to a batch, and send it by one call each.
 type producer struct {
+	*blocking.Outgoing
 	cfg    *Config
 	run    driver.Run
 	name   string
 	link   *link
-	done   driver.Completer
 	queues *driver.Targets[queue]
 	mark   *string       // the body of a message that has its payload elsewhere
 	binary *string       // the type of attributes
@@ -32,15 +28,13 @@ type producer struct {
 	unique string        // begins deduplication ids
 	count  atomic.Uint64 // ends them
 
-	open   *blocking.Outstanding
-	queue  chan item
-	closed bool // touched by the publishing goroutine only
+	queue chan item
 
 	gathering sync.Mutex // held by the sender that takes messages
 	held      item       // taken, and left for the next sender
 
 	life    context.Context // ends when Close is in a hurry
-	end     context.CancelFunc
+	stop    context.CancelFunc
 	senders sync.WaitGroup
 	lost    atomic.Bool // the last call had no answer
 }
@@ -56,11 +50,11 @@ type item struct {
 // Producer asks for the queues.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		cfg: &c.cfg, run: c.run, done: done, name: fmt.Sprintf("producer %d", spec.Index),
+		Outgoing: blocking.NewOutgoing(done), cfg: &c.cfg, run: c.run, name: fmt.Sprintf("producer %d", spec.Index),
 		mark: aws.String("-"), binary: aws.String(binary),
 		group:  names.Join(128, "producer", strconv.Itoa(spec.Index)),
 		unique: names.Join(100, c.run.ID, strconv.Itoa(spec.Index)) + ".",
-		open:   blocking.NewOutstanding(), queue: make(chan item, spec.Room()),
+		queue:  make(chan item, spec.Room()),
 	}
 	senders := c.cfg.Senders
 	var err error
@@ -80,7 +74,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if p.link, err = c.connect(senders, c.cfg.Attempts); err != nil {
 		return nil, err
 	}
-	p.life, p.end = context.WithCancel(context.Background())
+	p.life, p.stop = context.WithCancel(context.Background())
 	for range senders {
 		p.senders.Go(p.work)
 	}
@@ -89,13 +83,11 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 
 // Publish implements driver.Producer. The queue has room for all that may be in flight.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	p.open.Add(1)
 	p.put(ctx, m, item{last: true})
 }
 
 // PublishBatch implements driver.BatchProducer: up to ten of the messages share a call.
 func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
-	p.open.Add(len(ms))
 	for i, m := range ms {
 		p.put(ctx, m, item{batch: true, last: i == len(ms)-1})
 	}
@@ -108,43 +100,24 @@ func (p *producer) put(ctx context.Context, m *driver.Message, it item) {
 	if it.to, err = p.queues.Of(ctx, m); err == nil {
 		err = driver.CheckSize(size(m, p.cfg.Payload), it.to.most, limit)
 	}
-	if p.closed {
-		err = driver.ErrClosed
+	if !p.Admit(m, err) {
+		return
 	}
-	if err == nil {
-		select {
-		case p.queue <- it:
-			return
-		default:
-			err = fmt.Errorf("more than %d messages in flight: %w", cap(p.queue), driver.ErrOverloaded)
-		}
+	select {
+	case p.queue <- it:
+	default:
+		p.Complete(m, fmt.Errorf("more than %d messages in flight: %w", cap(p.queue), driver.ErrOverloaded))
 	}
-	p.complete(m, err)
 }
-
-// complete tells done, and then Flush.
-func (p *producer) complete(m *driver.Message, err error) {
-	p.done.Complete(m, err)
-	p.open.Done(1)
-}
-
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.open.Wait(ctx) }
 
 // Close implements driver.Producer. It waits for what is queued and under way, within ctx
 // and 2 s; what is left then completes with ErrClosed.
 func (p *producer) Close(ctx context.Context) error {
-	if p.closed {
+	return p.End(ctx, func(bool) error {
+		close(p.queue)
+		p.stop()
+		p.senders.Wait()
+		p.link.Close()
 		return nil
-	}
-	p.closed = true
-	close(p.queue)
-	ctx, cancel := context.WithTimeout(ctx, closeLimit)
-	defer cancel()
-	stop := context.AfterFunc(ctx, p.end)
-	p.senders.Wait()
-	stop()
-	p.end()
-	p.link.Close()
-	return nil
+	})
 }

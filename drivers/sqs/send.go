@@ -150,16 +150,13 @@ func (p *producer) send(c *call) {
 		p.answered(c, out)
 	} else {
 		err = words.Cause(err)
-		if p.life.Err() != nil {
-			err = fmt.Errorf("%w: %w", driver.ErrClosed, err)
-		}
 		p.lost.Store(errors.Is(err, driver.ErrDisconnected) || errors.Is(err, driver.ErrTimeout))
 	}
 	for i, it := range c.items {
 		if err != nil {
 			c.errs[i] = err
 		}
-		p.complete(it.m, c.errs[i])
+		p.Complete(it.m, c.errs[i])
 	}
 }
 

@@ -350,6 +350,16 @@ func (o Objective) Latency() (name string, service bool) {
 	return o.figure.of, o.figure.service
 }
 
+// Receiving reports whether the objective is about messages that consumers got, or should have.
+func (o Objective) Receiving() bool { return o.figure.needsReceivers() }
+
+// Booked reports whether the objective counts messages for which it must be known what was sent.
+func (o Objective) Booked() bool {
+	f := o.figure
+	known := func(name string) bool { return name == "foreign" || name == "settled" || name == "refused" }
+	return f.kind == countFigure && !known(f.of) || f.kind == ratioFigure && !(known(f.of) && known(f.over))
+}
+
 // Percentile returns the percentile that the objective is about, in percent; a
 // distribution that shall be judged by it must have it, see Distribution.
 func (o Objective) Percentile() (p float64, ok bool) {

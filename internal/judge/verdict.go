@@ -87,7 +87,7 @@ func run(s *subject) result.Check {
 	case s.Run.Interrupted && s.measuredNothing():
 		c.Status, c.Value = result.Invalid, "nothing was measured"
 		c.Why = "The run was interrupted before the measured window began or held a message."
-	case s.Consuming() && s.evidence.Received == 0:
+	case s.Consuming() && s.evidence.Received == 0 && !s.Booked():
 		c.Status = result.Invalid
 		c.Value, c.Why = nothingReceived(s)
 	case s.Consuming():

@@ -338,6 +338,22 @@ func (s *stream) dated(p piece, rest point, visit func(fate Fate, measured bool,
 	}
 }
 
+// Fates calls visit for all messages that were sent, in order of stream and number, in the
+// largest runs [lo, hi) of one fate. It reports whether it visited all: the bound closes
+// messages, whose numbers are then not known. It is called when Book may be.
+func (l *Ledger) Fates(visit func(stream uint32, fate Fate, lo, hi uint64)) bool {
+	all := true
+	for i := range l.streams {
+		s := &l.streams[i]
+		s.tell()
+		s.lock()
+		all = all && s.closed == 0
+		l.pieces(i, nil, s.closed, s.sent, func(p piece) { visit(uint32(i), p.fate, p.lo, p.hi) })
+		s.unlock()
+	}
+	return all
+}
+
 // Passed returns how many messages the subscription has not got although it has later ones
 // of the same stream, as far as merged. Any goroutine may call it.
 func (l *Ledger) Passed(sub int) uint64 { return l.subs[sub].passed.Load() }

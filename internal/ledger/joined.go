@@ -40,6 +40,11 @@ func (j *Joined) Undelivered(sub int, visit func(fate Fate, measured bool, n uin
 // Missed is as Ledger.Missed.
 func (j *Joined) Missed(sub int, visit func(n uint64, due int64)) { j.l.Missed(sub, visit) }
 
+// Fates is as Ledger.Fates.
+func (j *Joined) Fates(visit func(stream uint32, fate Fate, lo, hi uint64)) bool {
+	return j.l.Fates(visit)
+}
+
 // Unknown is as Ledger.Unknown.
 func (j *Joined) Unknown(sub int, visit func(measured bool, n uint64, response, service int64)) {
 	j.l.Unknown(sub, visit)

@@ -73,7 +73,7 @@ var levels = map[string]int{
 	"drivers/internal/names": 0,
 	// What drivers of one family share stands on what all drivers share.
 	"drivers/internal/amqp1conn":     2,
-	"drivers/internal/clientpath":    2,
+	"drivers/internal/inflight":      2,
 	"drivers/internal/httpapi":       2,
 	"drivers/internal/keeper":        2,
 	"drivers/internal/kafkaconn":     2,

@@ -156,13 +156,14 @@ func losses(r *result.Result) layout.Span {
 	var parts []string
 	bad := false
 	all := m.Lost + m.Duplicated + m.Reordered + m.Corrupted + m.Misrouted + m.Pending + m.Unknown + m.Failed + m.Unconfirmed
-	checked := watched(r) && !r.Consuming() && all == 0
+	counted := watched(r) && booked(r) || r.Booked()
+	checked := counted && all == 0
 	add := func(name string, n uint64, always bool) {
 		if n > 0 || always {
 			parts, bad = append(parts, name+" "+Count(n)), bad || n > 0
 		}
 	}
-	add("lost", m.Lost, watched(r) && !r.Consuming())
+	add("lost", m.Lost, counted)
 	add("duplicated", m.Duplicated, checked)
 	add("reordered", m.Reordered, checked)
 	add("corrupted", m.Corrupted, false)
@@ -173,7 +174,7 @@ func losses(r *result.Result) layout.Span {
 	add("unconfirmed", m.Unconfirmed, false)
 	text := strings.Join(parts, ", ")
 	switch {
-	case r.Consuming():
+	case !booked(r):
 		text = Count(m.Deliveries()) + " received; loss was not checked"
 	case text == "":
 		text = Count(m.Confirmed) + " confirmed; loss was not checked"

@@ -324,7 +324,10 @@ func received(r *result.Result) float64 {
 }
 
 // sent reports whether the run sent anything, or was to.
-func sent(r *result.Result) bool { return r.MessagesAll.Scheduled > 0 }
+func sent(r *result.Result) bool { return r.MessagesAll.Scheduled > 0 && !r.Consuming() }
+
+// booked reports whether it is known what should have come to consumers.
+func booked(r *result.Result) bool { return !r.Consuming() || r.Booked() }
 
 // watched reports whether a subscription should have delivered what was
 // confirmed: its books hold every such message under one of five names. Where
@@ -353,16 +356,24 @@ type outcome struct {
 // happen the whole run's where it differs.
 func (t *single) outcomes() {
 	m, all := t.r.Messages, t.r.MessagesAll
-	sends, receives := sent(t.r), watched(t.r)
+	sends, receives := sent(t.r) || t.r.Booked(), watched(t.r) || t.r.Booked()
 	t.Gap()
-	if t.r.Consuming() {
+	if !booked(t.r) {
 		t.Labelled("messages", plain("received "+Count(all.Deliveries())+" in the whole run"+ofRun(t.r)+"; this run did not send them, so loss, duplicates and order are not known"))
-		if of := t.r.OfRun; of != nil && of.Corrupted > 0 {
-			t.Labelled("", layout.Bad.Of(Count(of.Corrupted)+" of them arrived corrupted"))
+		if of := t.r.OfRun; of != nil {
+			if of.Corrupted > 0 {
+				t.Labelled("", layout.Bad.Of(Count(of.Corrupted)+" of them arrived corrupted"))
+			}
+			t.Labelled("", plain("--of FOLDER names the run that sent them, and checks loss"))
 		}
 		return
 	}
-	t.counts("messages", []outcome{
+	label := "messages"
+	if t.r.Booked() {
+		t.Labelled(label, plain(fmt.Sprintf("of the earlier run of weir with run number %d, its warm-up included", t.r.OfRun.Number)))
+		label = ""
+	}
+	t.counts(label, []outcome{
 		{"scheduled", m.Scheduled, 0, sends, false},
 		{"sent", m.Sent, 0, sends, false},
 		{"confirmed", m.Confirmed, 0, sends, false},
@@ -420,6 +431,9 @@ func ofRun(r *result.Result) string {
 
 // until says up to when deliveries were counted: what came later is not known.
 func (t *single) until() string {
+	if t.r.Booked() {
+		return "what consumers of other runs took counts as lost"
+	}
 	if listened := time.Duration(t.r.Host.ListenedNS); listened > 0 {
 		return "counted until " + Span(listened.Round(100*time.Millisecond)) + " after the drain"
 	}

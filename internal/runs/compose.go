@@ -47,7 +47,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		},
 		Messages:    raw.Measured,
 		MessagesAll: raw.All,
-		Throughput:  throughput(raw, seconds),
+		Throughput:  throughput(raw, seconds, s.Mode == engine.Consume),
 		Latency:     latency(raw, m.scenario.Objectives, m.percentiles),
 		Intervals:   m.intervals,
 		Host:        m.hostOf(raw),
@@ -59,7 +59,8 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		Network:       m.between,
 		Churn:         churned(raw.Churned),
 		Pause:         paused(raw.Paused, m.percentiles),
-		OfRun:         ofRun(raw.OfRun),
+		OfRun:         m.ofRun(raw),
+		Streams:       raw.Streams,
 	}
 	if raw.Ended >= int64(s.WarmUp) {
 		r.Run.WarmUpS = new(s.WarmUp.Seconds())
@@ -96,7 +97,7 @@ func discarded(of []driver.Discarded) (all []result.Discarded) {
 // throughput is the rates of the window; what is received has one of its own where
 // a backlog is drained, where nothing is sent, and where a closed loop sends a
 // count. Nothing is offered in a closed loop.
-func throughput(raw *engine.Raw, seconds float64) result.Throughput {
+func throughput(raw *engine.Raw, seconds float64, consuming bool) result.Throughput {
 	if seconds <= 0 {
 		return result.Throughput{}
 	}
@@ -107,7 +108,7 @@ func throughput(raw *engine.Raw, seconds float64) result.Throughput {
 	}
 	received, bytes := per(w.Received), per(w.ReceivedBytes)
 	t.ReceivedPerS, t.ReceivedBytesPerS = &received, &bytes
-	if raw.All.Scheduled > 0 {
+	if raw.All.Scheduled > 0 && !consuming {
 		t.SendS = seconds
 	}
 	if !raw.Closed {

@@ -34,7 +34,7 @@ func (d Doers) Check(all []*scenario.Scenario) error {
 			return fmt.Errorf("%s: load.in_flight_until: received needs producers and consumers in one process, and agents have them (confirmed)", s.Name)
 		}
 		if key := s.Consume.Alone(); d.Agents && key != "" {
-			return fmt.Errorf("%s: %s: needs producers and consumers in one process, and agents have them (leave it out)", s.Name, key)
+			return fmt.Errorf("%s: %s: needs all of the run in one process, and agents share it (leave it out)", s.Name, key)
 		}
 		switch p := s.Placement; {
 		case !d.Agents && len(p.Producers)+len(p.Consumers) > 0:

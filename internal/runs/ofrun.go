@@ -6,7 +6,11 @@ import (
 )
 
 // ofRun is what a run received of other runs of weir; nil for nothing.
-func ofRun(o *engine.OfRun) *result.OfRun {
+func (m *measurement) ofRun(raw *engine.Raw) *result.OfRun {
+	if n := m.scenario.Of(); n != 0 {
+		return &result.OfRun{Booked: true, Number: n, Received: raw.All.Deliveries() - raw.All.Foreign, Corrupted: raw.All.Corrupted + raw.Damaged}
+	}
+	o := raw.OfRun
 	if o == nil {
 		return nil
 	}

@@ -20,6 +20,7 @@ func (d *decoder) combine(s *Scenario) {
 	d.combineSettle(s)
 	d.combineTimes(s)
 	d.combineUntil(s)
+	d.combineOf(s)
 	if !d.has("topology.destinations") {
 		s.Topology.Destinations = max(1, len(s.Topology.Names))
 	}
@@ -186,7 +187,7 @@ func (d *decoder) combineNames(s *Scenario) {
 	names := s.Topology.Names
 	switch {
 	case !d.has("topology.names"):
-		if s.Mode == engine.Consume {
+		if s.Mode == engine.Consume && !d.has("consume.of") {
 			d.fault(d.at("mode"), "mode", "consume needs topology.names, the destinations that already hold messages (a list of names)")
 		}
 		return

@@ -69,10 +69,21 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 		AfterDrain:    s.AfterDrain,
 		Processors:    s.Processors,
 	}
+	if s.of != nil {
+		c.Run, c.Of = uint32(s.of.Run.Number), s.of.Streams
+	}
 	if s.Load.Closed {
 		c.WarmUp, c.Measure, c.Messages = s.WarmUp, s.Measure, s.Messages
 	}
 	return c
+}
+
+// Of returns the number of the run whose messages a run in mode consume books; 0: none is given.
+func (s *Scenario) Of() uint64 {
+	if s.of == nil {
+		return 0
+	}
+	return s.of.Run.Number
 }
 
 // every is how often a run is read: a short one, or one that may end early, often

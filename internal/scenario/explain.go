@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -42,6 +43,9 @@ func (s *Scenario) source(path string) string {
 	if name, ok := strings.CutPrefix(path, "system.options."); ok && slices.Contains(s.connected, name) {
 		return "recipe " + s.System.Recipe.Name
 	}
+	if s.of != nil && (path == "topology.names" || path == "consume.from") {
+		return "consume.of"
+	}
 	if strings.HasPrefix(path, "system.options.") || key(path).ofDriver {
 		return "default of driver " + s.System.Definition.Name
 	}
@@ -61,6 +65,9 @@ func (d *decoder) sources(m *member) map[string]string {
 	}
 	if set := m.run.System.FromURL; len(set) > 0 {
 		out["system.options.address"] += ", sets " + strings.Join(set, ", ")
+	}
+	if of := m.run.of; of != nil {
+		out["consume.of"] += fmt.Sprintf(": messages that it confirmed: %d", of.MessagesAll.Confirmed)
 	}
 	if len(m.variant.dims) > 0 {
 		if name, ok := out["name"]; ok {

@@ -244,6 +244,10 @@ var keys = table([]Key{
 		Path: "consume.durable", Short: "durable", Help: "durable subscription to create or to continue, which outlives the run; mode consume (a name)", Default: "none; the run has one of its own", side: beginning, sparse: true,
 		value: placed(durable, func(s *Scenario) *string { return &s.Consume.Durable }),
 	},
+	{
+		Path: "consume.of", Short: "of", Help: "result folder of a run in mode produce, whose messages this run receives: it says which of them were lost; mode consume (a folder)", Default: "none; loss is not known", side: beginning, sparse: true,
+		value: earlier,
+	},
 
 	{
 		Path: "mode", Short: "mode", Help: "what the run does (stream, produce, consume, request, backlog)", Default: "stream, or produce where the driver has no consumers", ofDriver: true,

@@ -70,6 +70,10 @@ var objectives = kind[Scenario]{
 func unmeasured(s *Scenario, o judge.Objective) string {
 	of, service := o.Latency()
 	switch {
+	case of == "" && s.Mode == engine.Produce && o.Receiving():
+		return "mode produce receives nothing (an objective about send, or what is sent)"
+	case of == "" && s.Mode == engine.Consume && s.Consume.Of == "" && o.Booked():
+		return "mode consume does not know what was sent, unless consume.of names the run that sent it (settle, foreign or received.rate)"
 	case of == "":
 		return ""
 	case of == "rtt" && s.Mode != engine.Request:

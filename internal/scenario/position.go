@@ -54,7 +54,12 @@ func handle(allowed, without string) kind[string] {
 // combinePosition refuses a beginning where there is none to choose, and what the
 // driver does not declare.
 func (d *decoder) combinePosition(s *Scenario) {
-	if s.Mode != engine.Consume {
+	switch s.Mode {
+	case engine.Consume:
+	case engine.Produce:
+		d.excluded("mode produce receives nothing", beginning.paths()...)
+		return
+	default:
 		d.excluded("mode "+s.Mode.String()+" makes its own destinations, in which nothing lies before the run", beginning.paths()...)
 		return
 	}

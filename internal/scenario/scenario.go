@@ -9,6 +9,7 @@ import (
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -42,6 +43,7 @@ type Scenario struct {
 	Seed       uint64
 	Search     Search // of weir capacity; no part of a run
 
+	of        *result.Result     // of the run in Consume.Of; nil: none is given
 	schedule  *schedule.Schedule // of Plan, made once
 	sources   map[string]string  // where the value of a path came from
 	connected []string           // options that Connect set
@@ -128,12 +130,16 @@ type Consume struct {
 	Pause      engine.Pause  // of all consumers
 	From       driver.Position
 	Durable    string // name of a durable subscription; "": the run has one of its own
+	Of         string // result folder of the run that sent the messages, absolute; "": it is not given
 }
 
 // Alone returns the key that needs one process for all of a run; "" where none does.
 func (c Consume) Alone() string {
-	if c.DeadLetter > 0 {
+	switch {
+	case c.DeadLetter > 0:
 		return "consume.dead_letter"
+	case c.Of != "":
+		return "consume.of"
 	}
 	return ""
 }

@@ -22,20 +22,16 @@ var capability = []string{"queue"}
 
 // A producer has a connection with a link to each of its queues.
 type producer struct {
-	conn        *Conn
-	name        string
-	done        driver.Completer
-	targets     *driver.Targets[int] // index of queues
-	queues      []string
-	outstanding *blocking.Outstanding
+	*blocking.Outgoing
+	conn    *Conn
+	name    string
+	targets *driver.Targets[int] // index of queues
+	queues  []string
 
-	out    atomic.Pointer[outlet] // the latest
-	routes []*route               // to each of queues
-	hurry  atomic.Bool            // nothing is sent any more
-	stop   context.CancelFunc
+	out    *retry.Kept[outlet]
+	routes []*route // to each of queues
+	stop   func()   // ends what watches them
 	all    sync.WaitGroup
-
-	closed bool // touched by the publishing goroutine only
 }
 
 // A route is the way to one queue. Its messages are sent and confirmed in their order, and
@@ -72,7 +68,7 @@ type outlet struct {
 // Producer connects, and attaches to each queue.
 func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
-		conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done, outstanding: blocking.NewOutstanding(),
+		Outgoing: blocking.NewOutgoing(done), conn: c, name: fmt.Sprintf("producer %d", spec.Index),
 	}
 	var err error
 	p.targets, err = driver.NewTargets(spec.Destinations, func(d string) (int, error) {
@@ -96,10 +92,19 @@ func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		}
 		p.targets.Limit(int64(most), limit)
 	}
-	p.out.Store(o)
+	p.out = retry.Connection[outlet]{
+		Connect: p.connect,
+		Hold: func(ctx context.Context, o *outlet) error {
+			why := o.lost(ctx)
+			if ctx.Err() == nil {
+				o.end()
+			}
+			return why
+		},
+		Wait: c.options.ReconnectWait, For: c.options.ReconnectFor, Final: failure.Hopeless,
+	}.Start(o, c.run, p.name)
 	life, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	p.all.Go(func() { p.keep(life) })
 	for i := range p.queues {
 		r := &route{producer: p, index: i, waiting: fifo.New[item](), sent: fifo.New[receipt]()}
 		p.routes = append(p.routes, r)
@@ -135,45 +140,12 @@ func (p *producer) connect(ctx context.Context) (*outlet, error) {
 	return o, nil
 }
 
-// keep makes a new connection whenever one is lost, until life ends.
-func (p *producer) keep(life context.Context) {
-	k := retry.Connection[outlet]{
-		Connect: p.connect,
-		Hold: func(ctx context.Context, o *outlet) error {
-			why := o.lost(ctx)
-			if ctx.Err() == nil {
-				o.end()
-			}
-			return why
-		},
-		Made: func(_, now *outlet, why error) {
-			p.out.Store(now)
-			p.conn.run.Tell("reconnect", p.name+": "+why.Error())
-		},
-		Wait: p.conn.options.ReconnectWait, For: p.conn.options.ReconnectFor, Final: failure.Hopeless,
-	}
-	if err := k.Keep(life, p.out.Load()); err != nil {
-		p.conn.run.Tell("lost", p.name+": "+err.Error())
-	}
-}
-
 // Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
-	p.outstanding.Add(1)
 	queue, err := p.targets.Of(ctx, m)
-	if p.closed {
-		err = driver.ErrClosed
+	if p.Admit(m, err) {
+		p.routes[queue].waiting.Put(item{ctx, m})
 	}
-	if err != nil {
-		p.complete(m, err)
-		return
-	}
-	p.routes[queue].waiting.Put(item{ctx, m})
-}
-
-func (p *producer) complete(m *driver.Message, err error) {
-	p.done.Complete(m, err)
-	p.outstanding.Done(1)
 }
 
 // send hands the messages to the client, which returns when it has written one.
@@ -187,14 +159,14 @@ func (r *route) send() {
 			return
 		}
 		err := it.ctx.Err()
-		if r.hurry.Load() {
+		if r.Ending() {
 			err = driver.ErrClosed
 		}
 		if err != nil {
-			r.complete(it.m, err)
+			r.Complete(it.m, err)
 			continue
 		}
-		o := r.out.Load()
+		o := r.out.Now()
 		s := o.senders[r.index]
 		body[0] = it.m.Payload
 		r.sending.Store(true)
@@ -207,12 +179,12 @@ func (r *route) send() {
 		r.sending.Store(false)
 		switch {
 		case err != nil:
-			r.complete(it.m, r.failed(it.ctx, o, err))
+			r.Complete(it.m, r.failed(it.ctx, o, err))
 			continue
 		case r.conn.options.Confirm:
 			r.sent.Put(receipt{sent, it.m})
 		default:
-			r.complete(it.m, nil)
+			r.Complete(it.m, nil)
 		}
 		r.taken.Add(1)
 	}
@@ -243,8 +215,6 @@ func (p *producer) failed(ctx context.Context, o *outlet, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case p.hurry.Load():
-		return driver.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
@@ -264,37 +234,28 @@ func (r *route) confirm() {
 			return
 		}
 		state, err := sent.Wait(context.Background())
-		switch {
-		case err == nil:
-			err = outcome(state)
-		case r.hurry.Load():
-			err = driver.ErrClosed
-		default:
+		if err != nil {
 			err = words.Lost(err)
+		} else {
+			err = outcome(state)
 		}
-		r.complete(sent.m, err)
+		r.Complete(sent.m, err)
 	}
 }
 
-// Flush implements driver.Producer.
-func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
-
 // Close implements driver.Producer. It waits for answers under way, at most 2 s.
 func (p *producer) Close(ctx context.Context) error {
-	if p.closed {
+	return p.End(ctx, func(late bool) error {
+		for _, r := range p.routes {
+			r.waiting.Close()
+		}
+		p.out.End()
+		p.stop()
+		if late {
+			p.out.Now().kill()
+		}
+		p.all.Wait()
+		p.out.Now().end()
 		return nil
-	}
-	p.closed = true
-	late := p.outstanding.WaitLast(ctx) != nil // what is left fails below
-	p.hurry.Store(true)
-	p.stop()
-	for _, r := range p.routes {
-		r.waiting.Close()
-	}
-	if late {
-		p.out.Load().kill()
-	}
-	p.all.Wait()
-	p.out.Load().end()
-	return nil
+	})
 }

@@ -47,6 +47,13 @@ func (q *Queue[T]) signal() {
 	}
 }
 
+// Empty reports whether Take would wait now. Only the goroutine that takes calls it.
+func (q *Queue[T]) Empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.next == len(q.taken) && len(q.put) == 0
+}
+
 // Take waits for the first element. It returns false when the Queue is closed and empty.
 func (q *Queue[T]) Take() (x T, ok bool) {
 	for q.next == len(q.taken) {

@@ -26,6 +26,9 @@ type Connection[T any] struct {
 	For   time.Duration        // how long the attempts go on after each loss; math.MaxInt64: for ever
 	Final func(err error) bool // whether an error of Connect ends the attempts; nil: none does
 
+	// GivenUp is told, by what Start starts, that no attempt follows, and why; nil: a reader is.
+	GivenUp func(last *T, why error)
+
 	// AtOnce reports whether the loss of a connection asks for an attempt without a pause
 	// first; nil: none does.
 	AtOnce func(why error) bool

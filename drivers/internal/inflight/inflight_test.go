@@ -1,4 +1,4 @@
-package clientpath_test
+package inflight_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/clientpath"
+	"github.com/weirmq/weir/drivers/internal/inflight"
 )
 
 // ends are completions.
@@ -21,12 +21,12 @@ func (e ends) Complete(m *driver.Message, err error) { e[m] = append(e[m], err) 
 func TestEachMessageEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ms := ends{}, [3]driver.Message{}
-		s := clientpath.NewSent[int](e)
-		if !s.Begin(0, &ms[0]) || !s.Begin(1, &ms[1]) {
+		s := inflight.New[int](e)
+		if !s.Begin(0, &ms[0], nil) || !s.Begin(1, &ms[1], nil) {
 			t.Error("an open producer takes no message")
 		}
 		refused := errors.New("refused")
-		if !s.End(0, refused) || s.End(0, nil) {
+		if !s.Ended(0, refused) || s.Ended(0, nil) {
 			t.Error("the first message has not ended once")
 		}
 		began, stopped := time.Now(), errors.New("stopped")
@@ -36,7 +36,7 @@ func TestEachMessageEndsOnce(t *testing.T) {
 			}
 			return stopped
 		})
-		if !errors.Is(err, stopped) || s.End(1, nil) || s.Begin(2, &ms[2]) || s.Flush(context.Background()) != nil {
+		if !errors.Is(err, stopped) || s.Ended(1, nil) || s.Begin(2, &ms[2], nil) || s.Flush(context.Background()) != nil {
 			t.Errorf("after Close, which returned %v, something is open", err)
 		}
 		if err := s.Close(context.Background(), nil); err != nil {

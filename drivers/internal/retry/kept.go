@@ -1,0 +1,59 @@
+package retry
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A Kept is a Connection that a goroutine of its own keeps, beside those that use it.
+type Kept[T any] struct {
+	now  atomic.Pointer[T]
+	life context.Context
+	stop context.CancelFunc
+	over sync.WaitGroup
+}
+
+// Start keeps first, and after it one connection after the other, until End. It tells run
+// of each new one by the name, unless there is Made, and of the end of the attempts, unless
+// there is GivenUp.
+func (k Connection[T]) Start(first *T, run driver.Run, name string) *Kept[T] {
+	x := &Kept[T]{}
+	x.life, x.stop = context.WithCancel(context.Background())
+	x.now.Store(first)
+	made := k.Made
+	k.Made = func(lost, now *T, why error) {
+		x.now.Store(now)
+		if made != nil {
+			made(lost, now, why)
+			return
+		}
+		run.Tell("reconnect", name+": "+why.Error())
+	}
+	x.over.Go(func() {
+		err := k.Keep(x.life, first)
+		switch {
+		case err == nil:
+		case k.GivenUp != nil:
+			k.GivenUp(x.Now(), err)
+		default:
+			run.Tell("lost", name+": "+err.Error())
+		}
+	})
+	return x
+}
+
+// Now returns the latest connection, which may be lost.
+func (x *Kept[T]) Now() *T { return x.now.Load() }
+
+// Done is closed by End.
+func (x *Kept[T]) Done() <-chan struct{} { return x.life.Done() }
+
+// End ends the attempts, and returns when Hold has returned. The latest connection is
+// still the caller's to close.
+func (x *Kept[T]) End() {
+	x.stop()
+	x.over.Wait()
+}
