@@ -132,7 +132,7 @@ func TestWhatIsOnItsWayAtDeleteDoesNotArriveLater(t *testing.T) {
 			if err := errors.Join(c.Delete(t.Context(), d), c.Declare(t.Context(), d)); err != nil {
 				t.Fatal(err)
 			}
-			k := newTaker(nil)
+			k := trial.NewLog()
 			consume(t, c, 0, k)
 			after, fates := trial.Producer(t, c, "d")
 			if got := late.Confirmed(t, before, 20); got != 20 {
@@ -141,11 +141,11 @@ func TestWhatIsOnItsWayAtDeleteDoesNotArriveLater(t *testing.T) {
 			if got := fates.Confirmed(t, after, 1); got != 1 {
 				t.Errorf("%d of 1 sent", got)
 			}
-			if !trial.Eventually(func() bool { return k.count() > 0 }) {
+			if !trial.Eventually(func() bool { return count(k) > 0 }) {
 				t.Error("nothing arrived")
 			}
-			if left := trial.Backlog(t, c); left != 0 || k.count() != 1 {
-				t.Errorf("%d messages arrived, of 1 since Delete, and %d are to come", k.count(), left)
+			if left := trial.Backlog(t, c); left != 0 || count(k) != 1 {
+				t.Errorf("%d messages arrived, of 1 since Delete, and %d are to come", count(k), left)
 			}
 		})
 	}

@@ -14,49 +14,17 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// A taker is a sink that keeps what it is given, and may be held up.
-type taker struct {
-	ready chan struct{}
-	hold  chan struct{} // Deliver waits until it is closed; nil: it does not wait
-
-	mu   sync.Mutex
-	have []string
-}
-
-func newTaker(hold chan struct{}) *taker { return &taker{ready: make(chan struct{}), hold: hold} }
-
-func (k *taker) Ready()                           { close(k.ready) }
-func (k *taker) Fault(error)                      {}
-func (k *taker) Settled([]driver.Delivery, error) {}
-
-func (k *taker) Deliver(ds []driver.Delivery) error {
-	if k.hold != nil {
-		<-k.hold
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, d := range ds {
-		k.have = append(k.have, string(d.Payload))
-	}
-	return nil
-}
-
-func (k *taker) count() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.have)
+// count returns how many messages a consumer has.
+func count(l *trial.Log) int {
+	l.Lock()
+	defer l.Unlock()
+	return len(l.Got)
 }
 
 // consume runs a consumer of the destination d, and returns when it is ready.
-func consume(t *testing.T, c driver.Conn, index int, k *taker) (end func() error) {
+func consume(t *testing.T, c driver.Conn, index int, l *trial.Log) (stop func()) {
 	t.Helper()
-	_, end = trial.Run(t, c, driver.ConsumerSpec{Index: index, Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleNone}, k)
-	select {
-	case <-k.ready:
-	case <-time.After(trial.Patience):
-		t.Fatal("a consumer is not ready")
-	}
-	return end
+	return l.Consume(t, c, driver.ConsumerSpec{Index: index, Settle: driver.SettleNone})
 }
 
 // TestAConsumerThatIsSlowIsStillOneThatTakesTunnels holds up a consumer for longer than the
@@ -64,7 +32,8 @@ func consume(t *testing.T, c driver.Conn, index int, k *taker) (end func() error
 func TestAConsumerThatIsSlowIsStillOneThatTakesTunnels(t *testing.T) {
 	c := trial.Declared(t, Definition(), up(t).Options, "pattern", patternTunnel)
 	hold := make(chan struct{})
-	k := newTaker(hold)
+	k := trial.NewLog()
+	k.OnDeliver = func([]driver.Delivery) error { <-hold; return nil }
 	consume(t, c, 0, k)
 	p, fates := trial.Producer(t, c, "d")
 	const n = 200
@@ -77,11 +46,11 @@ func TestAConsumerThatIsSlowIsStillOneThatTakesTunnels(t *testing.T) {
 	if got := more.Confirmed(t, other, n); got != n {
 		t.Errorf("%d of %d confirmed by a second tunnel", got, n)
 	}
-	if left := trial.Backlog(t, c); left == 0 && k.count() < 2*n {
-		t.Errorf("a backlog of 0, with %d of %d delivered", k.count(), 2*n)
+	if left := trial.Backlog(t, c); left == 0 && count(k) < 2*n {
+		t.Errorf("a backlog of 0, with %d of %d delivered", count(k), 2*n)
 	}
-	if !trial.Eventually(func() bool { return k.count() >= 2*n }) {
-		t.Errorf("%d of %d delivered", k.count(), 2*n)
+	if !trial.Eventually(func() bool { return count(k) >= 2*n }) {
+		t.Errorf("%d of %d delivered", count(k), 2*n)
 	}
 	if left := trial.Backlog(t, c); left != 0 {
 		t.Errorf("a backlog of %d at the end", left)
@@ -92,8 +61,8 @@ func TestAConsumerThatIsSlowIsStillOneThatTakesTunnels(t *testing.T) {
 // sends at once.
 func TestWhatIsSentAfterAConsumerLeftGoesToAnother(t *testing.T) {
 	c := trial.Declared(t, Definition(), up(t).Options, "pattern", patternTunnel)
-	takers := []*taker{newTaker(nil), newTaker(nil)}
-	var ends []func() error
+	takers := []*trial.Log{trial.NewLog(), trial.NewLog()}
+	var ends []func()
 	for i, k := range takers {
 		ends = append(ends, consume(t, c, i, k))
 	}
@@ -105,23 +74,21 @@ func TestWhatIsSentAfterAConsumerLeftGoesToAnother(t *testing.T) {
 	with := 0
 	if !trial.Eventually(func() bool {
 		for i, k := range takers {
-			if k.count() > 0 {
+			if count(k) > 0 {
 				with = i
 			}
 		}
-		return takers[with].count() == n
+		return count(takers[with]) == n
 	}) {
-		t.Fatalf("one consumer has %d, and the other %d, of %d messages by one tunnel", takers[0].count(), takers[1].count(), n)
+		t.Fatalf("one consumer has %d, and the other %d, of %d messages by one tunnel", count(takers[0]), count(takers[1]), n)
 	}
-	if err := ends[with](); err != nil {
-		t.Error(err)
-	}
+	ends[with]()
 	if got := fates.Confirmed(t, p, n); got != n {
 		t.Errorf("%d of %d confirmed after the consumer left", got, n)
 	}
 	other := takers[1-with]
-	if !trial.Eventually(func() bool { return other.count() >= n }) {
-		t.Errorf("%d of %d went to the other consumer", other.count(), n)
+	if !trial.Eventually(func() bool { return count(other) >= n }) {
+		t.Errorf("%d of %d went to the other consumer", count(other), n)
 	}
 }
 

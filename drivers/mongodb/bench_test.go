@@ -39,7 +39,7 @@ func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 			if err != nil || m == nil {
 				t.Fatal(m, err)
 			}
-			feed.handOver(ctx, m, &sink{})
+			feed.handOver(ctx, m, trial.NewLog())
 		}, func() {
 			raw, err := own.FindOneAndUpdate(ctx, bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "token", Value: 1}}}}).Raw()
 			if err != nil {

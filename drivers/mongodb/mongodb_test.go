@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,60 +38,14 @@ func put(t testing.TB, p driver.Producer, f trial.Fates, payloads ...string) (er
 	return errs
 }
 
-// A sink takes what a consumer yields.
-type sink struct {
-	mu      sync.Mutex
-	texts   []string
-	again   int // as delivered before
-	settled int
-	late    []error // of settlements
-	faults  []error
-	deliver func() // called in each Deliver
+// hearing returns a Log whose deliveries call f.
+func hearing(f func()) *trial.Log {
+	l := trial.NewLog()
+	l.OnDeliver = func([]driver.Delivery) error { f(); return nil }
+	return l
 }
 
-func (s *sink) Ready() {}
-
-func (s *sink) Deliver(ds []driver.Delivery) error {
-	s.mu.Lock()
-	for _, d := range ds {
-		s.texts = append(s.texts, string(d.Payload))
-		if d.Redelivered {
-			s.again++
-		}
-	}
-	s.mu.Unlock()
-	if s.deliver != nil {
-		s.deliver()
-	}
-	return nil
-}
-
-func (s *sink) Settled(ds []driver.Delivery, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		s.late = append(s.late, err)
-		return
-	}
-	s.settled += len(ds)
-}
-
-func (s *sink) Fault(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = append(s.faults, err)
-}
-
-// has waits until ok is true of the sink.
-func (s *sink) has(ok func() bool) bool {
-	return trial.Eventually(func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return ok()
-	})
-}
-
-func consume(t testing.TB, c driver.Conn, s *sink, settle driver.Settle) (end func() error) {
+func consume(t testing.TB, c driver.Conn, s *trial.Log, settle driver.Settle) (end func() error) {
 	t.Helper()
 	_, end = trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle}, s)
 	return end
@@ -105,11 +58,11 @@ func TestAMessageThatIsLateIsNotSettled(t *testing.T) {
 	ctx, release := context.WithCancel(t.Context())
 	defer release()
 	var held atomic.Bool
-	slow := &sink{deliver: func() {
+	slow := hearing(func() {
 		if held.CompareAndSwap(false, true) {
 			<-ctx.Done()
 		}
-	}}
+	})
 	end := consume(t, c, slow, driver.SettleEach)
 	p, f := trial.Producer(t, c, "d")
 	if errs := put(t, p, f, "slow"); errs[0] != nil {
@@ -118,14 +71,14 @@ func TestAMessageThatIsLateIsNotSettled(t *testing.T) {
 	if !trial.Eventually(held.Load) {
 		t.Fatal("nothing came")
 	}
-	other := &sink{}
+	other := trial.NewLog()
 	consume(t, c, other, driver.SettleEach)
-	if !other.has(func() bool { return other.settled == 1 }) || other.again != 1 {
-		t.Errorf("another consumer got %q, %d of them as delivered before", other.texts, other.again)
+	if !other.Has(func() bool { return other.Settlements == 1 }) || other.Again != 1 {
+		t.Errorf("another consumer got %q, %d of them as delivered before", other.Got, other.Again)
 	}
 	release()
-	if !slow.has(func() bool { return len(slow.late) == 1 }) || !errors.Is(slow.late[0], errLate) || slow.settled != 0 {
-		t.Errorf("the first settled %d, and was refused with %v", slow.settled, slow.late)
+	if !slow.Has(func() bool { return len(slow.Unsettled) == 1 }) || !errors.Is(slow.Unsettled[0], errLate) || slow.Settlements != 0 {
+		t.Errorf("the first settled %d, and was refused with %v", slow.Settlements, slow.Unsettled)
 	}
 	if err := end(); err != nil {
 		t.Error(err)
@@ -167,9 +120,9 @@ func TestTimesAreTheServers(t *testing.T) {
 	}
 	ctx, release := context.WithCancel(t.Context())
 	defer release()
-	r := &sink{deliver: func() { <-ctx.Done() }}
+	r := hearing(func() { <-ctx.Done() })
 	consume(t, c, r, driver.SettleEach)
-	r.has(func() bool { return len(r.texts) > 0 })
+	r.Has(func() bool { return len(r.Got) > 0 })
 	hidden := 0
 	for _, next := range read() {
 		if next >= opened+bson.DateTime(time.Hour.Milliseconds()) {
@@ -187,7 +140,7 @@ func TestAutoDeletesWhenItTakes(t *testing.T) {
 	p, f := trial.Producer(t, c, "d")
 	put(t, p, f, "a")
 	left := make(chan uint64, 1)
-	r := &sink{deliver: func() { left <- trial.Backlog(t, c) }}
+	r := hearing(func() { left <- trial.Backlog(t, c) })
 	consume(t, c, r, driver.SettleAuto)
 	if n := <-left; n != 0 {
 		t.Errorf("%d messages are left while it is delivered", n)
@@ -307,10 +260,10 @@ func TestCollectionsThatExist(t *testing.T) {
 	if _, err := k.link.db.Collection("orders.new").InsertOne(t.Context(), bson.D{{Key: "next_delivery", Value: bson.DateTime(1)}}); err != nil {
 		t.Fatal(err)
 	}
-	r := &sink{}
+	r := trial.NewLog()
 	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"orders.new"}}, r)
-	if !r.has(func() bool { return r.settled == 2 }) || !bytes.Equal([]byte(strings.Join(r.texts, "")), []byte("mine")) {
-		t.Errorf("%d settled: %q, faults %v", r.settled, r.texts, r.faults)
+	if !r.Has(func() bool { return r.Settlements == 2 }) || !bytes.Equal([]byte(strings.Join(r.Got, "")), []byte("mine")) {
+		t.Errorf("%d settled: %q, faults %v", r.Settlements, r.Got, r.Faults)
 	}
 	for _, bad := range []string{"", "a$b", "system.views", strings.Repeat("x", 121), "missing"} {
 		if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{bad}}, nil); !errors.Is(err, driver.ErrUnsupported) {
@@ -333,10 +286,10 @@ func TestARestartedServerKeepsWhatItConfirmed(t *testing.T) {
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	r := &sink{}
+	r := trial.NewLog()
 	consume(t, c, r, driver.SettleEach)
-	if !r.has(func() bool { return r.settled == 3 }) {
-		t.Errorf("%q came, faults %v", r.texts, r.faults)
+	if !r.Has(func() bool { return r.Settlements == 3 }) {
+		t.Errorf("%q came, faults %v", r.Got, r.Faults)
 	}
 	if n := trial.Backlog(t, c); n != 0 {
 		t.Errorf("%d messages are left", n)

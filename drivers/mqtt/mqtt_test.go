@@ -7,8 +7,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -57,55 +57,23 @@ func put(t testing.TB, p driver.Producer, f trial.Fates, n int) (confirmed int) 
 	return confirmed
 }
 
-// A sink counts what a consumer yields.
-type sink struct {
-	hold  chan struct{} // Deliver waits for it; nil: it does not
-	ready chan struct{}
-	once  sync.Once
-
-	mu     sync.Mutex
-	seen   map[string]int
-	again  int
-	faults []error
-}
-
-func (s *sink) Ready() { s.once.Do(func() { close(s.ready) }) }
-
-func (s *sink) Deliver(ds []driver.Delivery) error {
-	s.mu.Lock()
-	for _, d := range ds {
-		s.seen[string(d.Payload)]++
-		if d.Redelivered {
-			s.again++
-		}
-	}
-	s.mu.Unlock()
-	if s.hold != nil {
-		<-s.hold
-	}
-	return nil
-}
-
-func (s *sink) Settled([]driver.Delivery, error) {}
-
-func (s *sink) Fault(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = append(s.faults, err)
-}
-
 // has returns how many different messages came, and all faults.
-func (s *sink) has() (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.seen), errors.Join(s.faults...)
+func has(l *trial.Log) (int, error) {
+	l.Lock()
+	defer l.Unlock()
+	return len(slices.Compact(slices.Sorted(slices.Values(l.Got)))), errors.Join(l.Faults...)
 }
 
 // times returns how often a message came, and how many were told as redelivered.
-func (s *sink) times(text string) (times, again int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seen[text], s.again
+func times(l *trial.Log, text string) (times, again int) {
+	l.Lock()
+	defer l.Unlock()
+	for _, t := range l.Got {
+		if t == text {
+			times++
+		}
+	}
+	return times, l.Again
 }
 
 // settle waits until the subscription has all that the server had for it.
@@ -121,17 +89,16 @@ func settle(t testing.TB, c driver.Conn) {
 	}
 }
 
-// subscribe runs a consumer until the test ends.
-func subscribe(t testing.TB, c driver.Conn, hold chan struct{}) (*sink, *consumer) {
+// subscribe runs a consumer until the test ends. Its deliveries wait for hold, where it is
+// not nil.
+func subscribe(t testing.TB, c driver.Conn, hold chan struct{}) (*trial.Log, *consumer) {
 	t.Helper()
-	s := &sink{hold: hold, ready: make(chan struct{}), seen: map[string]int{}}
-	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach}, s)
-	select {
-	case <-s.ready:
-	case <-time.After(trial.Patience):
-		t.Fatal("the consumer is not ready")
+	l := trial.NewLog()
+	if hold != nil {
+		l.OnDeliver = func([]driver.Delivery) error { <-hold; return nil }
 	}
-	return s, driver.Inside(c).(*conn).ends.Of("s")[0].(*consumer)
+	l.Consume(t, c, driver.ConsumerSpec{Settle: driver.SettleEach})
+	return l, driver.Inside(c).(*conn).ends.Of("s")[0].(*consumer)
 }
 
 // start starts a server with lines of its configuration, in a folder, and returns its
@@ -221,7 +188,7 @@ func TestCredentialsAndTLS(t *testing.T) {
 			}
 			x, _ := subscribe(t, c, nil)
 			p, f := trial.Producer(t, c, "d")
-			if n := put(t, p, f, 100); n != 100 || !trial.Eventually(func() bool { n, _ := x.has(); return n == 100 }) {
+			if n := put(t, p, f, 100); n != 100 || !trial.Eventually(func() bool { n, _ := has(x); return n == 100 }) {
 				t.Errorf("version %s, over TLS: %d confirmed", version, n)
 			}
 		}
@@ -248,16 +215,16 @@ func TestASessionOutlivesItsConnection(t *testing.T) {
 			x, inside := subscribe(t, c, nil)
 			p, f := trial.Producer(t, c, "d")
 			steal(t, s.Address[0], inside.plan.id)
-			if !trial.Eventually(func() bool { _, err := x.has(); return errors.Is(err, driver.ErrDisconnected) }) {
+			if !trial.Eventually(func() bool { _, err := has(x); return errors.Is(err, driver.ErrDisconnected) }) {
 				t.Fatalf("version %s, QoS %s: no fault", version, qos)
 			}
 			if n := put(t, p, f, 100); n != 100 {
 				t.Errorf("%d confirmed", n)
 			}
-			trial.Eventually(func() bool { n, _ := x.has(); return n == 100 })
+			trial.Eventually(func() bool { n, _ := has(x); return n == 100 })
 			settle(t, c)
 			for i := range 100 {
-				if times, _ := x.times(fmt.Sprint(i)); times != 1 {
+				if times, _ := times(x, fmt.Sprint(i)); times != 1 {
 					t.Errorf("version %s, QoS %s: message %d came %d times", version, qos, i, times)
 				}
 			}
@@ -274,14 +241,14 @@ func TestExactlyOnceNeedsVersionFive(t *testing.T) {
 		hold := make(chan struct{})
 		x, inside := subscribe(t, c, hold)
 		p, f := trial.Producer(t, c, "d")
-		if n := put(t, p, f, 1); n != 1 || !trial.Eventually(func() bool { n, _ := x.has(); return n == 1 }) {
+		if n := put(t, p, f, 1); n != 1 || !trial.Eventually(func() bool { n, _ := has(x); return n == 1 }) {
 			t.Fatalf("version %s: %d confirmed", version, n)
 		}
 		steal(t, s.Address[0], inside.plan.id)
 		close(hold)
-		trial.Eventually(func() bool { _, lost := x.has(); return lost != nil })
+		trial.Eventually(func() bool { _, lost := has(x); return lost != nil })
 		settle(t, c)
-		if times, again := x.times("0"); times != want || again != want-1 {
+		if times, again := times(x, "0"); times != want || again != want-1 {
 			t.Errorf("version %s: the message came %d times, %d of them told as redelivered", version, times, again)
 		}
 	}
@@ -294,26 +261,20 @@ func TestAConsumerThatEndsTakesItsShare(t *testing.T) {
 	for _, version := range versions {
 		c := open(t, driver.Run{}, s.Options, "version", version)
 		hold := make(chan struct{})
-		slow := &sink{hold: hold, ready: make(chan struct{}), seen: map[string]int{}}
-		spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach}
-		_, end := trial.Run(t, c, spec, slow)
-		<-slow.ready
-		spec.Index = 1
-		quick := &sink{ready: make(chan struct{}), seen: map[string]int{}}
-		trial.Run(t, c, spec, quick)
-		<-quick.ready
+		slow, quick := trial.NewLog(), trial.NewLog()
+		slow.OnDeliver = func([]driver.Delivery) error { <-hold; return nil }
+		end := slow.Consume(t, c, driver.ConsumerSpec{Settle: driver.SettleEach})
+		quick.Consume(t, c, driver.ConsumerSpec{Settle: driver.SettleEach, Index: 1})
 		p, f := trial.Producer(t, c, "d")
-		if n := put(t, p, f, 100); n != 100 || !trial.Eventually(func() bool { n, _ := quick.has(); return n == 50 }) {
+		if n := put(t, p, f, 100); n != 100 || !trial.Eventually(func() bool { n, _ := has(quick); return n == 50 }) {
 			t.Errorf("version %s: %d confirmed", version, n)
 		}
 		release := time.AfterFunc(100*time.Millisecond, func() { close(hold) })
-		if err := end(); err != nil {
-			t.Error(err)
-		}
+		end()
 		release.Stop()
 		settle(t, c)
-		n, _ := slow.has()
-		m, _ := quick.has()
+		n, _ := has(slow)
+		m, _ := has(quick)
 		if n+m >= 100 {
 			t.Errorf("version %s: %d and %d messages of 100 arrived", version, n, m)
 		}
@@ -389,7 +350,7 @@ func TestWhatAServerKeeps(t *testing.T) {
 				t.Fatal("the ends do not connect again")
 			}
 			settle(t, c)
-			n, err := x.has()
+			n, err := has(x)
 			t.Logf("%d of 100 arrived; faults: %v", n, err)
 			if test.want > 0 && n != test.want || err == nil {
 				t.Errorf("%d messages arrived, want %d", n, test.want)
@@ -422,7 +383,7 @@ func TestTheBrokerCountsWhatItDrops(t *testing.T) {
 		}
 		close(hold)
 		settle(t, c)
-		if n, _ := x.has(); n == 0 || !trial.Eventually(func() bool { return uint64(n)+total()-before == 100 }) {
+		if n, _ := has(x); n == 0 || !trial.Eventually(func() bool { return uint64(n)+total()-before == 100 }) {
 			t.Errorf("version %s: %d arrived, and %d are counted as dropped, of 100", v, n, total()-before)
 		}
 	}
@@ -444,7 +405,7 @@ func TestNamesOfTopics(t *testing.T) {
 		k.Connect().Wait()
 		k.Publish("d", 1, false, "from outside").Wait()
 		k.Disconnect(100)
-		if !trial.Eventually(func() bool { n, _ := x.has(); return n == 1 }) {
+		if !trial.Eventually(func() bool { n, _ := has(x); return n == 1 }) {
 			t.Errorf("version %s: a message of another client does not come", version)
 		}
 	}

@@ -126,7 +126,7 @@ func (p *producer) send() {
 		case <-it.ctx.Done():
 			p.Complete(it.m, it.ctx.Err())
 			continue
-		case <-p.out.Done():
+		case <-p.out.Life().Done():
 			p.Complete(it.m, driver.ErrClosed)
 			continue
 		}

@@ -1,141 +1,23 @@
 package nsq
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// patience bounds every wait.
-const patience = time.Minute
-
-// A log keeps what a consumer, a producer and a connection tell.
-type log struct {
-	mu        sync.Mutex
-	got       []string
-	repeated  int // of them, those that nsqd flagged
-	faults    []error
-	errs      []error
-	events    []string
-	ready     chan struct{}
-	onDeliver func(payload string) error
-}
-
-func newLog() *log { return &log{ready: make(chan struct{})} }
-
-func (l *log) Ready() { close(l.ready) }
-
-func (l *log) Deliver(ds []driver.Delivery) error {
-	var err error
-	if l.onDeliver != nil {
-		err = l.onDeliver(string(ds[0].Payload))
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, d := range ds {
-		l.got = append(l.got, string(d.Payload))
-		if d.Redelivered {
-			l.repeated++
-		}
-	}
-	return err
-}
-
-func (l *log) Settled([]driver.Delivery, error) {}
-
-func (l *log) Fault(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.faults = append(l.faults, err)
-}
-
-func (l *log) Complete(_ *driver.Message, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.errs = append(l.errs, err)
-}
-
-func (l *log) event(kind, text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, kind+" "+text)
-}
-
-// until waits until ok, which is called with the log locked.
-func (l *log) until(t testing.TB, what string, ok func() bool) {
+// publish publishes one message to d, and returns what it completed with.
+func publish(t testing.TB, p driver.Producer, l *trial.Log, payload string) error {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		l.mu.Lock()
-		done := ok()
-		l.mu.Unlock()
-		if done {
-			return
-		}
-		if time.Now().After(end) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			t.Fatalf("%s: not within %v: got %d, faults %v, completed with %v, events %v", what, patience, len(l.got), l.faults, l.errs, l.events)
-		}
-	}
-}
-
-// consume runs a consumer of the destination d until the test ends, or stop is
-// called.
-func consume(t testing.TB, c driver.Conn, spec driver.ConsumerSpec, l *log) (stop func()) {
-	t.Helper()
-	if spec.Destinations == nil {
-		spec.Destinations = []string{"d"}
-	}
-	if spec.Subscription == "" {
-		spec.Subscription = "s"
-	}
-	x, err := c.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, l) }()
-	select {
-	case <-l.ready:
-	case err := <-ended:
-		cancel()
-		t.Fatalf("Run: %v", err)
-	case <-time.After(patience):
-		cancel()
-		t.Fatal("not ready")
-	}
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		_ = x.Close(context.Background())
-	})
-	t.Cleanup(stop)
-	return stop
-}
-
-// publish publishes one message and returns what it completed with.
-func publish(t testing.TB, p driver.Producer, l *log, payload string) error {
-	t.Helper()
-	l.mu.Lock()
-	n := len(l.errs)
-	l.mu.Unlock()
-	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(payload)})
-	l.until(t, "a completion", func() bool { return len(l.errs) > n })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.errs[n]
+	return l.Publish(t, p, "d", payload)
 }
 
 func TestThePageSaysWhatTheServerSays(t *testing.T) {
@@ -160,12 +42,12 @@ func TestThePageSaysWhatTheServerSays(t *testing.T) {
 func TestWhatIsInFlightIsInMemory(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"mem-queue-size": "0", "sync-every": "1"}})
 	c := open(t, driver.Run{ID: "flight"}, s.Options)
-	l := newLog()
+	l := trial.NewLog()
 	p := producerOf(t, c, l)
 	release := make(chan struct{})
 	defer close(release)
-	l.onDeliver = func(string) error { <-release; return errors.New("not settled") }
-	consume(t, c, driver.ConsumerSpec{Prefetch: 2}, l)
+	l.OnDeliver = func([]driver.Delivery) error { <-release; return errors.New("not settled") }
+	l.Consume(t, c, driver.ConsumerSpec{Prefetch: 2})
 	for range 2 {
 		if err := publish(t, p, l, "message"); err != nil {
 			t.Fatal(err)
@@ -184,7 +66,7 @@ func TestWhatIsInFlightIsInMemory(t *testing.T) {
 		ch := all.Topics[0].Channels[0]
 		return all.Topics[0].Depth + ch.Depth, ch.InFlight
 	}
-	l.until(t, "two messages in flight", func() bool { _, flying := count(inside); return flying == 2 })
+	l.Until(t, "two messages in flight", func() bool { _, flying := count(inside); return flying == 2 })
 	if err := s.KillAndRestart(); err != nil {
 		t.Fatal(err)
 	}
@@ -197,11 +79,11 @@ func TestARefusedMessageAndOneNotSettledInTimeComeAgainAndAreFlagged(t *testing.
 	s := served.Up(t, Definition(), 1)
 	s.Options["msg-timeout"] = []string{"5s"} // what is settled at once must be in time on a crowded host
 	c := open(t, driver.Run{ID: "again"}, s.Options)
-	l := newLog()
+	l := trial.NewLog()
 	p := producerOf(t, c, l)
 	refused, late := false, false
-	l.onDeliver = func(payload string) error {
-		switch {
+	l.OnDeliver = func(ds []driver.Delivery) error {
+		switch payload := string(ds[0].Payload); {
 		case payload == "refused" && !refused:
 			refused = true
 			return errors.New("not now")
@@ -213,17 +95,17 @@ func TestARefusedMessageAndOneNotSettledInTimeComeAgainAndAreFlagged(t *testing.
 		}
 		return nil
 	}
-	consume(t, c, driver.ConsumerSpec{}, l)
+	l.Consume(t, c, driver.ConsumerSpec{})
 	if err := publish(t, p, l, "refused"); err != nil {
 		t.Fatal(err)
 	}
-	l.until(t, "the refused message", func() bool { return len(l.got) == 2 && l.repeated == 1 })
+	l.Until(t, "the refused message", func() bool { return len(l.Got) == 2 && l.Again == 1 })
 	if err := publish(t, p, l, "late"); err != nil {
 		t.Fatal(err)
 	}
-	l.until(t, "the late message", func() bool { return len(l.got) == 4 && l.repeated == 2 })
-	l.until(t, "the settlement that came too late", func() bool {
-		return slices.ContainsFunc(l.faults, func(err error) bool { return strings.Contains(err.Error(), "E_FIN_FAILED FIN failed ID not in flight") })
+	l.Until(t, "the late message", func() bool { return len(l.Got) == 4 && l.Again == 2 })
+	l.Until(t, "the settlement that came too late", func() bool {
+		return slices.ContainsFunc(l.Faults, func(err error) bool { return strings.Contains(err.Error(), "E_FIN_FAILED FIN failed ID not in flight") })
 	})
 }
 
@@ -233,7 +115,7 @@ func takenBack(t *testing.T, c *conn) bool {
 	if err != nil {
 		t.Error(err)
 	}
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(trial.Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		var s struct {
 			Topics []struct {
 				Channels []struct {
@@ -265,7 +147,7 @@ func TestAnOlderVersionRuns(t *testing.T) {
 func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	c := open(t, driver.Run{ID: "backlog"}, s.Options)
-	l := newLog()
+	l := trial.NewLog()
 	p := producerOf(t, c, l)
 	ask := func() uint64 {
 		n, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"})
@@ -275,36 +157,36 @@ func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
 		return n
 	}
 	let := make(chan struct{})
-	l.onDeliver = func(string) error { <-let; return nil }
-	stop := consume(t, c, driver.ConsumerSpec{Prefetch: 2}, l)
+	l.OnDeliver = func([]driver.Delivery) error { <-let; return nil }
+	stop := l.Consume(t, c, driver.ConsumerSpec{Prefetch: 2})
 	for i := range 5 {
 		if err := publish(t, p, l, fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	l.until(t, "a backlog of 5", func() bool { return ask() == 5 })
+	l.Until(t, "a backlog of 5", func() bool { return ask() == 5 })
 	close(let)
-	l.until(t, "no backlog", func() bool { return ask() == 0 })
+	l.Until(t, "no backlog", func() bool { return ask() == 0 })
 	stop()
-	if len(l.got) != 5 {
-		t.Errorf("%d messages came", len(l.got))
+	if len(l.Got) != 5 {
+		t.Errorf("%d messages came", len(l.Got))
 	}
 }
 
 func TestAKilledServerFailsMessagesAndBothSidesGoOnWithTheNext(t *testing.T) {
 	s := startServer(t, "nsqd")
-	l := newLog()
-	c := open(t, driver.Run{ID: "killed", Event: l.event}, map[string][]string{"address": {s.tcp}, "reconnect-wait": {"5ms"}})
+	l := trial.NewLog()
+	c := open(t, driver.Run{ID: "killed", Event: l.Event}, map[string][]string{"address": {s.tcp}, "reconnect-wait": {"5ms"}})
 	p := producerOf(t, c, l)
-	consume(t, c, driver.ConsumerSpec{}, l)
+	l.Consume(t, c, driver.ConsumerSpec{})
 	if err := publish(t, p, l, "before"); err != nil {
 		t.Fatal(err)
 	}
-	l.until(t, "the first message", func() bool { return len(l.got) == 1 })
+	l.Until(t, "the first message", func() bool { return len(l.Got) == 1 })
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	l.until(t, "a fault", func() bool { return len(l.faults) > 0 })
+	l.Until(t, "a fault", func() bool { return len(l.Faults) > 0 })
 	if err := publish(t, p, l, "while it is gone"); !errors.Is(err, driver.ErrDisconnected) {
 		t.Errorf("completed with %v", err)
 	}
@@ -317,12 +199,12 @@ func TestAKilledServerFailsMessagesAndBothSidesGoOnWithTheNext(t *testing.T) {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	l.until(t, "two connections", func() bool { return len(l.events) == 2 })
+	l.Until(t, "two connections", func() bool { return len(l.Events) == 2 })
 	if err := publish(t, p, l, "after"); err != nil {
 		t.Error(err)
 	}
-	l.until(t, "the last message", func() bool { return slices.Contains(l.got, "after") })
-	for _, err := range l.faults {
+	l.Until(t, "the last message", func() bool { return slices.Contains(l.Got, "after") })
+	for _, err := range l.Faults {
 		if !errors.Is(err, driver.ErrDisconnected) {
 			t.Errorf("fault: %v", err)
 		}
@@ -332,7 +214,7 @@ func TestAKilledServerFailsMessagesAndBothSidesGoOnWithTheNext(t *testing.T) {
 func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
 	s := startServer(t, "nsqd")
 	c := open(t, driver.Run{ID: "still"}, map[string][]string{"address": {s.tcp}})
-	l := newLog()
+	l := trial.NewLog()
 	p := producerOf(t, c, l)
 	resume, err := s.Stall()
 	if err != nil {
@@ -346,10 +228,10 @@ func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if len(l.errs) != n {
-		t.Fatalf("%d of %d completed", len(l.errs), n)
+	if len(l.Errs) != n {
+		t.Fatalf("%d of %d completed", len(l.Errs), n)
 	}
-	for _, err := range l.errs {
+	for _, err := range l.Errs {
 		if !errors.Is(err, driver.ErrClosed) {
 			t.Fatalf("completed with %v", err)
 		}
@@ -359,29 +241,29 @@ func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
 func TestAConsumerThatIsSlowStaysConnected(t *testing.T) {
 	s := startServer(t, "nsqd")
 	c := open(t, driver.Run{ID: "slow"}, map[string][]string{"address": {s.tcp}, "heartbeat": {"2s"}})
-	l := newLog()
+	l := trial.NewLog()
 	p := producerOf(t, c, l)
 	entered := make(chan struct{}, 10)
-	l.onDeliver = func(string) error {
+	l.OnDeliver = func([]driver.Delivery) error {
 		entered <- struct{}{}
 		time.Sleep(5 * time.Second) // nsqd gives up a client after two silences
 		return nil
 	}
-	stop := consume(t, c, driver.ConsumerSpec{}, l)
+	stop := l.Consume(t, c, driver.ConsumerSpec{})
 	if err := publish(t, p, l, "x"); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
 	stop()
-	if len(l.got) != 1 || len(l.faults) > 0 {
-		t.Errorf("got %q, faults %v", l.got, l.faults)
+	if len(l.Got) != 1 || len(l.Faults) > 0 {
+		t.Errorf("got %q, faults %v", l.Got, l.Faults)
 	}
 }
 
 func TestWhatIsTooLargeIsRefusedAndTheConnectionStays(t *testing.T) {
 	s := startServer(t, "nsqd", "-max-msg-size=1000", "-max-body-size=2500")
 	c := open(t, driver.Run{ID: "large"}, map[string][]string{"address": {s.tcp}})
-	l := newLog()
+	l := trial.NewLog()
 	p := producerOf(t, c, l)
 	_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 1001}, l)
 	if !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), "the server's max-msg-size is 1KB") {
@@ -397,8 +279,8 @@ func TestWhatIsTooLargeIsRefusedAndTheConnectionStays(t *testing.T) {
 	batch(1, 1001)
 	batch(3, 900)
 	batch(2, 900)
-	l.until(t, "6 completions", func() bool { return len(l.errs) == 6 })
-	for i, err := range l.errs {
+	l.Until(t, "6 completions", func() bool { return len(l.Errs) == 6 })
+	for i, err := range l.Errs {
 		if (i < 4) != errors.Is(err, driver.ErrTooLarge) || i >= 4 && err != nil {
 			t.Errorf("message %d completed with %v", i, err)
 		}
@@ -412,20 +294,20 @@ func TestExistingTopicsAreFoundAndLeftAsTheyWere(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := open(t, driver.Run{ID: "run", Existing: true}, map[string][]string{"address": {s.tcp}})
-	l := newLog()
+	l := trial.NewLog()
 	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "run-s", Destinations: []string{"nosuch"}}); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("a consumer of no topic: %v", err)
 	}
 	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, l); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("a producer to no topic: %v", err)
 	}
-	stop := consume(t, c, driver.ConsumerSpec{Subscription: "run-s", Destinations: []string{"orders"}}, l)
+	stop := l.Consume(t, c, driver.ConsumerSpec{Subscription: "run-s", Destinations: []string{"orders"}})
 	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders"}}, l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Publish(t.Context(), &driver.Message{Destination: "orders", Payload: []byte("x")})
-	l.until(t, "the message", func() bool { return len(l.got) == 1 })
+	l.Until(t, "the message", func() bool { return len(l.Got) == 1 })
 	channels := func() int {
 		st, err := own.stats(t.Context(), own.nodes[0], "orders", "")
 		if err != nil || len(st.Topics) != 1 {
@@ -450,7 +332,7 @@ func TestAServerThatComesLaterIsFoundThroughLookupd(t *testing.T) {
 	first := startServer(t, "nsqd", "-lookupd-tcp-address="+k.tcp)
 	options := map[string][]string{"lookupd": {k.http}, "lookupd-poll": {"20ms"}, "reconnect-wait": {"5ms"}}
 	// It has to be listed before it can be found.
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(trial.Patience); ; time.Sleep(10 * time.Millisecond) {
 		x, err := tryOpen(t, driver.Run{ID: "probe"}, options)
 		if err == nil {
 			_ = x.Close(t.Context())
@@ -460,25 +342,25 @@ func TestAServerThatComesLaterIsFoundThroughLookupd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := newLog()
-	c := open(t, driver.Run{ID: "later", Event: l.event}, options)
+	l := trial.NewLog()
+	c := open(t, driver.Run{ID: "later", Event: l.Event}, options)
 	p := producerOf(t, c, l)
 	if p.node.address != first.tcp {
 		t.Errorf("the producer is at %s, the one server at %s", p.node.address, first.tcp)
 	}
-	consume(t, c, driver.ConsumerSpec{}, l)
+	l.Consume(t, c, driver.ConsumerSpec{})
 	if err := publish(t, p, l, "first"); err != nil {
 		t.Fatal(err)
 	}
 	second := startServer(t, "nsqd", "-lookupd-tcp-address="+k.tcp, "-node-id=7")
 	there := open(t, driver.Run{ID: "later"}, map[string][]string{"address": {second.tcp}})
-	at := newLog()
+	at := trial.NewLog()
 	q := producerOf(t, there, at)
 	if err := publish(t, q, at, "second"); err != nil {
 		t.Fatal(err)
 	}
-	l.until(t, "the messages of both", func() bool { return slices.Contains(l.got, "first") && slices.Contains(l.got, "second") })
-	l.until(t, "an event", func() bool {
-		return slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "rebalance") && strings.HasSuffix(e, second.tcp) })
+	l.Until(t, "the messages of both", func() bool { return slices.Contains(l.Got, "first") && slices.Contains(l.Got, "second") })
+	l.Until(t, "an event", func() bool {
+		return slices.ContainsFunc(l.Events, func(e string) bool { return strings.HasPrefix(e, "rebalance") && strings.HasSuffix(e, second.tcp) })
 	})
 }

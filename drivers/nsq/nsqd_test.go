@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
-
-// startLimit bounds a connection's start.
-const startLimit = time.Minute
 
 // A server is an nsqd or an nsqlookupd with arguments of a test's own.
 type server struct {
@@ -54,16 +51,5 @@ func open(t testing.TB, run driver.Run, options map[string][]string) driver.Conn
 
 func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.Conn, error) {
 	t.Helper()
-	cfg := Definition().New()
-	for k, v := range options {
-		if err := driver.SetOption(cfg, k, v...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := driver.Check(cfg); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
-	defer cancel()
-	return driver.Open(ctx, Definition(), cfg, run)
+	return trial.Open(t, Definition(), run, options)
 }

@@ -35,16 +35,16 @@ func authority(t *testing.T) string {
 func passes(t *testing.T, options map[string][]string) {
 	t.Helper()
 	c := open(t, driver.Run{ID: "passes"}, options)
-	l := newLog()
+	l := trial.NewLog()
 	p := producerOf(t, c, l)
-	stop := consume(t, c, driver.ConsumerSpec{}, l)
+	stop := l.Consume(t, c, driver.ConsumerSpec{})
 	if err := publish(t, p, l, "hello"); err != nil {
 		t.Error(err)
 	}
-	l.until(t, "the message", func() bool { return len(l.got) == 1 })
+	l.Until(t, "the message", func() bool { return len(l.Got) == 1 })
 	stop()
-	if len(l.faults) > 0 {
-		t.Errorf("faults: %v", l.faults)
+	if len(l.Faults) > 0 {
+		t.Errorf("faults: %v", l.Faults)
 	}
 }
 

@@ -153,7 +153,7 @@ func (p *producer) listen() {
 			for _, m := range t.Args {
 				p.Ended(m.(*driver.Message), err)
 			}
-		case <-p.now.Done():
+		case <-p.now.Life().Done():
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestThePageSaysWhatTheServerSays(t *testing.T) {
@@ -83,14 +84,14 @@ func TestQueuesThatAreThereAlready(t *testing.T) {
 			} else if queue == "classic" {
 				want = driver.Confirms{Guarantee: driver.Persisted, Stable: driver.StableFsync}
 			}
-			l := newLog()
+			l := trial.NewLog()
 			c := open(t, driver.Run{Existing: true}, o)
 			p := producerOf(t, c, l, queue)
-			stop := consume(t, c, driver.ConsumerSpec{Destinations: []string{queue}}, l)
-			if err := publish(t, p, l, queue, "hello"); err != nil {
+			stop := l.Consume(t, c, driver.ConsumerSpec{Destinations: []string{queue}})
+			if err := l.Publish(t, p, queue, "hello"); err != nil {
 				t.Error(err)
 			}
-			l.until(t, "the message", func() bool { return len(l.got) == 1 })
+			l.Until(t, "the message", func() bool { return len(l.Got) == 1 })
 			stop()
 			f, err := c.Facts(t.Context())
 			if err != nil || f.Confirms != want {
@@ -102,7 +103,7 @@ func TestQueuesThatAreThereAlready(t *testing.T) {
 		}
 	}
 	c := open(t, driver.Run{Existing: true}, s.Options)
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, newLog()); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "404 NOT_FOUND - no queue 'nosuch'") {
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, trial.NewLog()); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "404 NOT_FOUND - no queue 'nosuch'") {
 		t.Errorf("a queue that is not there: %v", err)
 	}
 	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"nosuch"}}); !errors.Is(err, driver.ErrUnsupported) {
@@ -121,23 +122,23 @@ func TestExchangesThatAreThereAlready(t *testing.T) {
 		_, err := ch.QueueDeclare("taken", false, false, false, false, nil)
 		return errors.Join(err, ch.ExchangeDeclare("x", direct, true, false, false, false, nil))
 	})
-	l := newLog()
+	l := trial.NewLog()
 	c := open(t, driver.Run{Existing: true}, o)
 	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, l); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "no exchange 'nosuch'") {
 		t.Errorf("an exchange that is not there: %v", err)
 	}
 	p := producerOf(t, c, l, "x")
-	if err := publish(t, p, l, "x", "to nobody"); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "no queue took it (basic.return, 312)") {
+	if err := l.Publish(t, p, "x", "to nobody"); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "no queue took it (basic.return, 312)") {
 		t.Errorf("a message that no queue takes: %v", err)
 	}
 	durable := driver.ConsumerSpec{Subscription: "mine", Durable: true, Destinations: []string{"x"}}
-	consume(t, c, durable, l)() // which makes the queue
-	passing := newLog()
-	stop := consume(t, c, driver.ConsumerSpec{Subscription: "passing", Destinations: []string{"x"}}, passing)
-	if err := publish(t, p, l, "x", "kept"); err != nil {
+	l.Consume(t, c, durable)() // which makes the queue
+	passing := trial.NewLog()
+	stop := passing.Consume(t, c, driver.ConsumerSpec{Subscription: "passing", Destinations: []string{"x"}})
+	if err := l.Publish(t, p, "x", "kept"); err != nil {
 		t.Error(err)
 	}
-	passing.until(t, "the message", func() bool { return len(passing.got) == 1 })
+	passing.Until(t, "the message", func() bool { return len(passing.Got) == 1 })
 	stop()
 	of := c.subscriptionQueue("passing", "x", false)
 	if n, err := c.Backlog(t.Context(), "mine", []string{"x"}); err != nil || n != 1 {
@@ -156,9 +157,9 @@ func TestExchangesThatAreThereAlready(t *testing.T) {
 	if !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the queue of a subscription that was not durable is still there: %v", err)
 	}
-	again := newLog()
-	consume(t, open(t, driver.Run{Existing: true}, o), durable, again)
-	again.until(t, "what the durable subscription kept", func() bool { return len(again.got) == 1 && again.got[0] == "kept" })
+	again := trial.NewLog()
+	again.Consume(t, open(t, driver.Run{Existing: true}, o), durable)
+	again.Until(t, "what the durable subscription kept", func() bool { return len(again.Got) == 1 && again.Got[0] == "kept" })
 }
 
 // TestAnotherProcessMakesWhatWasDeclared has a Conn that knows of no replicas make the

@@ -52,7 +52,7 @@ func (c *conn) dial(ctx context.Context, address, name string, hears listener) (
 	case err != nil:
 		return nil, unreachable(err)
 	}
-	w := &wire{Conn: s, silence: silences * c.cfg.Heartbeat, frames: frames{to: hears}}
+	w := newWire(s, silences*c.cfg.Heartbeat, hears)
 	// A server that has begun to speak may take longer: it keeps the refusal of a
 	// password back for 3 s.
 	silent := context.AfterFunc(first, func() {

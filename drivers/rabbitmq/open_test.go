@@ -151,13 +151,13 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("asking the management plugin without the right: %v", err)
 		}
 		put(t, s, "permissions/other/ann", map[string]any{"configure": ".*", "write": ".*", "read": ".*"})
-		l := newLog()
+		l := trial.NewLog()
 		declared(t, c, 1)
-		consume(t, c, driver.ConsumerSpec{}, l)
-		if err := publish(t, producerOf(t, c, l, "d"), l, "d", "hello"); err != nil {
+		l.Consume(t, c, driver.ConsumerSpec{})
+		if err := l.Publish(t, producerOf(t, c, l, "d"), "d", "hello"); err != nil {
 			t.Error(err)
 		}
-		l.until(t, "the message", func() bool { return len(l.got) == 1 })
+		l.Until(t, "the message", func() bool { return len(l.Got) == 1 })
 	})
 	t.Run("with TLS, in another vhost, as hosted services have it", func(t *testing.T) {
 		o := map[string][]string{"address": {"amqps://" + tlsAddress}, "tls.ca": {ca}, "user": {"ann"}, "password": {secret}, "vhost": {"other"}}

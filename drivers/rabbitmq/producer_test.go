@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/blocking"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // sentTo returns an outlet on which n messages were sent.
@@ -24,30 +25,30 @@ func sentTo(done driver.Completer, n int) *outlet {
 }
 
 func TestAConfirmationOfWhatWasNotSentConfirmsNothing(t *testing.T) {
-	l := newLog()
+	l := trial.NewLog()
 	o := sentTo(l, 3)
 	o.confirmed(4, false, true)
 	o.confirmed(1<<60, true, true)
 	o.confirmed(0, false, true)
-	if len(l.errs) != 0 || len(o.sent) != 3 {
-		t.Errorf("completed %v, %d of 3 messages are under way", l.errs, len(o.sent))
+	if len(l.Errs) != 0 || len(o.sent) != 3 {
+		t.Errorf("completed %v, %d of 3 messages are under way", l.Errs, len(o.sent))
 	}
 	o.confirmed(3, true, true)
-	if len(l.errs) != 3 {
-		t.Errorf("completed %v; want all three", l.errs)
+	if len(l.Errs) != 3 {
+		t.Errorf("completed %v; want all three", l.Errs)
 	}
 }
 
 // TestConfirmationsOneByOneLeaveNothingToGoThrough has what looks at the messages
 // under way begin with the first of them, not with the first ever sent.
 func TestConfirmationsOneByOneLeaveNothingToGoThrough(t *testing.T) {
-	l := newLog()
+	l := trial.NewLog()
 	o := sentTo(l, 100)
 	for tag := uint64(99); tag > 0; tag-- {
 		o.confirmed(tag, false, true)
 	}
-	if o.low != 100 || len(l.errs) != 99 {
-		t.Errorf("the lowest that may be under way is %d, %d are completed", o.low, len(l.errs))
+	if o.low != 100 || len(l.Errs) != 99 {
+		t.Errorf("the lowest that may be under way is %d, %d are completed", o.low, len(l.Errs))
 	}
 }
 
@@ -55,16 +56,16 @@ func TestConfirmationsOneByOneLeaveNothingToGoThrough(t *testing.T) {
 // all of whose bytes were written before.
 func TestWhatWasNotWrittenIsNotDone(t *testing.T) {
 	s := shared.Up(t, 1)
-	l := newLog()
+	l := trial.NewLog()
 	c := open(t, driver.Run{}, options(s, "confirm", "no"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
-	if err := publish(t, p, l, "d", "first"); err != nil {
+	if err := l.Publish(t, p, "d", "first"); err != nil {
 		t.Fatal(err)
 	}
 	o := p.now.Now()
 	o.kill()
-	if err := publish(t, p, l, "d", "second"); err == nil && p.now.Now() == o {
+	if err := l.Publish(t, p, "d", "second"); err == nil && p.now.Now() == o {
 		t.Error("completed as written")
 	}
 }
@@ -73,13 +74,13 @@ func TestWhatWasNotWrittenIsNotDone(t *testing.T) {
 // delivered, of which the server learns nothing any more.
 func TestTheEndOfAConsumerWithoutAServerIsTold(t *testing.T) {
 	s := shared.Up(t, 1)
-	l := newLog()
+	l := trial.NewLog()
 	c := open(t, driver.Run{}, options(s))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
 	held, release := make(chan struct{}), make(chan struct{})
 	once := sync.OnceFunc(func() { close(held) })
-	l.onDeliver = func([]driver.Delivery) error {
+	l.OnDeliver = func([]driver.Delivery) error {
 		once()
 		<-release
 		return nil
@@ -92,7 +93,7 @@ func TestTheEndOfAConsumerWithoutAServerIsTold(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(ctx, l) }()
-	if err := publish(t, p, l, "d", "last"); err != nil {
+	if err := l.Publish(t, p, "d", "last"); err != nil {
 		t.Fatal(err)
 	}
 	<-held
@@ -104,10 +105,10 @@ func TestTheEndOfAConsumerWithoutAServerIsTold(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !slices.ContainsFunc(l.faults, func(err error) bool { return errors.Is(err, driver.ErrDisconnected) }) {
-		t.Errorf("faults %v; want that the last settlement is not known to have come", l.faults)
+	l.Lock()
+	defer l.Unlock()
+	if !slices.ContainsFunc(l.Faults, func(err error) bool { return errors.Is(err, driver.ErrDisconnected) }) {
+		t.Errorf("faults %v; want that the last settlement is not known to have come", l.Faults)
 	}
 }
 

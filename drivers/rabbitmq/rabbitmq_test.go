@@ -15,12 +15,13 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestWhatIsTooLargeIsRefusedAndTheRestGoesOn(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"max-message-size": "10000"}})
-	l := newLog()
-	c := open(t, driver.Run{Event: l.event}, options(s, "reconnect-wait", "5ms"))
+	l := trial.NewLog()
+	c := open(t, driver.Run{Event: l.Event}, options(s, "reconnect-wait", "5ms"))
 	declared(t, c, 1)
 	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: 10_001}, l); !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), "configured max size 10000") {
 		t.Errorf("a producer of what is too large: %v", err)
@@ -31,34 +32,34 @@ func TestWhatIsTooLargeIsRefusedAndTheRestGoesOn(t *testing.T) {
 		_ = x.Close(t.Context())
 	}
 	p := producerOf(t, c, l, "d")
-	consume(t, c, driver.ConsumerSpec{}, l)
-	if err := publish(t, p, l, "d", strings.Repeat("x", 10_001)); !errors.Is(err, driver.ErrTooLarge) {
+	l.Consume(t, c, driver.ConsumerSpec{})
+	if err := l.Publish(t, p, "d", strings.Repeat("x", 10_001)); !errors.Is(err, driver.ErrTooLarge) {
 		t.Errorf("what is too large completes with %v", err)
 	}
-	l.until(t, "another channel", func() bool {
-		return slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "reconnect producer 0") })
+	l.Until(t, "another channel", func() bool {
+		return slices.ContainsFunc(l.Events, func(e string) bool { return strings.HasPrefix(e, "reconnect producer 0") })
 	})
-	if err := publish(t, p, l, "d", strings.Repeat("x", 10_000)); err != nil {
+	if err := l.Publish(t, p, "d", strings.Repeat("x", 10_000)); err != nil {
 		t.Errorf("what just fits completes with %v", err)
 	}
-	l.until(t, "what just fits", func() bool { return len(l.got) == 1 })
+	l.Until(t, "what just fits", func() bool { return len(l.Got) == 1 })
 }
 
 func TestAQueueThatIsFullRefuses(t *testing.T) {
 	s := shared.Up(t, 1)
-	l := newLog()
+	l := trial.NewLog()
 	c := open(t, driver.Run{}, options(s, "max-length", "3", "overflow", "reject-publish"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
 	for i := range 3 {
-		if err := publish(t, p, l, "d", fmt.Sprint(i)); err != nil {
+		if err := l.Publish(t, p, "d", fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// Where it is full is the server's to say: a queue may take some more first.
 	var err error
 	for range 100 {
-		if err = publish(t, p, l, "d", "more"); err != nil {
+		if err = l.Publish(t, p, "d", "more"); err != nil {
 			break
 		}
 	}
@@ -73,7 +74,7 @@ func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
 		t.Run(settle.String(), func(t *testing.T) {
 			c := open(t, driver.Run{}, s.Options)
 			declared(t, c, 1)
-			l := newLog()
+			l := trial.NewLog()
 			p := producerOf(t, c, l, "d")
 			ask := func() uint64 {
 				n, err := c.Backlog(t.Context(), "s", []string{"d"})
@@ -83,10 +84,10 @@ func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
 				return n
 			}
 			let := make(chan struct{})
-			l.onDeliver = func([]driver.Delivery) error { <-let; return nil }
-			stop := consume(t, c, driver.ConsumerSpec{Prefetch: 2, Settle: settle}, l)
+			l.OnDeliver = func([]driver.Delivery) error { <-let; return nil }
+			stop := l.Consume(t, c, driver.ConsumerSpec{Prefetch: 2, Settle: settle})
 			for i := range 5 {
-				if err := publish(t, p, l, "d", fmt.Sprint(i)); err != nil {
+				if err := l.Publish(t, p, "d", fmt.Sprint(i)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -94,9 +95,9 @@ func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
 			if settle == driver.SettleAuto { // on their way, where nobody counts them
 				want = 3
 			}
-			l.until(t, "a backlog", func() bool { return ask() >= want })
+			l.Until(t, "a backlog", func() bool { return ask() >= want })
 			close(let)
-			l.until(t, "no backlog", func() bool { return ask() == 0 && len(l.got) == 5 })
+			l.Until(t, "no backlog", func() bool { return ask() == 0 && len(l.Got) == 5 })
 			stop()
 		})
 	}
@@ -106,36 +107,36 @@ func TestWithoutAcknowledgementsTheClientHoldsNoMoreThanThePrefetch(t *testing.T
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{}, s.Options)
 	declared(t, c, 1)
-	l := newLog()
+	l := trial.NewLog()
 	p := producerOf(t, c, l, "d")
 	entered, let := make(chan struct{}, 10_000), make(chan struct{})
-	l.onDeliver = func([]driver.Delivery) error { entered <- struct{}{}; <-let; return nil }
-	stop := consume(t, c, driver.ConsumerSpec{Prefetch: 10, Settle: driver.SettleAuto}, l)
+	l.OnDeliver = func([]driver.Delivery) error { entered <- struct{}{}; <-let; return nil }
+	stop := l.Consume(t, c, driver.ConsumerSpec{Prefetch: 10, Settle: driver.SettleAuto})
 	const n = 3000
 	for i := range n {
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(fmt.Sprint(i))})
 	}
 	<-entered
-	l.until(t, "all confirmed, and the consumer's room used up", func() bool { return len(l.errs) == n && c.held("s") >= 10 })
+	l.Until(t, "all confirmed, and the consumer's room used up", func() bool { return len(l.Errs) == n && c.held("s") >= 10 })
 	// The prefetch, and what one read of the client's buffer of 4 KiB brings.
 	if now := c.held("s"); now > 10+4096/50 {
 		t.Errorf("the client was let have %d messages", now)
 	}
 	close(let)
-	l.until(t, "all", func() bool { return len(l.got) == n })
+	l.Until(t, "all", func() bool { return len(l.Got) == n })
 	stop()
-	if len(l.faults) > 0 {
-		t.Errorf("faults: %v", l.faults)
+	if len(l.Faults) > 0 {
+		t.Errorf("faults: %v", l.Faults)
 	}
 }
 
 func TestWithoutConfirmationsAMessageIsDoneWhenItIsWritten(t *testing.T) {
 	s := shared.Up(t, 1)
-	l := newLog()
-	c := open(t, driver.Run{Event: l.event}, options(s, "confirm", "no"))
+	l := trial.NewLog()
+	c := open(t, driver.Run{Event: l.Event}, options(s, "confirm", "no"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
-	consume(t, c, driver.ConsumerSpec{}, l)
+	l.Consume(t, c, driver.ConsumerSpec{})
 	const n = 2000
 	for i := range n {
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(fmt.Sprint(i))})
@@ -143,35 +144,35 @@ func TestWithoutConfirmationsAMessageIsDoneWhenItIsWritten(t *testing.T) {
 	if err := p.Flush(t.Context()); err != nil {
 		t.Error(err)
 	}
-	l.until(t, "all", func() bool { return len(l.got) == n && len(l.errs) == n })
-	if i := slices.IndexFunc(l.errs, func(err error) bool { return err != nil }); i >= 0 {
-		t.Error(l.errs[i])
+	l.Until(t, "all", func() bool { return len(l.Got) == n && len(l.Errs) == n })
+	if i := slices.IndexFunc(l.Errs, func(err error) bool { return err != nil }); i >= 0 {
+		t.Error(l.Errs[i])
 	}
 	// That its queues are gone is not told to the sender any more.
 	by(t, c, func(ch *client.Channel) error {
 		at := mustPlace(t, c, "d")
 		return errors.Join(ch.QueueUnbind(at.queue, "", at.rest, nil), ch.QueueUnbind(c.subscriptionQueue("s", "d", false), at.binding, at.exchange, nil))
 	})
-	if err := publish(t, p, l, "d", "to nobody"); err != nil {
+	if err := l.Publish(t, p, "d", "to nobody"); err != nil {
 		t.Errorf("completed with %v", err)
 	}
-	l.until(t, "an event", func() bool {
-		return slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "returned ") })
+	l.Until(t, "an event", func() bool {
+		return slices.ContainsFunc(l.Events, func(e string) bool { return strings.HasPrefix(e, "returned ") })
 	})
 }
 
 func TestAServerThatIsKilledLosesNothingThatItHasConfirmed(t *testing.T) {
 	s := shared.Up(t, 1)
-	l := newLog()
-	c := open(t, driver.Run{Event: l.event}, options(s, "reconnect-wait", "20ms", "management", ""))
+	l := trial.NewLog()
+	c := open(t, driver.Run{Event: l.Event}, options(s, "reconnect-wait", "20ms", "management", ""))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
 	let := make(chan struct{})
-	l.onDeliver = func([]driver.Delivery) error { <-let; return nil }
-	consume(t, c, driver.ConsumerSpec{Prefetch: 1}, l)
+	l.OnDeliver = func([]driver.Delivery) error { <-let; return nil }
+	l.Consume(t, c, driver.ConsumerSpec{Prefetch: 1})
 	const n = 20
 	for i := range n {
-		if err := publish(t, p, l, "d", fmt.Sprint(i)); err != nil {
+		if err := l.Publish(t, p, "d", fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,8 +181,8 @@ func TestAServerThatIsKilledLosesNothingThatItHasConfirmed(t *testing.T) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	l.until(t, "the end of the connection", func() bool { return p.now.Now().IsClosed() })
-	if err := publish(t, p, l, "d", "while it is gone"); !errors.Is(err, driver.ErrDisconnected) {
+	l.Until(t, "the end of the connection", func() bool { return p.now.Now().IsClosed() })
+	if err := l.Publish(t, p, "d", "while it is gone"); !errors.Is(err, driver.ErrDisconnected) {
 		t.Errorf("completed with %v", err)
 	}
 	if _, err := c.Facts(t.Context()); !errors.Is(err, driver.ErrUnreachable) {
@@ -194,25 +195,25 @@ func TestAServerThatIsKilledLosesNothingThatItHasConfirmed(t *testing.T) {
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	l.until(t, "two connections", func() bool {
-		return slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "reconnect producer") }) &&
-			slices.ContainsFunc(l.events, func(e string) bool { return strings.HasPrefix(e, "reconnect consumer") })
+	l.Until(t, "two connections", func() bool {
+		return slices.ContainsFunc(l.Events, func(e string) bool { return strings.HasPrefix(e, "reconnect producer") }) &&
+			slices.ContainsFunc(l.Events, func(e string) bool { return strings.HasPrefix(e, "reconnect consumer") })
 	})
-	if err := publish(t, p, l, "d", "after"); err != nil {
+	if err := l.Publish(t, p, "d", "after"); err != nil {
 		t.Error(err)
 	}
-	l.until(t, "all that was confirmed", func() bool {
+	l.Until(t, "all that was confirmed", func() bool {
 		for i := range n {
-			if !slices.Contains(l.got, fmt.Sprint(i)) {
+			if !slices.Contains(l.Got, fmt.Sprint(i)) {
 				return false
 			}
 		}
-		return slices.Contains(l.got, "after")
+		return slices.Contains(l.Got, "after")
 	})
-	if len(l.faults) == 0 {
+	if len(l.Faults) == 0 {
 		t.Error("the consumer told of no fault")
 	}
-	for _, err := range l.faults {
+	for _, err := range l.Faults {
 		if !errors.Is(err, driver.ErrDisconnected) {
 			t.Errorf("fault: %v", err)
 		}
@@ -221,8 +222,8 @@ func TestAServerThatIsKilledLosesNothingThatItHasConfirmed(t *testing.T) {
 
 func TestAConsumerWhoseQueueIsRemovedEndsAndAProducerFails(t *testing.T) {
 	s := shared.Up(t, 1)
-	l := newLog()
-	c := open(t, driver.Run{Event: l.event}, options(s, "reconnect-wait", "5ms"))
+	l := trial.NewLog()
+	c := open(t, driver.Run{Event: l.Event}, options(s, "reconnect-wait", "5ms"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
 	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
@@ -231,26 +232,26 @@ func TestAConsumerWhoseQueueIsRemovedEndsAndAProducerFails(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(t.Context(), l) }()
-	<-l.ready
+	l.WaitReady(t)
 	if err := c.Delete(t.Context(), driver.Destination{Name: "d"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "404 NOT_FOUND") {
 		t.Errorf("Run: %v", err)
 	}
-	if len(l.faults) != 1 || !strings.Contains(l.faults[0].Error(), "basic.cancel") {
-		t.Errorf("faults: %v", l.faults)
+	if len(l.Faults) != 1 || !strings.Contains(l.Faults[0].Error(), "basic.cancel") {
+		t.Errorf("faults: %v", l.Faults)
 	}
-	if err := publish(t, p, l, "d", "to nowhere"); !errors.Is(err, driver.ErrDisconnected) || !strings.Contains(err.Error(), "404 NOT_FOUND") {
+	if err := l.Publish(t, p, "d", "to nowhere"); !errors.Is(err, driver.ErrDisconnected) || !strings.Contains(err.Error(), "404 NOT_FOUND") {
 		t.Errorf("completed with %v", err)
 	}
-	l.until(t, "a producer that gave up", func() bool {
+	l.Until(t, "a producer that gave up", func() bool {
 		o := p.now.Now()
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		return errors.Is(o.final, driver.ErrUnsupported)
 	})
-	if err := publish(t, p, l, "d", "to nowhere"); !errors.Is(err, driver.ErrUnsupported) {
+	if err := l.Publish(t, p, "d", "to nowhere"); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("completed with %v", err)
 	}
 }
@@ -259,7 +260,7 @@ func TestAConsumerWhoseQueueIsRemovedEndsAndAProducerFails(t *testing.T) {
 // as gone.
 func TestAServerThatStandsStillEndsItsProducer(t *testing.T) {
 	s := shared.Up(t, 1)
-	l := newLog()
+	l := trial.NewLog()
 	c := open(t, driver.Run{}, options(s, "heartbeat", "1s"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
@@ -275,10 +276,10 @@ func TestAServerThatStandsStillEndsItsProducer(t *testing.T) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if len(l.errs) != n {
-		t.Fatalf("%d of %d completed", len(l.errs), n)
+	if len(l.Errs) != n {
+		t.Fatalf("%d of %d completed", len(l.Errs), n)
 	}
-	for _, err := range l.errs {
+	for _, err := range l.Errs {
 		if !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrDisconnected) {
 			t.Fatalf("completed with %v", err)
 		}
@@ -297,8 +298,8 @@ func TestSeveralDestinationsOfOneConsumer(t *testing.T) {
 			if err := c.Declare(t.Context(), ds...); err != nil {
 				t.Fatal(err)
 			}
-			l := newLog()
-			stop := consume(t, c, driver.ConsumerSpec{Destinations: []string{"a", "b"}, Prefetch: 5, Settle: settle}, l)
+			l := trial.NewLog()
+			stop := l.Consume(t, c, driver.ConsumerSpec{Destinations: []string{"a", "b"}, Prefetch: 5, Settle: settle})
 			x, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"a", "b"}}, l)
 			if err != nil {
 				t.Fatal(err)
@@ -309,15 +310,15 @@ func TestSeveralDestinationsOfOneConsumer(t *testing.T) {
 				want[text]++
 				x.Publish(t.Context(), &driver.Message{Destination: ds[i%2].Name, Payload: []byte(text)})
 			}
-			l.until(t, "all", func() bool { return len(l.got) >= 200 })
+			l.Until(t, "all", func() bool { return len(l.Got) >= 200 })
 			stop()
-			for _, g := range l.got {
+			for _, g := range l.Got {
 				if want[g]--; want[g] < 0 {
 					t.Errorf("%s came twice", g)
 				}
 			}
-			if len(l.faults) > 0 {
-				t.Errorf("settle %v, %s: faults %v", settle, exchange, l.faults)
+			if len(l.Faults) > 0 {
+				t.Errorf("settle %v, %s: faults %v", settle, exchange, l.Faults)
 			}
 			if err := errors.Join(x.Close(t.Context()), c.Delete(t.Context(), ds...)); err != nil {
 				t.Error(err)
@@ -330,11 +331,11 @@ func TestSeveralDestinationsOfOneConsumer(t *testing.T) {
 // connections that publish.
 func TestAMemoryAlarmIsAnAnswer(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"memory": "20MB"}})
-	l := newLog()
+	l := trial.NewLog()
 	blocked := map[string]string{}
-	run := driver.Run{Event: l.event, Block: func(who, why string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+	run := driver.Run{Event: l.Event, Block: func(who, why string) {
+		l.Lock()
+		defer l.Unlock()
 		blocked[who] = why
 	}}
 	c := open(t, run, options(s))
@@ -347,15 +348,15 @@ func TestAMemoryAlarmIsAnAnswer(t *testing.T) {
 	}
 	p := producerOf(t, c, l, "d")
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
-	l.until(t, "being blocked", func() bool { return strings.Contains(blocked["producer 0"], "memory") })
+	l.Until(t, "being blocked", func() bool { return strings.Contains(blocked["producer 0"], "memory") })
 	if _, err := c.Facts(t.Context()); err != nil {
 		t.Errorf("Facts in an alarm: %v", err)
 	}
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if len(l.errs) != 1 || !errors.Is(l.errs[0], driver.ErrClosed) {
-		t.Errorf("completed with %v", l.errs)
+	if len(l.Errs) != 1 || !errors.Is(l.Errs[0], driver.ErrClosed) {
+		t.Errorf("completed with %v", l.Errs)
 	}
-	l.until(t, "the end of the connection", func() bool { return blocked["producer 0"] == "" })
+	l.Until(t, "the end of the connection", func() bool { return blocked["producer 0"] == "" })
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // refuse has the server refuse the n messages of a destination that are next.
@@ -21,7 +22,7 @@ func refuse(o *outlet, destination string, n int) {
 // TestOnlyLastingRefusalsEndAChannel looks again and again while one of two
 // destinations is refused.
 func TestOnlyLastingRefusalsEndAChannel(t *testing.T) {
-	o := sentTo(newLog(), 0)
+	o := sentTo(trial.NewLog(), 0)
 	const span = 500 * time.Millisecond
 	for i := range looks - 1 {
 		refuse(o, "d", 10)
@@ -43,7 +44,7 @@ func TestOnlyLastingRefusalsEndAChannel(t *testing.T) {
 
 	// The next channel is refused as well: it is given up later, each time.
 	for _, want := range []int{2 * looks, 4 * looks, 8 * looks, 8 * looks} {
-		next := sentTo(newLog(), 0)
+		next := sentTo(trial.NewLog(), 0)
 		next.inherit(o)
 		n := 0
 		for r = nil; r == nil && n < 100; n++ {
@@ -57,7 +58,7 @@ func TestOnlyLastingRefusalsEndAChannel(t *testing.T) {
 	}
 
 	// One confirmation, and it is as it was in the beginning.
-	next := sentTo(newLog(), 1)
+	next := sentTo(trial.NewLog(), 1)
 	next.sent[1].Destination = "d"
 	next.inherit(o)
 	next.confirmed(1, false, true)
@@ -76,35 +77,35 @@ func TestOnlyLastingRefusalsEndAChannel(t *testing.T) {
 // goes on.
 func TestAServerThatRefusesEverythingIsAskedOnANewChannel(t *testing.T) {
 	s := shared.Up(t, 1)
-	l := newLog()
-	c := open(t, driver.Run{Event: l.event}, options(s, "max-length", "3", "overflow", "reject-publish", "reopen-after", "40ms"))
+	l := trial.NewLog()
+	c := open(t, driver.Run{Event: l.Event}, options(s, "max-length", "3", "overflow", "reject-publish", "reopen-after", "40ms"))
 	declared(t, c, 1)
 	p := producerOf(t, c, l, "d")
 	first := p.now.Now()
 	reopened := func() int {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+		l.Lock()
+		defer l.Unlock()
 		n := 0
-		for _, e := range l.events {
+		for _, e := range l.Events {
 			if strings.HasPrefix(e, "reopen producer 0 to ") && strings.Contains(e, "refusals of d and no confirmation in ") {
 				n++
 			}
 		}
 		return n
 	}
-	for end := time.Now().Add(patience); reopened() < 2; {
+	for end := time.Now().Add(trial.Patience); reopened() < 2; {
 		if time.Now().After(end) {
-			t.Fatalf("%d new channels, events %v", reopened(), l.events)
+			t.Fatalf("%d new channels, events %v", reopened(), l.Events)
 		}
-		_ = publish(t, p, l, "d", "more")
+		_ = l.Publish(t, p, "d", "more")
 	}
 	if p.now.Now() == first {
 		t.Error("the channel is the first")
 	}
-	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, l)
+	stop := l.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
 	defer stop()
-	for end := time.Now().Add(patience); ; {
-		err := publish(t, p, l, "d", "again")
+	for end := time.Now().Add(trial.Patience); ; {
+		err := l.Publish(t, p, "d", "again")
 		if err == nil {
 			break
 		}

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -15,12 +16,20 @@ const mostSpare = 1 << 20
 type wire struct {
 	net.Conn
 	silence time.Duration // a server that sends nothing for longer counts as gone
+	gone    *time.Timer   // ends the connection then
 	frames  frames        // touched by whoever reads
 	heard   atomic.Bool   // something was read
 }
 
+func newWire(c net.Conn, silence time.Duration, hears listener) *wire {
+	return &wire{
+		Conn: c, silence: silence, frames: frames{to: hears},
+		gone: time.AfterFunc(silence, func() { _ = c.Close() }),
+	}
+}
+
 // SetReadDeadline implements net.Conn. The client does not extend its deadline while a
-// write waits, which a server in an alarm may cause for long. So Read has its own.
+// write waits, which a server in an alarm may cause for long. So Read has a limit of its own.
 func (w *wire) SetReadDeadline(time.Time) error { return nil }
 
 // Read reads, and tells of what it read. An error ends the connection, and with it a write
@@ -29,10 +38,14 @@ func (w *wire) Read(p []byte) (int, error) {
 	if w.frames.to != nil {
 		w.frames.to.reading()
 	}
-	_ = w.Conn.SetReadDeadline(time.Now().Add(w.silence))
+	w.gone.Reset(w.silence)
 	n, err := w.Conn.Read(p)
+	late := !w.gone.Stop()
+	if err != nil && late {
+		err = fmt.Errorf("nothing came for %v: %w", w.silence, err)
+	}
 	if err != nil {
-		_ = w.Conn.Close()
+		_ = w.Close()
 	}
 	if n > 0 && !w.heard.Load() {
 		w.heard.Store(true)

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -54,57 +53,21 @@ func produce(t testing.TB, c *conn, done driver.Completer) *producer {
 	return p.(*producer)
 }
 
-// A sink takes what a consumer yields.
-type sink struct {
-	mu    sync.Mutex
-	texts []string
-	ready chan struct{} // nil: not looked at
-}
-
-func (s *sink) Ready() {
-	if s.ready != nil {
-		close(s.ready)
-	}
-}
-
-func (s *sink) Deliver(ds []driver.Delivery) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range ds {
-		s.texts = append(s.texts, string(d.Payload))
-	}
-	return nil
-}
-func (s *sink) Settled([]driver.Delivery, error) {}
-func (s *sink) Fault(error)                      {}
-
-// has returns the texts, once there are so many.
-func (s *sink) has(t testing.TB, n int) []string {
+// has returns the payloads, once there are n.
+func has(t testing.TB, l *trial.Log, n int) []string {
 	t.Helper()
-	var texts []string
-	if !trial.Eventually(func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		texts = s.texts
-		return len(texts) >= n
-	}) {
-		t.Fatalf("not %d deliveries", n)
-	}
-	return texts
+	l.Until(t, fmt.Sprint(n, " deliveries"), func() bool { return len(l.Got) >= n })
+	l.Lock()
+	defer l.Unlock()
+	return l.Got
 }
 
 // consume runs a consumer until the test ends, and waits until it is ready.
-func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *sink {
+func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *trial.Log {
 	t.Helper()
-	spec.Subscription, spec.Destinations = "s", []string{"d"}
-	s := &sink{ready: make(chan struct{})}
-	trial.Run(t, c, spec, s)
-	select {
-	case <-s.ready:
-	case <-time.After(trial.Patience):
-		t.Fatal("the consumer is not ready")
-	}
-	return s
+	l := trial.NewLog()
+	l.Consume(t, c, spec)
+	return l
 }
 
 func TestThePageSaysWhatTheServerSays(t *testing.T) {
@@ -124,14 +87,14 @@ func TestThePageSaysWhatTheServerSays(t *testing.T) {
 
 // A halting sink stands still in one of its deliveries until it is let go.
 type halting struct {
-	*sink
+	*trial.Log
 	at int
 	on chan struct{}
 }
 
 func (h halting) Deliver(ds []driver.Delivery) error {
-	_ = h.sink.Deliver(ds)
-	if h.at == len(h.texts) {
+	_ = h.Log.Deliver(ds)
+	if h.at == len(h.Got) {
 		<-h.on
 	}
 	return nil
@@ -154,7 +117,7 @@ func TestPrefetchBoundsWhatIsNotStored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := halting{&sink{}, 26, make(chan struct{})}
+	h := halting{trial.NewLog(), 26, make(chan struct{})}
 	let := sync.OnceFunc(func() { close(h.on) })
 	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleBatch, Prefetch: 10}, h)
 	t.Cleanup(let) // before the consumer ends
@@ -167,7 +130,7 @@ func TestPrefetchBoundsWhatIsNotStored(t *testing.T) {
 		t.Errorf("with 25 messages settled and a prefetch of 10, %d are stored", stored)
 	}
 	let()
-	h.has(t, len(ms))
+	has(t, h.Log, len(ms))
 }
 
 // aLeaderDies kills the leader of a stream with messages in flight: with dedup each of
@@ -212,7 +175,7 @@ func aLeaderDies(t *testing.T, s *served.System) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(want, got.has(t, len(want))); diff != "" {
+	if diff := cmp.Diff(want, has(t, got, len(want))); diff != "" {
 		t.Errorf("(-sent +received):\n%s", diff)
 	}
 	if reconnects.Load() == 0 {
@@ -224,30 +187,30 @@ func aLeaderDies(t *testing.T, s *served.System) {
 // chunk than the client's own count of its entries.
 func TestAnEntryOfManyMessages(t *testing.T) {
 	for _, compression := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
-		// A stream of its own: RabbitMQ still deletes one while another of its name is declared.
-		c := open(t, driver.Run{ID: compression}, shared.Up(t, 1).Options, "sub-entry", "100", "compression", compression)
-		declared(t, c, 1)
-		f := make(trial.Fates, 200)
-		p := produce(t, c, f)
-		ms := make([]*driver.Message, 200)
-		var want []string
-		for i := range ms {
-			want = append(want, fmt.Sprintf("%s %d", compression, i))
-			ms[i] = &driver.Message{Destination: "d", Payload: []byte(want[i])}
-		}
-		p.PublishBatch(t.Context(), ms)
-		for range ms {
-			if err := f.Next(t); err != nil {
-				t.Fatalf("%s: %v", compression, err)
+		// The consumer closes before the stream is deleted: of a stream that goes while its consumer closes, the client
+		// waits for an answer that it no longer reads.
+		t.Run(compression, func(t *testing.T) {
+			c := open(t, driver.Run{}, shared.Up(t, 1).Options, "sub-entry", "100", "compression", compression)
+			declared(t, c, 1)
+			f := make(trial.Fates, 200)
+			p := produce(t, c, f)
+			ms := make([]*driver.Message, 200)
+			var want []string
+			for i := range ms {
+				want = append(want, fmt.Sprintf("%s %d", compression, i))
+				ms[i] = &driver.Message{Destination: "d", Payload: []byte(want[i])}
 			}
-		}
-		got := consume(t, c, driver.ConsumerSpec{}).has(t, len(want))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-sent +received):\n%s", compression, diff)
-		}
-		if err := c.Delete(t.Context(), driver.Destination{Name: "d"}); err != nil {
-			t.Error(err)
-		}
+			p.PublishBatch(t.Context(), ms)
+			for range ms {
+				if err := f.Next(t); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := has(t, consume(t, c, driver.ConsumerSpec{}), len(want))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-sent +received):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -322,11 +285,11 @@ func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
 		if err := f.Next(t); err != nil {
 			t.Error(err)
 		}
-		got := &sink{}
+		got := trial.NewLog()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- x.Run(ctx, got) }()
-		got.has(t, 1)
+		has(t, got, 1)
 		cancel()
 		if err := errors.Join(<-ended, p.Close(context.Background())); err != nil {
 			t.Error(err)

@@ -8,8 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,56 +67,22 @@ func message(destination, key, payload string) *driver.Message {
 	return &driver.Message{Destination: destination, Key: []byte(key), Payload: []byte(payload)}
 }
 
-// A sink takes what a consumer yields.
-type sink struct {
-	driver.Sink
-	mu          sync.Mutex
-	texts       []string
-	redelivered int
-	refused     int // settlements
-	faults      []error
-	deliver     func() // called in each Deliver
+// hearing returns a Log whose deliveries call f.
+func hearing(f func()) *trial.Log {
+	l := trial.NewLog()
+	l.OnDeliver = func([]driver.Delivery) error { f(); return nil }
+	return l
 }
 
-func (s *sink) Ready() {}
-
-func (s *sink) Deliver(ds []driver.Delivery) error {
-	s.mu.Lock()
-	for _, d := range ds {
-		s.texts = append(s.texts, string(d.Payload))
-		if d.Redelivered {
-			s.redelivered++
-		}
-	}
-	s.mu.Unlock()
-	if s.deliver != nil {
-		s.deliver()
-	}
-	return nil
-}
-
-func (s *sink) Settled(ds []driver.Delivery, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		s.refused += len(ds)
-	}
-}
-
-func (s *sink) Fault(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = append(s.faults, err)
-}
-
-func (s *sink) has() (texts []string, redelivered int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.texts...), s.redelivered
+// has returns the payloads, and how many were delivered before.
+func has(l *trial.Log) (texts []string, redelivered int) {
+	l.Lock()
+	defer l.Unlock()
+	return slices.Clone(l.Got), l.Again
 }
 
 // consume runs a consumer until end is called, or the test ends.
-func consume(t testing.TB, c driver.Conn, destination string, s *sink) (end func() error) {
+func consume(t testing.TB, c driver.Conn, destination string, s *trial.Log) (end func() error) {
 	t.Helper()
 	_, end = trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{destination}, Settle: driver.SettleBatch}, s)
 	t.Cleanup(func() { _ = end() }) // some tests take its queue away
@@ -148,11 +114,11 @@ func TestPayloadsInBodies(t *testing.T) {
 	if _, err := k.link.SendMessage(t.Context(), &client.SendMessageInput{QueueUrl: q.url, MessageBody: aws.String("plain text")}); err != nil {
 		t.Fatal(err)
 	}
-	r := &sink{}
+	r := trial.NewLog()
 	consume(t, c, "d", r)
 	want := map[string]bool{string(all): true, largest: true, "plain text": true}
-	trial.Eventually(func() bool { got, _ := r.has(); return len(got) >= len(want) })
-	got, _ := r.has()
+	trial.Eventually(func() bool { got, _ := has(r); return len(got) >= len(want) })
+	got, _ := has(r)
 	for _, text := range got {
 		if !want[text] {
 			t.Errorf("%d bytes came that were not sent", len(text))
@@ -194,11 +160,11 @@ func TestAFifoQueueHoldsAGroupBack(t *testing.T) {
 	}
 	ctx, release := context.WithCancel(t.Context())
 	var held atomic.Bool
-	first, second := &sink{deliver: func() {
+	first, second := hearing(func() {
 		if held.CompareAndSwap(false, true) {
 			<-ctx.Done()
 		}
-	}}, &sink{}
+	}), trial.NewLog()
 	consume(t, c, "d", first)
 	if !trial.Eventually(held.Load) {
 		t.Fatal("nothing came")
@@ -207,14 +173,14 @@ func TestAFifoQueueHoldsAGroupBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	consume(t, c, "d", second)
-	trial.Eventually(func() bool { got, _ := second.has(); return len(got) > 0 })
-	if got, _ := second.has(); len(got) != 1 || got[0] != "b1" {
+	trial.Eventually(func() bool { got, _ := has(second); return len(got) > 0 })
+	if got, _ := has(second); len(got) != 1 || got[0] != "b1" {
 		t.Errorf("beside a group that is held up came %q", got)
 	}
 	release()
 	trial.Eventually(func() bool {
-		a, _ := first.has()
-		b, _ := second.has()
+		a, _ := has(first)
+		b, _ := has(second)
 		return len(a)+len(b) >= 3
 	})
 }
@@ -225,11 +191,11 @@ func TestVisibilityTimeout(t *testing.T) {
 	c := open(t, driver.Run{ID: "visible"}, s.Options, "visibility-timeout", "1s")
 	ctx, release := context.WithCancel(t.Context())
 	var held atomic.Bool
-	slow := &sink{deliver: func() {
+	slow := hearing(func() {
 		if held.CompareAndSwap(false, true) {
 			<-ctx.Done()
 		}
-	}}
+	})
 	consume(t, c, "d", slow)
 	p, f := produce(t, c, "d")
 	if err := put(t, p, f, message("d", "", "slow")); err != nil {
@@ -238,11 +204,11 @@ func TestVisibilityTimeout(t *testing.T) {
 	if !trial.Eventually(held.Load) {
 		t.Fatal("nothing came")
 	}
-	other := &sink{}
+	other := trial.NewLog()
 	consume(t, c, "d", other)
-	trial.Eventually(func() bool { got, _ := other.has(); return len(got) > 0 })
+	trial.Eventually(func() bool { got, _ := has(other); return len(got) > 0 })
 	release()
-	if got, again := other.has(); len(got) != 1 || again != 1 {
+	if got, again := has(other); len(got) != 1 || again != 1 {
 		t.Errorf("another consumer got %q, %d of them as delivered before", got, again)
 	}
 }
@@ -264,14 +230,14 @@ func TestALongPollThatEndsSwallowsNothing(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "poll"}, s.Options)
 	p, f := produce(t, c, "d")
-	last := &sink{}
+	last := trial.NewLog()
 	for range 3 {
-		first := &sink{}
+		first := trial.NewLog()
 		end := consume(t, c, "d", first)
 		if err := put(t, p, f, message("d", "", "x")); err != nil {
 			t.Fatal(err)
 		}
-		trial.Eventually(func() bool { got, _ := first.has(); return len(got) > 0 })
+		trial.Eventually(func() bool { got, _ := has(first); return len(got) > 0 })
 		ended := make(chan error)
 		go func() { ended <- end() }()
 		if err := put(t, p, f, message("d", "", "y")); err != nil {
@@ -280,18 +246,18 @@ func TestALongPollThatEndsSwallowsNothing(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		got, _ := first.has()
-		last.texts = append(last.texts, got...)
+		got, _ := has(first)
+		last.Got = append(last.Got, got...)
 	}
 	consume(t, c, "d", last)
 	// Well before the visibility timeout, which is 30 s.
 	for range 2000 {
-		if got, _ := last.has(); len(got) >= 6 {
+		if got, _ := has(last); len(got) >= 6 {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	if got, _ := last.has(); len(got) != 6 {
+	if got, _ := has(last); len(got) != 6 {
 		t.Errorf("%d of 6 messages came: %q", len(got), got)
 	}
 }
@@ -336,12 +302,12 @@ func TestARestartedServerForgets(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "restarted"}, s.Options, "attempts", "1")
 	p, f := produce(t, c, "d")
-	r := &sink{}
+	r := trial.NewLog()
 	end := consume(t, c, "d", r)
 	if err := put(t, p, f, message("d", "", "before")); err != nil {
 		t.Fatal(err)
 	}
-	trial.Eventually(func() bool { got, _ := r.has(); return len(got) > 0 })
+	trial.Eventually(func() bool { got, _ := has(r); return len(got) > 0 })
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +317,7 @@ func TestARestartedServerForgets(t *testing.T) {
 	if err := put(t, p, f, message("d", "", "after")); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the next: %v", err)
 	}
-	trial.Eventually(func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.faults) > 0 })
+	trial.Eventually(func() bool { r.Lock(); defer r.Unlock(); return len(r.Faults) > 0 })
 	if err := end(); err != nil && !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the consumer ended with %v", err)
 	}
@@ -458,12 +424,12 @@ func TestQueuesThatExist(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, f := produce(t, c, name)
-		r := &sink{}
+		r := trial.NewLog()
 		consume(t, c, name, r)
 		if err := put(t, p, f, message(name, "", "mine")); err != nil {
 			t.Error(err)
 		}
-		if !trial.Eventually(func() bool { got, _ := r.has(); return len(got) == 1 && got[0] == "mine" }) {
+		if !trial.Eventually(func() bool { got, _ := has(r); return len(got) == 1 && got[0] == "mine" }) {
 			t.Errorf("%s: nothing came", name)
 		}
 		_, _ = k.link.DeleteQueue(context.Background(), &client.DeleteQueueInput{QueueUrl: q.QueueUrl})

@@ -80,7 +80,6 @@ var levels = map[string]int{
 	"drivers/internal/local":         2,
 	"drivers/internal/mesh":          2,
 	"drivers/internal/mesh/meshtest": 3,
-	"drivers/internal/standstill":    2,
 	"drivers/internal/trial":         2,
 	"drivers/internal/natsconn":      2,
 	"drivers/internal/redisconn":     2,

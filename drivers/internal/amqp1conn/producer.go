@@ -30,7 +30,6 @@ type producer struct {
 
 	out    *retry.Kept[outlet]
 	routes []*route // to each of queues
-	stop   func()   // ends what watches them
 	all    sync.WaitGroup
 }
 
@@ -103,13 +102,11 @@ func (c *Conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		},
 		Wait: c.options.ReconnectWait, For: c.options.ReconnectFor, Final: failure.Hopeless,
 	}.Start(o, c.run, p.name)
-	life, stop := context.WithCancel(context.Background())
-	p.stop = stop
 	for i := range p.queues {
 		r := &route{producer: p, index: i, waiting: fifo.New[item](), sent: fifo.New[receipt]()}
 		p.routes = append(p.routes, r)
 		p.all.Go(r.send)
-		p.all.Go(func() { r.watch(life) })
+		p.all.Go(func() { r.watch(p.out.Life()) })
 		p.all.Go(r.confirm)
 	}
 	return p, nil
@@ -201,7 +198,7 @@ func (r *route) watch(life context.Context) {
 		Run: r.conn.run, Who: who,
 		Look: func() (uint64, bool) { return r.taken.Load(), r.sending.Load() },
 		Why: func(ctx context.Context) string {
-			if _, err := r.conn.system.Waiting(ctx, r.conn.admin, queue); err != nil {
+			if _, err := r.conn.system.Waiting(ctx, r.conn.admin, queue); err != nil && !errors.Is(err, driver.ErrBlocked) {
 				return ""
 			}
 			return "no credit for messages to queue " + queue
@@ -250,7 +247,6 @@ func (p *producer) Close(ctx context.Context) error {
 			r.waiting.Close()
 		}
 		p.out.End()
-		p.stop()
 		if late {
 			p.out.Now().kill()
 		}

@@ -125,3 +125,25 @@ func TestAttemptsEnd(t *testing.T) {
 		s.want(t, "1s end of 0", "1.1s nobody there")
 	})
 }
+
+// TestStartTellsOfEachConnectionAndTheEnd has what Start starts connect twice and give up.
+func TestStartTellsOfEachConnectionAndTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lines{fails: []error{nil, errNobody, nil, errNever}}
+		c := s.connection()
+		c.Made = nil
+		first, err := c.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := c.Start(first, driver.Run{Event: func(kind, text string) { s.note("%s %s", kind, text) }}, "producer 0")
+		time.Sleep(time.Minute)
+		if *x.Now() != 2 {
+			t.Errorf("now is %d", *x.Now())
+		}
+		x.End()
+		<-x.Life().Done()
+		s.want(t, "1s end of 1", "1.1s nobody there", "1.2s reconnect producer 0: cut",
+			"2.2s end of 2", "2.3s never", "2.3s lost producer 0: never")
+	})
+}

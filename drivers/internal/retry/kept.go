@@ -48,8 +48,8 @@ func (k Connection[T]) Start(first *T, run driver.Run, name string) *Kept[T] {
 // Now returns the latest connection, which may be lost.
 func (x *Kept[T]) Now() *T { return x.now.Load() }
 
-// Done is closed by End.
-func (x *Kept[T]) Done() <-chan struct{} { return x.life.Done() }
+// Life returns a context that End ends.
+func (x *Kept[T]) Life() context.Context { return x.life }
 
 // End ends the attempts, and returns when Hold has returned. The latest connection is
 // still the caller's to close.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 const (
@@ -32,7 +31,14 @@ type Watch struct {
 func (w *Watch) Keep(ctx context.Context) {
 	defer w.Run.Unblocked(w.Who)
 	last, waited := uint64(0), false
-	for retry.Pause(ctx, interval) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 		taken, waits := w.Look()
 		why := ""
 		if waits && waited && taken == last {

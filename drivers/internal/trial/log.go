@@ -1,0 +1,144 @@
+package trial
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A Log keeps what a consumer, a producer and a connection report. It is a driver.Sink, a
+// driver.Completer, and Event is that of a driver.Run.
+type Log struct {
+	// OnDeliver decides about deliveries, which are in Got before; nil: it accepts all.
+	OnDeliver func(ds []driver.Delivery) error
+
+	sync.Mutex            // held by what reads the rest
+	Got          []string // payloads
+	Again        int      // of them, delivered before
+	Settlements  int      // that the system confirmed, by messages
+	Unsettled    []error  // of those that it did not
+	Faults, Errs []error  // of the consumer, and of all completions
+	Events       []string
+
+	ready chan struct{}
+	once  sync.Once
+}
+
+// NewLog returns an empty Log.
+func NewLog() *Log { return &Log{ready: make(chan struct{})} }
+
+// Ready implements driver.Sink.
+func (l *Log) Ready() { l.once.Do(func() { close(l.ready) }) }
+
+// Deliver implements driver.Sink.
+func (l *Log) Deliver(ds []driver.Delivery) error {
+	l.Lock()
+	for _, d := range ds {
+		l.Got = append(l.Got, string(d.Payload))
+		if d.Redelivered {
+			l.Again++
+		}
+	}
+	l.Unlock()
+	if l.OnDeliver == nil {
+		return nil
+	}
+	return l.OnDeliver(ds)
+}
+
+// Settled implements driver.Sink.
+func (l *Log) Settled(ds []driver.Delivery, err error) {
+	l.Lock()
+	defer l.Unlock()
+	if err != nil {
+		l.Unsettled = append(l.Unsettled, err)
+		return
+	}
+	l.Settlements += len(ds)
+}
+
+// Fault implements driver.Sink.
+func (l *Log) Fault(err error) {
+	l.Lock()
+	defer l.Unlock()
+	l.Faults = append(l.Faults, err)
+}
+
+// Complete implements driver.Completer.
+func (l *Log) Complete(_ *driver.Message, err error) {
+	l.Lock()
+	defer l.Unlock()
+	l.Errs = append(l.Errs, err)
+}
+
+// Event notes an event.
+func (l *Log) Event(kind, text string) {
+	l.Lock()
+	defer l.Unlock()
+	l.Events = append(l.Events, kind+" "+text)
+}
+
+// Has reports whether ok is true within Patience. The Log is locked while it is called.
+func (l *Log) Has(ok func() bool) bool {
+	return Eventually(func() bool {
+		l.Lock()
+		defer l.Unlock()
+		return ok()
+	})
+}
+
+// Until fails the test unless Has.
+func (l *Log) Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	if !l.Has(ok) {
+		l.Lock()
+		defer l.Unlock()
+		t.Fatalf("%s: not within %v: got %d (%.300q), faults %v, completed with %v, events %v", what, Patience, len(l.Got), l.Got, l.Faults, l.Errs, l.Events)
+	}
+}
+
+// Publish publishes one message by a producer that completes at the Log, and returns what
+// it completed with.
+func (l *Log) Publish(t testing.TB, p driver.Producer, destination, payload string) error {
+	t.Helper()
+	l.Lock()
+	n := len(l.Errs)
+	l.Unlock()
+	p.Publish(t.Context(), &driver.Message{Destination: destination, Payload: []byte(payload)})
+	l.Until(t, "a completion", func() bool { return len(l.Errs) > n })
+	l.Lock()
+	defer l.Unlock()
+	return l.Errs[n]
+}
+
+// WaitReady waits until the consumer is ready.
+func (l *Log) WaitReady(t testing.TB) {
+	t.Helper()
+	select {
+	case <-l.ready:
+	case <-time.After(Patience):
+		t.Fatal("the consumer is not ready")
+	}
+}
+
+// Consume runs a consumer until stop or the end of the test, and returns when it is ready.
+// Without others the subscription is "s", and the destination "d".
+func (l *Log) Consume(t testing.TB, c driver.Conn, spec driver.ConsumerSpec) (stop func()) {
+	t.Helper()
+	if spec.Destinations == nil {
+		spec.Destinations = []string{"d"}
+	}
+	if spec.Subscription == "" {
+		spec.Subscription = "s"
+	}
+	_, end := Run(t, c, spec, l)
+	l.WaitReady(t)
+	return func() {
+		t.Helper()
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
