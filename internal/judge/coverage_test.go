@@ -330,7 +330,7 @@ func coverage(s *process, seconds, runs int, ps []float64) []cell {
 // them from a run without any; there only the runs that met one are asked.
 //
 // WEIR_COVERAGE=2000 does all lengths with so many runs each, which takes minutes, and
-// prints METHOD's table.
+// prints the table of docs/method/intervals.md.
 func TestIntervalsCover(t *testing.T) {
 	lengths, runs := []int{2, 10, 30}, func(seconds int) int { return 10 + 400/(seconds+3) }
 	if needs.Less() {
