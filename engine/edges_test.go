@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -508,11 +509,13 @@ func TestFailuresOfOneKindHaveOneText(t *testing.T) {
 // TestAClosedLoopIsStoppedWithoutARace: producers read the window's end while the run is cut
 // short. The race detector sees a write to it.
 func TestAClosedLoopIsStoppedWithoutARace(t *testing.T) {
-	cfg := config(&fake{}, 0)
+	f := &fake{}
+	cfg := config(f, 0)
 	cfg.Plan.Phases = nil
 	cfg.InFlight, cfg.Measure = 4, time.Minute
 	stop := make(chan struct{})
-	time.AfterFunc(cfg.WarmUp+100*time.Millisecond, func() { close(stop) })
+	begin := sync.OnceFunc(func() { time.AfterFunc(cfg.WarmUp+100*time.Millisecond, func() { close(stop) }) })
+	f.enter = func(context.Context, int) { begin() } // a stop before the first message is another case
 	raw, err := Run(t.Context(), stop, cfg)
 	if err != nil {
 		t.Fatal(err)

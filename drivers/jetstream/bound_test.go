@@ -7,11 +7,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
@@ -81,10 +84,27 @@ func TestAnAccountDemandsABoundOfStreams(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if f, err := conn.Facts(t.Context()); err != nil || f.Settings["max_bytes"] != "1MiB" || f.Settings["discard"] != "old" {
-				t.Errorf("facts %+v, %v; want max_bytes 1MiB, discard old", f.Settings, err)
+			if f, err := conn.Facts(t.Context()); err != nil || f.Settings["max_bytes"] != "1MiB" || f.Settings["discard"] != "old" ||
+				!slices.Equal(f.Discards, []string{"a stream drops the oldest messages beyond 1MiB (max_bytes)"}) {
+				t.Errorf("facts %+v, discards %q, %v; want max_bytes 1MiB, discard old", f.Settings, f.Discards, err)
 			}
 		})
+	}
+}
+
+func TestWhatAStreamDropsIsNamed(t *testing.T) {
+	t.Parallel()
+	c := jetstream.StreamConfig{MaxAge: time.Second, MaxMsgs: 7, MaxMsgsPerSubject: 2}
+	old := []string{
+		"messages are deleted after 1s (max_age)", "a stream drops the oldest beyond 2 messages of a subject (max_msgs_per_subject)",
+		"a stream drops the oldest beyond 7 messages (max_msgs)",
+	}
+	if d := discards(&c); !slices.Equal(d, old) {
+		t.Errorf("%q; want %q", d, old)
+	}
+	c.Discard = jetstream.DiscardNew
+	if d := discards(&c); !slices.Equal(d, old[:2]) {
+		t.Errorf("a stream that refuses: %q; want %q", d, old[:2])
 	}
 }
 

@@ -240,7 +240,10 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		if async {
 			set.Add("persist_mode", "async")
 		}
+		f.Discards = append(f.Discards, discards(&is)...)
 	}
+	slices.Sort(f.Discards)
+	f.Discards = slices.Compact(f.Discards)
 	set.Into(f.Settings)
 	f.Settings["ack_wait"] = c.cfg.AckWait.String()
 	f.Settings["max_ack_pending"] = strconv.Itoa(c.cfg.MaxAckPending)
@@ -249,6 +252,27 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	c.inForce.Into(f.Settings) // a durable that was there has its own
 	c.mu.Unlock()
 	return f, nil
+}
+
+// discards says by which of its limits a stream drops messages.
+// (https://docs.nats.io/nats-concepts/jetstream/streams)
+func discards(c *jetstream.StreamConfig) (all []string) {
+	if c.MaxAge > 0 {
+		all = append(all, fmt.Sprintf("messages are deleted after %v (max_age)", c.MaxAge))
+	}
+	if n := c.MaxMsgsPerSubject; n > 0 && !c.DiscardNewPerSubject {
+		all = append(all, fmt.Sprintf("a stream drops the oldest beyond %d messages of a subject (max_msgs_per_subject)", n))
+	}
+	if c.Discard != jetstream.DiscardOld {
+		return all
+	}
+	if c.MaxMsgs > 0 {
+		all = append(all, fmt.Sprintf("a stream drops the oldest beyond %d messages (max_msgs)", c.MaxMsgs))
+	}
+	if c.MaxBytes > 0 {
+		all = append(all, fmt.Sprintf("a stream drops the oldest messages beyond %s (max_bytes)", driver.FormatSize(c.MaxBytes)))
+	}
+	return all
 }
 
 // holders returns the names of the servers that hold a stream.

@@ -34,11 +34,14 @@ func (mute) Warn(string, ...any)  {}
 // silence has the client log nothing, for the whole process.
 var silence = sync.OnceFunc(func() { logs.SetLogger(mute{}) })
 
+// errAlarm is the server's refusal of a producer while it is short of memory or disk.
+var errAlarm = errors.New("the server makes no producer, as in an alarm of memory or disk (Precondition Failed)")
+
 // clientErrors are those of the client that are values.
 var clientErrors = failure.Table{
 	stream.AuthenticationFailure: driver.ErrAuth, stream.AuthenticationFailureLoopbackError: driver.ErrAuth,
 	stream.VirtualHostAccessFailure: driver.ErrAuth, stream.CodeAccessRefused: driver.ErrAuth,
-	stream.StreamDoesNotExist: driver.ErrUnsupported, stream.PreconditionFailed: driver.ErrUnsupported,
+	stream.StreamDoesNotExist: driver.ErrUnsupported, errAlarm: driver.ErrBlocked,
 	stream.FrameTooLarge: driver.ErrTooLarge, stream.ConfirmationTimoutError: driver.ErrTimeout,
 	stream.AlreadyClosed: driver.ErrDisconnected, stream.StreamNotAvailable: driver.ErrDisconnected,
 	stream.LeaderNotReady: driver.ErrDisconnected, stream.PublisherDoesNotExist: driver.ErrDisconnected,

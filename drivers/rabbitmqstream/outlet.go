@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/retry"
+	"github.com/weirmq/weir/drivers/internal/standstill"
 )
 
 // perMessage is most bytes of a frame around one message of several.
@@ -78,6 +79,8 @@ type outlet struct {
 	spare  []*slot
 	flight slot  // begins and ends the ring of what is in flight, in order
 	over   error // why nothing is taken any more
+
+	confirmed uint64
 }
 
 func newOutlet(p *producer, to string, most int) *outlet {
@@ -123,7 +126,7 @@ func (o *outlet) connect(ctx context.Context) (*link, error) {
 			options.SetProducerName(o.reference)
 		}
 		if l.producer, err = env.NewProducer(o.stream, options); err != nil {
-			return err
+			return alarmed(err)
 		}
 		l.closed, confirmed = l.producer.NotifyClose(), l.producer.NotifyPublishConfirmation()
 		return nil
@@ -146,6 +149,42 @@ func (o *outlet) connect(ctx context.Context) (*link, error) {
 		}
 	}()
 	return l, nil
+}
+
+func alarmed(err error) error {
+	if errors.Is(err, stream.PreconditionFailed) {
+		return errAlarm
+	}
+	return err
+}
+
+// watch reports when a server in an alarm reads nothing more from the connections of
+// producers: it does not say so, and refuses further producers.
+func (o *outlet) watch(life context.Context) {
+	(&standstill.Watch{
+		Run: o.p.conn.run, Who: o.p.name + " to " + o.stream,
+		Look: func() (uint64, bool) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return o.confirmed, o.flight.after != &o.flight
+		},
+		Why: func(ctx context.Context) string {
+			env, err := o.p.conn.environment(ctx, o.p.index, func(env *stream.Environment) error {
+				p, err := env.NewProducer(o.stream, stream.NewProducerOptions().SetClientProvidedName("weir "+o.p.conn.run.ID+" question"))
+				if err == nil {
+					err = p.Close()
+				}
+				return alarmed(err)
+			})
+			if err == nil {
+				_ = env.Close()
+			}
+			if errors.Is(err, errAlarm) {
+				return errAlarm.Error()
+			}
+			return ""
+		},
+	}).Keep(life)
 }
 
 // keep sends until life ends, and connects again where it must.
@@ -236,6 +275,9 @@ func (o *outlet) settle(status *stream.ConfirmationStatus) {
 	found := s.flying && s.id == status.GetPublishingId()
 	if found {
 		s.land()
+		if status.IsConfirmed() {
+			o.confirmed++
+		}
 	}
 	o.mu.Unlock()
 	if !found {

@@ -65,6 +65,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		}
 		c.streams.Note(o.stream, struct{}{})
 		p.kept.Go(func() { o.keep(life, l) })
+		p.kept.Go(func() { o.watch(life) })
 		return o, nil
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
@@ -18,6 +19,7 @@ import (
 // messages at the same instants, and the same file again.
 func TestAWrittenScenarioIsTheSameRun(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const head = "weir: 1\nsystem: {driver: chan}\nwarmup: 100ms\n"
 	for name, text := range map[string]string{
 		"constant":            head + "measure: 200ms\nload: {rate: 997/s}\n",

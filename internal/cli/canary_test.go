@@ -26,6 +26,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -302,6 +303,7 @@ var short = []string{"--rate", "max", "--in-flight", "5", "--warmup", "0s", "--m
 
 func TestASecretIsNowhereInARun(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	user := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	token := natsdtest.Start(t, func(o *server.Options) { o.Authorization = canary })
 	for _, at := range []struct {
@@ -365,6 +367,7 @@ func TestASecretOfAConnectionURLIsNowhere(t *testing.T) {
 
 func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	file := map[string]string{
 		"s.yaml": "weir: 1\nsystem:\n  driver: nats\n  options: {user: alice, password: '${env:NEST}'}\nload: {rate: 200/s}\nwarmup: 100ms\nmeasure: 60s\ndrain: 1m\n",
 	}
@@ -436,6 +439,7 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 // where it does not belong, and is not carried on from there.
 func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	plain := "Pw" + canaryCore // as one may write it into YAML without quotes
 	host := strings.TrimPrefix(s.ClientURL(), "nats://")

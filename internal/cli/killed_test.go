@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -72,6 +73,7 @@ func TestARunThatIsKilledLeavesFilesThatCanBeRead(t *testing.T) {
 // read and its books balance, and neither a process nor a folder is left.
 func TestASignalEndsARunInAnyPhase(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	for _, c := range []struct {
 		signal syscall.Signal
 		args   []string // what the run is but for its driver and folder

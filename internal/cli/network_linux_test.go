@@ -18,6 +18,7 @@ import (
 // networked skips the test where the host lends no network.
 func networked(t *testing.T) {
 	t.Helper()
+	needs.Time(t)
 	if err := network.Check(); err != nil {
 		needs.Host(t, "tun", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -54,6 +55,7 @@ func TestARunSaysWhatItsServersUsed(t *testing.T) {
 
 func TestAServerThatIsKilledInARunIsAnEvent(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	var pid int
 	f := &flight{
 		args: []string{"run", "--driver", "jetstream", "--rate", "100/s", "--warmup", "500ms", "--measure", "2s", "--drain", "1s", "--out", "r"},

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
+	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
 )
 
@@ -32,6 +33,7 @@ type task struct {
 // that stands there, at small scale.
 func TestTheExamplesDoTheirTasks(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	short := func(_ *testing.T, args []string) []string {
 		return append(args, "--warmup", "100ms", "--measure", "500ms")
 	}

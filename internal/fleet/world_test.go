@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // these tests wait, most of the time
+	_ = flag.Set("test.parallel", "4") // these tests wait, most of the time
 	goleak.VerifyTestMain(m)
 }
 
@@ -365,15 +365,15 @@ func balanced(t *testing.T, raw *engine.Raw) {
 	}
 }
 
-// exact checks that a run was as it should be: everything sent, confirmed and
-// delivered.
-func exact(t *testing.T, raw *engine.Raw, messages uint64) {
+// exact checks that a run was as it should be: of the messages planned, everything sent but what
+// a busy host left unsent, and all that was sent confirmed and delivered.
+func exact(t *testing.T, raw *engine.Raw, planned uint64) {
 	t.Helper()
 	m := raw.All
-	want := messages * uint64(raw.Subscriptions)
-	if m.Sent != messages || m.Confirmed != messages || m.Delivered != want || m.Duplicated+m.Reordered+m.Foreign+m.Corrupted+m.Lost+m.Pending != 0 {
-		t.Errorf("sent %d, confirmed %d, delivered %d, faults %d/%d/%d/%d/%d/%d; want %d, all confirmed, and %d delivered",
-			m.Sent, m.Confirmed, m.Delivered, m.Duplicated, m.Reordered, m.Foreign, m.Corrupted, m.Lost, m.Pending, messages, want)
+	want := m.Sent * uint64(raw.Subscriptions)
+	if m.Sent == 0 || m.Sent+m.Unsent != planned || m.Confirmed != m.Sent || m.Delivered != want || m.Duplicated+m.Reordered+m.Foreign+m.Corrupted+m.Lost+m.Pending != 0 {
+		t.Errorf("sent %d, unsent %d, confirmed %d, delivered %d, faults %d/%d/%d/%d/%d/%d; want %d, all confirmed, and %d delivered",
+			m.Sent, m.Unsent, m.Confirmed, m.Delivered, m.Duplicated, m.Reordered, m.Foreign, m.Corrupted, m.Lost, m.Pending, planned, want)
 	}
 	for _, k := range []measure.Kind{measure.SendResponse, measure.E2EResponse} {
 		var stages measure.Counts

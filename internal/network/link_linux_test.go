@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 // possible skips the test where the host lends no network.
 func possible(t *testing.T) {
 	t.Helper()
+	needs.Time(t)
 	if err := Check(); err != nil {
 		needs.Host(t, "tun", err)
 	}

@@ -208,6 +208,7 @@ func groups(t *testing.T, nodes int) string {
 
 func able(t *testing.T) {
 	t.Helper()
+	needs.Time(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -228,14 +228,37 @@ func (a *Admin) do(ctx context.Context, use func(ctx context.Context) error) err
 	case <-ctx.Done():
 		return words.Unreachable(ctx.Err())
 	}
-	err := a.once(ctx, use)
-	if errors.Is(err, driver.ErrDisconnected) && ctx.Err() == nil {
-		err = a.once(ctx, use)
+	// It ends so early that the server can still show that it is there.
+	asking, end := context.WithTimeout(ctx, a.conn.options.Timeout*5/8)
+	defer end()
+	err := a.once(asking, use)
+	if errors.Is(err, driver.ErrDisconnected) && asking.Err() == nil {
+		err = a.once(asking, use)
+	}
+	if err != nil && asking.Err() != nil && ctx.Err() == nil && a.there(ctx) {
+		err = fmt.Errorf("%w: connections and links are made, and questions have no answer", driver.ErrBlocked)
 	}
 	if err != nil {
 		err = words.Unreachable(fmt.Errorf("asking the server: %w", err))
 	}
 	return err
+}
+
+// there reports whether the server makes a connection, and a link from each queue: in an alarm
+// RabbitMQ reads no messages, and a question is one. A queue without a majority has no link.
+func (a *Admin) there(ctx context.Context) bool {
+	l, err := a.conn.dial(ctx, "there")
+	if err != nil {
+		return false
+	}
+	defer l.kill()
+	for _, q := range a.conn.queues.Names() {
+		_, err := l.session.NewReceiver(ctx, a.conn.address(q), &client.ReceiverOptions{Credit: -1, SourceCapabilities: capability})
+		if err = words.Cause(err); err != nil && !errors.Is(err, driver.ErrUnsupported) { // which a queue is that is missing
+			return false
+		}
+	}
+	return true
 }
 
 func (a *Admin) once(ctx context.Context, use func(ctx context.Context) error) (err error) {
@@ -247,8 +270,12 @@ func (a *Admin) once(ctx context.Context, use func(ctx context.Context) error) (
 			return err
 		}
 	}
+	stop := context.AfterFunc(ctx, a.link.kill) // a session whose window is closed heeds no context
+	defer stop()
 	if err = use(ctx); err != nil {
-		err = words.Cause(err)
+		if err = words.Cause(err); ctx.Err() != nil {
+			err = words.Cause(ctx.Err())
+		}
 		a.drop()
 	}
 	return err

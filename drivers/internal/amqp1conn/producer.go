@@ -198,7 +198,7 @@ func (r *route) watch(life context.Context) {
 		Run: r.conn.run, Who: who,
 		Look: func() (uint64, bool) { return r.taken.Load(), r.sending.Load() },
 		Why: func(ctx context.Context) string {
-			if _, err := r.conn.system.Waiting(ctx, r.conn.admin, queue); err != nil {
+			if _, err := r.conn.system.Waiting(ctx, r.conn.admin, queue); err != nil && !errors.Is(err, driver.ErrBlocked) {
 				return ""
 			}
 			return "no credit for messages to queue " + queue

@@ -26,6 +26,9 @@ import (
 // 127.0.0.1:50312->127.0.0.1:6379: ...").
 var local = regexp.MustCompile(`\S+->`)
 
+// full finds a disk without room in an error that the server has no number for.
+var full = regexp.MustCompile(`(?i)no space left on device|disk(?: is)? full`)
+
 // A Map says what the errors of one client are. The zero Map knows the network only.
 type Map struct {
 	// Is returns the contract's error for one of the client or the server, nil for
@@ -67,6 +70,8 @@ func (m Map) Cause(err error) error {
 	case is != nil && errors.Is(is, err):
 		return is // it tells err already
 	case is != nil:
+	case full.MatchString(err.Error()):
+		is = driver.ErrBlocked
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), timedOut(err):
 		is = driver.ErrTimeout
 	case Broken(err):

@@ -51,6 +51,8 @@ func TestErrorsAreInTheContractsWords(t *testing.T) {
 		{reset(50312), driver.ErrDisconnected, driver.ErrDisconnected, driver.ErrUnreachable, "connection lost: read tcp 127.0.0.1:6379: connection reset by peer"},
 		{context.DeadlineExceeded, driver.ErrTimeout, driver.ErrDisconnected, driver.ErrUnreachable, "confirmation timed out: context deadline exceeded"},
 		{fmt.Errorf("login: %w", driver.ErrAuth), driver.ErrAuth, driver.ErrAuth, driver.ErrAuth, "login: credentials refused"},
+		{errors.New("write: no space left on device"), driver.ErrBlocked, driver.ErrBlocked, driver.ErrBlocked, "system takes no messages: write: no space left on device"},
+		{errors.New("database or disk is full (13)"), driver.ErrBlocked, driver.ErrBlocked, driver.ErrBlocked, "system takes no messages: database or disk is full (13)"},
 		{odd, odd, driver.ErrDisconnected, driver.ErrUnreachable, "odd"},
 	} {
 		cause := words.Cause(tc.err)

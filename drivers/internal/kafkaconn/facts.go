@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -43,6 +44,7 @@ type gathered struct {
 	guarantees driver.Confirmations
 	shown      settings.Values
 	confirms   driver.Confirms // the weakest
+	discards   []string
 }
 
 // take adds a topic as one broker has it.
@@ -53,6 +55,24 @@ func (g *gathered) take(acks string, t described) {
 		}
 	}
 	g.confirms = g.confirms.Weaker(g.guarantees.Of(decide(acks, t)))
+	g.discards = append(g.discards, t.discards()...)
+}
+
+// longestRun is how long a run of weir lasts at most: what is kept for longer is kept.
+const longestRun = 78 * time.Hour
+
+// discards says by which of its settings a topic drops messages while a run may need them.
+func (t *described) discards() (all []string) {
+	if ms, err := strconv.ParseInt(t.settings["retention.ms"], 10, 64); err == nil && ms >= 0 && ms < longestRun.Milliseconds() {
+		all = append(all, fmt.Sprintf("messages are deleted after %d ms (retention.ms)", ms))
+	}
+	if n, err := strconv.ParseInt(t.settings["retention.bytes"], 10, 64); err == nil && n >= 0 {
+		all = append(all, fmt.Sprintf("a partition drops the oldest messages beyond %d bytes (retention.bytes)", n))
+	}
+	if strings.Contains(t.settings["cleanup.policy"], "compact") {
+		all = append(all, "of each key only the latest message stays (cleanup.policy compact)")
+	}
+	return all
 }
 
 // Facts reads from the running cluster its version and what a confirmation with
@@ -112,6 +132,8 @@ func (l *Link) Facts(ctx context.Context, by driver.Confirmations, acks string, 
 	}
 	g.shown.Into(f.Settings)
 	f.Confirms, f.Version = g.confirms, f.Settings["version"]
+	slices.Sort(g.discards)
+	f.Discards = slices.Compact(g.discards)
 	delete(f.Settings, "version")
 	return f, nil
 }

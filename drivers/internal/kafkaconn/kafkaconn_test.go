@@ -164,3 +164,21 @@ func TestDifferentNamesStayDifferent(t *testing.T) {
 		t.Errorf("group %q", g)
 	}
 }
+
+func TestWhatATopicDropsIsNamed(t *testing.T) {
+	for _, tt := range []struct {
+		settings map[string]string
+		want     []string
+	}{
+		{map[string]string{"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"}, nil}, // the vendor's
+		{map[string]string{"retention.ms": "-1"}, nil},
+		{map[string]string{"retention.ms": "300", "retention.bytes": "1000", "cleanup.policy": "compact,delete"}, []string{
+			"messages are deleted after 300 ms (retention.ms)", "a partition drops the oldest messages beyond 1000 bytes (retention.bytes)",
+			"of each key only the latest message stays (cleanup.policy compact)",
+		}},
+	} {
+		if d := cmp.Diff(tt.want, (&described{settings: tt.settings}).discards()); d != "" {
+			t.Errorf("%v: %s", tt.settings, d)
+		}
+	}
+}

@@ -31,13 +31,13 @@ type Watch struct {
 func (w *Watch) Keep(ctx context.Context) {
 	defer w.Run.Unblocked(w.Who)
 	last, waited := uint64(0), false
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-tick.C:
 		}
 		taken, waits := w.Look()
 		why := ""
