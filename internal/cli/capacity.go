@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -37,6 +38,7 @@ type capacityCommand struct {
 	Resume    *string      `placeholder:"DIR" help:"Go on with the search in this folder, by its own plan. Leave out the scenario and its flags; --probes allows more probes."`
 	Out       *string      `placeholder:"DIR" help:"Folder of the search, which must not exist (default: results/<time>-capacity)."`
 	JSON      bool         `name:"json" help:"Print capacity.json on stdout, and everything else on stderr (default: off)."`
+	Full      bool         `help:"At the end print all that the search came to, not only one screen (default: off)."`
 	Quiet     bool         `help:"Nothing on stderr but errors: no live view (default: off)."`
 	NoColor   bool         `help:"No colour, and plain lines instead of a live view (default: off)."`
 
@@ -96,12 +98,22 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 		defer f.Close()
 	}
 	code := c.search(ctx, e, r, s, h)
-	page, text := new(layout.Page), layout.Text{Width: layout.Usual}
-	report.NewSearch(s.Dir(), s.Report, s.Scenarios[0].Measure).Told(page)
-	if cols := e.width(c.JSON); cols > 0 {
-		text = layout.Terminal(cols, false)
+	came := report.NewSearch(s.Dir(), s.Report, s.Scenarios[0].Measure)
+	show := func(w io.Writer) error {
+		return came.Screen().Write(w, report.MostLines, e.width(c.JSON), false)
 	}
-	if code = e.came(c.JSON, c.Quiet, s.Report, text.Page(page), code); code != OK {
+	if c.Full {
+		show = func(w io.Writer) error {
+			page, text := new(layout.Page), layout.Text{Width: layout.Usual}
+			came.Told(page)
+			if cols := e.width(c.JSON); cols > 0 {
+				text = layout.Terminal(cols, false)
+			}
+			_, err := io.WriteString(w, text.Page(page))
+			return err
+		}
+	}
+	if code = e.came(c.JSON, c.Quiet, s.Report, show, code); code != OK {
 		return code
 	}
 	switch a := s.Report.Answer; {

@@ -25,7 +25,7 @@ type compareCommand struct {
 	Band           *string  `placeholder:"PERCENT" help:"A change that is certainly smaller counts as no change; 0 for no such band. Default: 5%."`
 	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The base is the value that comes first in the scenario file."`
 	AllowDifferent bool     `help:"Compare although the runs differ in guarantee, size, rate, mode or topology."`
-	Full           bool     `help:"Each run's own values, too."`
+	Full           bool     `help:"All figures, each run's own values too, not only the answer. Files, Markdown and HTML have all figures without it."`
 	form.Form
 }
 
@@ -140,11 +140,18 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	if c.By != nil {
 		parting.By = *c.By
 	}
+	var screen func(io.Writer) error
+	if !c.Full {
+		screen = func(w io.Writer) error {
+			return report.ComparisonScreen(found, parting).Write(w, report.MostCompared, e.width(false), e.color(c.NoColor, false))
+		}
+	}
 	return c.Write(e.outlet(), form.Finding{
 		Title: "Comparison", JSON: found,
 		HTML:     func(w io.Writer) error { return report.ComparisonHTML(w, found, c.Full, parting) },
 		Show:     func(p *layout.Page) { report.Comparison(p, found, c.Full) },
 		Conclude: func(p *layout.Page) { report.Conclusion(p, found, parting) },
+		Screen:   screen,
 	})
 }
 

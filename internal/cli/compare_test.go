@@ -214,7 +214,11 @@ func compared(t *testing.T, args ...string) string {
 	return stdout.String()
 }
 
-func TestTheComparisonAsText(t *testing.T) { expected(t, "compare.txt", compared(t)) }
+func TestTheComparisonAsText(t *testing.T) {
+	expected(t, "compare.txt", compared(t, "--full"))
+	expected(t, "compare-screen.txt", compared(t))
+}
+
 func TestTheComparisonAsMarkdown(t *testing.T) {
 	expected(t, "compare.md", compared(t, "--markdown", "--full"))
 }
@@ -226,8 +230,8 @@ func TestTheComparisonInColour(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := World{Dir: dir, StdoutTerminal: true, Size: func() (int, int) { return 60, 20 }}
-	_, painted, _ := do(t, w, "compare", "a", "b")
-	_, plain, _ := do(t, w, "compare", "a", "b", "--no-color")
+	_, painted, _ := do(t, w, "compare", "a", "b", "--full")
+	_, plain, _ := do(t, w, "compare", "a", "b", "--full", "--no-color")
 	if !strings.Contains(painted.String(), "\x1b[1;31mworse\x1b[0m") || strings.Contains(plain.String(), "\x1b") {
 		t.Errorf("painted:\n%s\nplain:\n%s", painted, plain)
 	}
@@ -275,7 +279,7 @@ func TestNamesFromFoldersDoNotReachTheTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, stdout, _ := do(t, World{Dir: dir}, "compare", "a", "b")
+	code, stdout, _ := do(t, World{Dir: dir}, "compare", "a", "b", "--full")
 	if code != int(OK) || strings.Contains(stdout.String(), "\x1b") || !strings.Contains(stdout.String(), "�[2Jx") {
 		t.Errorf("exit code %d: %q", code, stdout)
 	}

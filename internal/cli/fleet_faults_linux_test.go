@@ -35,7 +35,7 @@ func (c *crew) troubled(name string, args ...string) (agent *proc, home string) 
 func (c *crew) troubledRun(args ...string) *proc {
 	c.t.Helper()
 	return c.start("hub", "coordinator", append([]string{
-		c.weir, "run", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "bk",
+		c.weir, "run", "--full", "--fleet", "2", "--fleet-wait", "90s", "--listen", c.meeting(), "--driver", "jetstream", "--start", "process", "--start-on", "bk",
 		"--rate", "500/s", "--producers", "4", "--consumers", "4", "--placement", "{producers: [a], consumers: [b]}", "--out", "r",
 	}, args...))
 }

@@ -110,7 +110,7 @@ func TestAFleetsRunIsWrittenWhole(t *testing.T) {
 	stdout, stderr := &watch{}, &watch{}
 	code := Main(t.Context(), World{
 		Args: []string{
-			"run", "--fleet", "2", "--nats", where, "--driver", "jetstream", "--address", server, "--placement", "{producers: [a], consumers: [zone=b]}",
+			"run", "--full", "--fleet", "2", "--nats", where, "--driver", "jetstream", "--address", server, "--placement", "{producers: [a], consumers: [zone=b]}",
 			"--rate", "500/s", "--producers", "3", "--consumers", "2", "--warmup", "500ms", "--measure", "2s", "--drain", "60s", "--out", "r", "--quiet",
 		},
 		Env:    func(name string) (string, bool) { return filepath.Join(dir, "fleet"), name == admission.VariableDir },

@@ -61,7 +61,7 @@ func TestARunMeetsTheNetworkThatItAskedFor(t *testing.T) {
 	f, code := overNetwork(t, func() *flight {
 		return &flight{args: []string{
 			"run", "--latency", "15ms", "--network.from_system", "{latency: 5ms, loss: 1%}", "--partition", "to-system at 500ms for 500ms",
-			"--rate", "200/s", "--warmup", "500ms", "--measure", "2s", "--metrics", ":0", "--out", "r",
+			"--rate", "200/s", "--warmup", "500ms", "--measure", "2s", "--metrics", ":0", "--full", "--out", "r",
 		}}
 	})
 	if code != int(OK) && code != int(Invalid) {

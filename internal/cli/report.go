@@ -23,7 +23,7 @@ type reportCommand struct {
 	HTML        bool     `name:"html" help:"The same as --format html: a page with charts that works offline."`
 	JSON        bool     `name:"json" help:"The same as --format json: result.json, one after another where there are several; of weir capacity, capacity.json."`
 	Out         *string  `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist, instead of stdout."`
-	Full        bool     `help:"With several runs, show each in full after the table. HTML always does."`
+	Full        bool     `help:"Show all figures, not only one screen of those that matter most. With several runs, show each in full after the table. Files and HTML always have all."`
 	Judge       bool     `help:"Reach each verdict again from what the folder holds, by the rules of this version of weir, and show it in place of the stored one."`
 	FailOn      *string  `placeholder:"WHAT" help:"With --judge. change: exit with 4 when a verdict or an objective differs from the stored one. verdict: exit with 5, 7 or 4 as weir run does for such a verdict. Default: 0 whatever is found."`
 	Require     *string  `placeholder:"VERDICT" help:"With --fail-on verdict, the least verdict that exits with 0, valid or suspect, as for weir run. Default: suspect."`
@@ -38,7 +38,7 @@ type reportCommand struct {
 
 // Help is what kong adds to the verb's help.
 func (reportCommand) Help() string {
-	return "Shows one folder as weir run showed it. Shows several as a table with a row for each run, in the order given, and how they differ. " +
+	return "Shows one folder as weir run showed it, in one screen; --full, --window, --judge and -o FILE show all. Shows several as a table with a row for each run, in the order given, and how they differ. " +
 		"Of the folder of weir capacity it also shows the capacity as an interval, and each probe. " +
 		"The exit code says whether weir could read the folders, not what is in them: 0, or 2 with nothing on stdout. " +
 		"With --judge, --fail-on change exits with 4 when a verdict differs, and with 2 where an older result lacks what a check needs. " +
@@ -79,6 +79,7 @@ func (c *reportCommand) report(e *env) Code {
 		return Usage
 	}
 	o.Full, o.Colour = c.Full, c.Out == nil && e.color(c.NoColor, false)
+	o.Short = c.Out == nil && !c.Full && !c.Judge && c.window == 0
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}

@@ -36,6 +36,7 @@ type runCommand struct {
 	Append      *string      `placeholder:"DIR" help:"Repeat the runs in this folder, as often as --repeat says, and add the new runs to it (default: none)."`
 	Explain     bool         `help:"Print the scenario with every default and where each value came from. Run nothing (default: off)."`
 	JSON        *bool        `name:"json" help:"Print result.json on stdout, one after another where there are several, and everything else on stderr (default: off)."`
+	Full        bool         `help:"At the end print all figures, not only the screen of those that matter most (default: off)."`
 	Quiet       *bool        `help:"Nothing on stderr but errors: no live view (default: off)."`
 	Strict      *bool        `help:"Exit with 4 also where an objective could not be decided (default: off)."`
 	Percentiles *string      `placeholder:"LIST" help:"Percentiles that the table shows and the result stores, such as 50,99,99.9 (default: those with enough samples)."`

@@ -89,7 +89,7 @@ func do(t *testing.T, w World, args ...string) (code int, stdout, stderr *watch)
 
 func TestAnOpenLoopRunIsWrittenWhole(t *testing.T) {
 	dir := t.TempDir()
-	code, stdout, stderr := do(t, World{Dir: dir}, "run", "--driver", "chan", "--rate", "500/s", "--warmup", "200ms", "--measure", "1s", "--out", "r")
+	code, stdout, stderr := do(t, World{Dir: dir}, "run", "--driver", "chan", "--rate", "500/s", "--warmup", "200ms", "--measure", "1s", "--full", "--out", "r")
 	// A busy host may make the figures invalid; what is counted it does not.
 	if code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d; want 0 or 5\n%s", code, stderr)
@@ -321,7 +321,7 @@ func TestAFolderThatVanishesIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "r")
 	stderr := &watch{on: "; offered", then: func() { _ = os.RemoveAll(out) }} // in the first line, whatever it is about then
-	code, stdout, _ := do(t, World{Dir: dir, Stderr: stderr}, "run", "--driver", "chan", "--rate", "100/s", "--warmup", "1500ms", "--measure", "100ms", "--out", "r")
+	code, stdout, _ := do(t, World{Dir: dir, Stderr: stderr}, "run", "--driver", "chan", "--rate", "100/s", "--warmup", "1500ms", "--measure", "100ms", "--full", "--out", "r")
 	if code != int(Failed) {
 		t.Errorf("exit code %d; want 1\n%s", code, stderr)
 	}

@@ -311,22 +311,16 @@ func (c *runCommand) overview(e *env, s *runs.Series) error {
 		return nil
 	}
 	o := c.tables(e)
-	o.Left, o.Rest = len(s.Left()), s.Rest()
-	if err := report.Overview(w, s.Entries(), o); err != nil {
-		return err
-	}
+	o.Left, o.Rest, o.Dir = len(s.Left()), s.Rest(), s.Dir()
 	if c.until != nil {
-		if err := wroteUntil(w, c.until); err != nil {
-			return err
-		}
+		o.Shown = shownUntil(c.until)
 	}
-	_, err := fmt.Fprintf(w, "written to %s, with a folder for each run\n", s.Dir())
-	return err
+	return report.Overview(w, s.Entries(), o)
 }
 
 // tables is how they are shown.
 func (c *runCommand) tables(e *env) report.Options {
-	return report.Options{Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
+	return report.Options{Short: !c.Full, Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
 }
 
 // askedFor reads --session and --percentiles; 0 and nil where they are not given.

@@ -15,7 +15,7 @@ import (
 
 func TestARunSaysWhatItsServersUsed(t *testing.T) {
 	t.Parallel()
-	f := &flight{args: []string{"run", "--driver", "jetstream", "--rate", "500/s", "--warmup", "100ms", "--measure", "1s", "--out", "r"}}
+	f := &flight{args: []string{"run", "--driver", "jetstream", "--rate", "500/s", "--warmup", "100ms", "--measure", "1s", "--full", "--out", "r"}}
 	if code := f.fly(t); code != int(OK) && code != int(Invalid) {
 		t.Fatalf("exit code %d; want 0 or 5\n%s", code, &f.stderr)
 	}

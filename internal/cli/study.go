@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/runs"
@@ -80,16 +81,16 @@ func (e *env) unstudied(kind string, out *string, err error) Code {
 	return code
 }
 
-// came prints what a search or a suite came to: text on stdout, or, as JSON, v, with the text
-// on stderr.
-func (e *env) came(asJSON, quiet bool, v any, text string, code Code) Code {
+// came prints what a search or a suite came to: what show writes on stdout, or, as JSON, v, with
+// the text on stderr.
+func (e *env) came(asJSON, quiet bool, v any, show func(io.Writer) error, code Code) Code {
 	out := e.Stdout
 	var err error
 	if asJSON {
 		out, err = e.Stderr, form.JSON(e.Stdout, v)
 	}
 	if err == nil && (!asJSON || !quiet) {
-		_, err = fmt.Fprint(out, text)
+		err = show(out)
 	}
 	if err != nil {
 		e.complain(fmt.Errorf("showing the result: %w", err))

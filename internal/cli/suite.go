@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,7 @@ type suiteRun struct {
 	Resume  *string `placeholder:"DIR" help:"Go on with the suite in this folder, by its own plan. Leave out the name and the other flags."`
 	Explain bool    `help:"Print the scenario of each run. Run nothing (default: off)."`
 	JSON    bool    `name:"json" help:"Print suite.json on stdout, and everything else on stderr (default: off)."`
+	Full    bool    `help:"At the end print the whole table, not only one screen (default: off)."`
 	Quiet   bool    `help:"Nothing on stderr but errors: no live view (default: off)."`
 	NoColor bool    `help:"No colour, and plain lines instead of a live view (default: off)."`
 	Require *string `placeholder:"VERDICT" help:"The least verdict of each run with which weir exits with 0, valid or suspect, as for weir run (default: suspect)."`
@@ -140,8 +142,19 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 		return e.unstudied("suite", c.Out, err)
 	}
 	code := c.measure(ctx, e, r, x, h)
-	page := e.text(c.NoColor).Page(x.Report.Page())
-	return e.came(c.JSON, c.Quiet, x.Report, fmt.Sprintf("%s\n%swritten to %s, with a folder for each run\n", page, x.Report.Ends(x.Dir(), c.Name), x.Dir()), code)
+	show := func(w io.Writer) error {
+		return x.Report.Screen(x.Dir(), c.Name).Write(w, report.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
+	}
+	if c.Full {
+		show = func(w io.Writer) error {
+			p := x.Report.Page()
+			p.Gap()
+			x.Report.Ends(p, x.Dir(), c.Name)
+			_, err := io.WriteString(w, e.text(c.NoColor).Page(p))
+			return err
+		}
+	}
+	return e.came(c.JSON, c.Quiet, x.Report, show, code)
 }
 
 // measure does the runs of a suite.

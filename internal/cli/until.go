@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,8 +93,8 @@ func unshown(u *runs.Until) string {
 	return "the runs were ended before"
 }
 
-// wroteUntil says what was shown, and why no more runs were done.
-func wroteUntil(w io.Writer, u *runs.Until) error {
+// shownUntil says what was shown, and why no more runs were done.
+func shownUntil(u *runs.Until) []string {
 	share := strconv.FormatFloat(100*u.Goal.Share, 'f', -1, 64) + " %"
 	head := fmt.Sprintf("shown        %s is known to within %s, from %d runs each", u.Figure, share, u.Look.Runs)
 	if u.Stop != runs.Shown {
@@ -105,6 +104,5 @@ func wroteUntil(w io.Writer, u *runs.Until) error {
 		}
 	}
 	lines := append([]string{head}, u.Told()...)
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n             "))
-	return err
+	return strings.Split(strings.Join(lines, "\n             "), "\n")
 }

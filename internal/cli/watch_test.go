@@ -34,7 +34,7 @@ func TestAProcessOfTheUsersIsWatched(t *testing.T) {
 	run := func(args ...string) (Code, string) {
 		out := &watch{}
 		code := Main(t.Context(), World{
-			Args: append([]string{"run", "--driver", "chan", "--rate", "500/s", "--warmup", "100ms", "--measure", "1500ms", "--quiet"}, args...),
+			Args: append([]string{"run", "--driver", "chan", "--rate", "500/s", "--warmup", "100ms", "--measure", "1500ms", "--full", "--quiet"}, args...),
 			Env:  func(string) (string, bool) { return "", false }, Stdout: out, Stderr: out, Dir: dir, Drivers: all.Definitions(),
 		})
 		return Code(code), out.String()

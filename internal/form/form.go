@@ -44,6 +44,9 @@ type Finding struct {
 	HTML     func(io.Writer) error
 	Show     func(*layout.Page)
 	Conclude func(*layout.Page) // what only text ends with; nil: nothing
+
+	// Screen writes it in short on stdout; nil: there it is written whole, too.
+	Screen func(io.Writer) error
 }
 
 // Write writes x in the form that was asked for.
@@ -63,6 +66,8 @@ func (f *Form) Write(to Outlet, x Finding) error {
 		p.Heading(x.Title)
 		x.Show(p)
 		b.WriteString(layout.Markdown{}.Page(p))
+	case x.Screen != nil && f.Out == nil:
+		return x.Screen(to.Stdout)
 	default:
 		x.Show(p)
 		if x.Conclude != nil {

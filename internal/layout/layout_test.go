@@ -562,3 +562,20 @@ wifi
 		}
 	}
 }
+
+// TestBriefTextEndsAndFits: a sentence ends after its lines, a table loses columns, and a line
+// that is longer than the terminal counts as the lines that it takes there.
+func TestBriefTextEndsAndFits(t *testing.T) {
+	p := new(Page)
+	p.Labelled("label", Bad.Of("one two three four five six seven eight nine ten eleven twelve thirteen"))
+	p.Table(&Table{Columns: append(Columns(Word, Plain, "first"), Column{Head: "a column of some width"}, Column{Head: "another that has no room"})})
+	p.Add(Block{Form: Labelled, Mark: Plain.Of("next"), Spans: []Span{Plain.Of("a command that is longer than a line")}, Whole: true})
+	text := Text{Width: 44, Fold: true, Brief: 2}
+	want := "label       one two three four five six\n            seven eight nine ten eleven…\nfirst  a column of some width\nnext        a command that is longer than a line\n"
+	if got := strings.ReplaceAll(text.Page(p), "                             \n", "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := text.Height(p); got != 5 {
+		t.Errorf("%d lines; want 5", got)
+	}
+}

@@ -168,6 +168,17 @@ func (p *Page) Gap() {
 	}
 }
 
+// Append adds the blocks of another page.
+func (p *Page) Append(of *Page) {
+	for _, b := range of.blocks {
+		if b.Form == Gap {
+			p.Gap()
+			continue
+		}
+		p.blocks = append(p.blocks, b)
+	}
+}
+
 // Add adds a block. Its texts may come from a stranger's file: only what can be read of
 // them stays.
 func (p *Page) Add(b Block) {

@@ -12,6 +12,20 @@ type Text struct {
 	Width  int  // in characters: wider tables are cut; 0: none is
 	Fold   bool // longer sentences and prose are broken into several lines
 	Colour bool // escape sequences of ECMA-48 paint
+	Brief  int  // with Fold, a sentence ends with … after so many lines, and a table loses the columns that have no room; 0: they are whole
+}
+
+// Height is how many lines of a terminal a page takes, one that is too long more than one.
+func (t Text) Height(p *Page) int {
+	t.Colour = false
+	n := 0
+	for line := range strings.Lines(t.Page(p)) {
+		n++
+		if t.Width > 0 {
+			n += max(0, length(strings.TrimSuffix(line, "\n"))-1) / t.Width
+		}
+	}
+	return n
 }
 
 // Usual is how many characters wide text is where the width is not known: files and pipes
@@ -41,7 +55,7 @@ const labelWidth = 12
 func (t Text) Page(p *Page) string {
 	var b strings.Builder
 	say := func(before string, column int, spans []Span) {
-		b.WriteString(before + strings.Join(t.folded(spans, t.Width-column), "\n"+blanks(column)) + "\n")
+		b.WriteString(before + strings.Join(t.briefly(spans, t.Width-column), "\n"+blanks(column)) + "\n")
 	}
 	for _, x := range p.blocks {
 		switch x.Form {
@@ -77,6 +91,9 @@ func (t Text) Page(p *Page) string {
 				parts = x.Table.cut(0)
 			}
 			for i, columns := range parts {
+				if i > 0 && t.Brief > 0 {
+					break
+				}
 				if i > 0 {
 					b.WriteString("\n")
 				}
@@ -170,6 +187,17 @@ func (t Text) folded(spans []Span, width int) []string {
 		lines[len(lines)-1] += t.paint(s.Tone, text)
 		ended = s.Text
 	}
+	return lines
+}
+
+// briefly is folded, without what a sentence has beyond its most lines.
+func (t Text) briefly(spans []Span, width int) []string {
+	lines := t.folded(spans, width)
+	if !t.Fold || t.Brief == 0 || len(lines) <= t.Brief {
+		return lines
+	}
+	lines = t.folded(spans, width-1)[:t.Brief]
+	lines[t.Brief-1] += "…"
 	return lines
 }
 

@@ -57,6 +57,17 @@ func (t *single) agents() {
 	t.gaps()
 }
 
+// members names the agents and their hosts.
+func (t *single) members() {
+	var names []string
+	for _, a := range t.r.Agents {
+		names = append(names, a.Name+" on "+a.Hostname)
+	}
+	if len(names) > 0 {
+		t.Labelled("agents", plain(fmt.Sprintf("%d: %s", len(names), strings.Join(names, ", "))))
+	}
+}
+
 // gaps says when the run had no coordinator.
 func (t *single) gaps() {
 	if len(t.r.Run.Gaps) > 0 {

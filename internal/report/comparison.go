@@ -18,11 +18,67 @@ type comparison struct {
 	*compare.Comparison
 }
 
+// The most of a comparison that its screen has: sides that are told from the base, and figures
+// of the only such side.
+const (
+	mostSides   = 4
+	mostFigures = 4
+)
+
+// ComparisonScreen is a comparison in short: the answer, the figures that it rests on, and the
+// commands that help where it decides nothing.
+func ComparisonScreen(found *compare.Comparison, parting Parting) *Screen {
+	s := new(Screen)
+	add := func(rank int, show func(comparison)) {
+		s.Add(rank, func(p *layout.Page) { show(comparison{p, found}) })
+	}
+	add(0, func(c comparison) { c.answer(mostSides) })
+	add(2, comparison.counted)
+	if len(found.Sides) == 2 {
+		add(3, comparison.told)
+	}
+	for i, w := range slices.Backward(found.Warnings) { // what was lost comes last there
+		add(4+len(found.Warnings)-i, func(c comparison) { c.Bullet(w) })
+	}
+	add(0, func(c comparison) { c.next(parting) })
+	add(0, func(c comparison) {
+		c.Labelled("all figures", plain("--full: each with its interval, and what the runs differ in"))
+	})
+	return s
+}
+
+// counted says how many runs each side has.
+func (c comparison) counted() {
+	var all []string
+	for i, x := range c.Sides {
+		name := x.Side
+		if called := c.called(i); called != name {
+			name += " is " + called
+		}
+		all = append(all, fmt.Sprintf("%s: %s (%s)", name, runs(x.Used), verdictsOf(x)))
+	}
+	c.Say(strings.Join(all, "; "))
+}
+
+// told has the figures that tell users most, those that differ first.
+func (c comparison) told() {
+	figures := c.deciding()
+	decided := func(f compare.Figure) int {
+		if v := f.Sides[1].Change.Verdict; v == compare.Worse || v == compare.Better {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(figures, func(a, b compare.Figure) int { return decided(a) - decided(b) })
+	x := c.changed(1, "", figures[:min(len(figures), mostFigures)], shortName)
+	c.Table(chosen(x, under("", c.Sides[0].Side, c.Sides[1].Side, "shift", percentText(1-c.Alpha)+" %"), under("", "verdict"), under("", "p")))
+}
+
 // Comparison puts a comparison on a page: its sides, what they differ in, how each figure
 // changed, and what the words mean. With full it has each run's own values too.
 func Comparison(p *layout.Page, found *compare.Comparison, full bool) {
 	c := comparison{p, found}
-	c.answer()
+	c.answer(len(found.Sides))
 	c.Gap()
 	c.figures(full)
 }
@@ -68,34 +124,39 @@ func (c comparison) sides() {
 		if i == 0 {
 			name += " (base)"
 		}
-		valid, suspect, out := 0, 0, map[string]int{}
-		for _, r := range x.Runs {
-			switch {
-			case r.Why != "":
-				out[r.Why]++
-			case r.Verdict == result.Suspect:
-				suspect++
-			default:
-				valid++
-			}
-		}
-		var says []string
-		switch {
-		case suspect > 0 && valid > 0:
-			says = append(says, fmt.Sprintf("%d VALID, %d SUSPECT", valid, suspect))
-		case suspect > 0:
-			says = append(says, fmt.Sprintf("%d SUSPECT", suspect))
-		case valid > 0:
-			says = append(says, fmt.Sprintf("%d VALID", valid))
-		}
-		for _, why := range []string{"INVALID", "interrupted"} {
-			if out[why] > 0 {
-				says = append(says, fmt.Sprintf("left out: %d %s", out[why], why))
-			}
-		}
-		t.Row(name, layout.Shortened(x.Given, longestSide), x.System, x.Guarantee, strconv.Itoa(x.Used), strings.Join(says, "; "))
+		t.Row(name, layout.Shortened(x.Given, longestSide), x.System, x.Guarantee, strconv.Itoa(x.Used), verdictsOf(x))
 	}
 	c.Table(t)
+}
+
+// verdictsOf counts the runs of a side by their verdicts.
+func verdictsOf(x compare.SideSummary) string {
+	valid, suspect, out := 0, 0, map[string]int{}
+	for _, r := range x.Runs {
+		switch {
+		case r.Why != "":
+			out[r.Why]++
+		case r.Verdict == result.Suspect:
+			suspect++
+		default:
+			valid++
+		}
+	}
+	var says []string
+	switch {
+	case suspect > 0 && valid > 0:
+		says = append(says, fmt.Sprintf("%d VALID, %d SUSPECT", valid, suspect))
+	case suspect > 0:
+		says = append(says, fmt.Sprintf("%d SUSPECT", suspect))
+	case valid > 0:
+		says = append(says, fmt.Sprintf("%d VALID", valid))
+	}
+	for _, why := range []string{"INVALID", "interrupted"} {
+		if out[why] > 0 {
+			says = append(says, fmt.Sprintf("left out: %d %s", out[why], why))
+		}
+	}
+	return strings.Join(says, "; ")
 }
 
 // letters are those of the sides.
@@ -151,24 +212,30 @@ func (c comparison) changes(side int) {
 	c.Gap()
 	c.Say(came(x.Tally, c.Band))
 	c.families(func(family string, figures []compare.Figure) {
-		t := &layout.Table{Columns: append(
-			columns(familyTitle(family), c.Sides[0].Side, x.Side, "shift", percentText(1-c.Alpha)+" %", "p"),
-			layout.Column{Kind: layout.Word, Head: "verdict", Tone: layout.Strong, Judges: true})}
-		for _, f := range figures {
-			change := f.Sides[side].Change
-			shift, between := changeText(&f, side)
-			p := "-"
-			if change.Tests > 0 {
-				p = pText(change.PHolm)
-			} else {
-				between = "-"
-			}
-			t.Row(f.Name, medianText(f.Sides[0], f.Unit), medianText(f.Sides[side], f.Unit), shift, between, p, "")
-			t.Rows[len(t.Rows)-1][6] = verdictOf(change, c.Band)
-		}
 		c.Gap()
-		c.Table(t)
+		c.Table(c.changed(side, familyTitle(family), figures, func(f *compare.Figure) string { return f.Name }))
 	})
+}
+
+// changed is a table of how figures of a side changed.
+func (c comparison) changed(side int, title string, figures []compare.Figure, name func(*compare.Figure) string) *layout.Table {
+	t := &layout.Table{Columns: append(
+		columns(title, c.Sides[0].Side, c.Sides[side].Side, "shift", percentText(1-c.Alpha)+" %", "p"),
+		layout.Column{Kind: layout.Word, Head: "verdict", Tone: layout.Strong, Judges: true})}
+	for i := range figures {
+		f := &figures[i]
+		change := f.Sides[side].Change
+		shift, between := changeText(f, side)
+		p := "-"
+		if change.Tests > 0 {
+			p = pText(change.PHolm)
+		} else {
+			between = "-"
+		}
+		t.Row(name(f), medianText(f.Sides[0], f.Unit), medianText(f.Sides[side], f.Unit), shift, between, p, "")
+		t.Rows[len(t.Rows)-1][6] = verdictOf(change, c.Band)
+	}
+	return t
 }
 
 // familyTitle is what stands over a family's figures.

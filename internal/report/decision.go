@@ -29,16 +29,20 @@ type Parting struct {
 func Conclusion(p *layout.Page, found *compare.Comparison, parting Parting) {
 	c := comparison{p, found}
 	c.Gap()
-	c.answer()
+	c.answer(len(found.Sides))
 	c.next(parting)
 }
 
-// answer says for each side whether it differs from the base: yes, no or undecided. The
-// figure that is quoted is the one that tells users most.
-func (c comparison) answer() {
-	for i := range c.Sides[1:] {
+// answer says for each of the first sides whether it differs from the base: yes, no or
+// undecided. The figure that is quoted is the one that tells users most.
+func (c comparison) answer(most int) {
+	sides := c.Sides[1:]
+	for i := range sides[:min(len(sides), most)] {
 		word, text := c.decision(i + 1)
 		c.Line(layout.Strong.Of(word), plain(": "+text))
+	}
+	if n := len(sides) - most; n > 0 {
+		c.Note("and " + Counted(uint64(n), "more side", "more sides"))
 	}
 }
 

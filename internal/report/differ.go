@@ -14,8 +14,8 @@ import (
 // mostValues is how many values of one fact are written out.
 const mostValues = 8
 
-// differences says what the runs differ in, and what that forbids.
-func differences(p *layout.Page, entries []Entry) {
+// differences says what the runs differ in, and what that forbids; in brief the latter alone.
+func differences(p *layout.Page, entries []Entry, brief bool) {
 	if len(entries) < 2 {
 		return
 	}
@@ -43,9 +43,11 @@ func differences(p *layout.Page, entries []Entry) {
 			servers = append(servers, setting)
 		}
 	}
-	if len(lines) == 0 {
+	switch {
+	case brief:
+	case len(lines) == 0:
 		p.Say("the recorded settings of these runs are identical")
-	} else {
+	default:
 		p.Say("the runs differ in")
 		for _, l := range lines {
 			l.Wide = wide

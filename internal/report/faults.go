@@ -165,15 +165,20 @@ func unended(e *result.FaultEffect, s *result.Span) bool {
 	return s != nil && s.ToNS > e.UntilNS-max(1, e.StepNS)
 }
 
+// mostOutages is how many faults have a line of their own in the answer.
+const mostOutages = 3
+
 // outages says in a line for each of the first faults what it did to the run, and of a
 // message that is on one node only that copies are to be had.
 func (t *single) outages() {
-	const most = 3
 	single := false
 	from := originOf(t.r)
-	for i := range t.r.Faults[:min(len(t.r.Faults), most)] {
+	for i := range t.r.Faults[:min(len(t.r.Faults), mostOutages)] {
 		f := &t.r.Faults[i]
 		e := f.Effect
+		if f.Error != "" {
+			t.Labelled("fault", layout.Bad.Of(f.Do+" "+f.To+" failed: "+f.Error))
+		}
 		if e == nil || len(f.Processes) == 0 {
 			continue
 		}

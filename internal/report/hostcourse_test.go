@@ -36,7 +36,7 @@ func TestAReportSaysWhatHostsDid(t *testing.T) {
 		page := &layout.Page{}
 		x := &single{Page: page, r: r}
 		x.servers()
-		x.hosts()
+		x.hosts(false)
 		x.efficiency()
 		return layout.Text{}.Page(page)
 	}

@@ -127,6 +127,33 @@ func (t *single) latency() {
 		return
 	}
 	ps := t.rows(all)
+	x := t.percentiles(all, ps)
+	mean, samples := []layout.Span{plain("mean")}, []layout.Span{plain("samples")}
+	for _, c := range all {
+		mean = append(mean, plain(meanOf(c.d)))
+		samples = append(samples, plain(Count(c.d.Count)))
+		if c.interval {
+			mean, samples = append(mean, layout.Span{}), append(samples, censored(c.d))
+		}
+	}
+	if t.session > 0 {
+		mean, samples = append(mean, layout.Span{}), append(samples, layout.Span{})
+	}
+	x.Rows = append(x.Rows, mean, samples)
+	t.Table(x)
+	t.table = x
+	limited(t.Page, x, t.r)
+	withheld(t.Page, x, t.r)
+	t.unbounded(all)
+	if t.session > 0 {
+		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", Count(t.session)),
+			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
+	}
+	t.unsupported(x, all, ps)
+}
+
+// percentiles is the table of some percentiles of some distributions.
+func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
 	x := &layout.Table{Columns: []layout.Column{{Key: true}}}
 	for _, c := range all {
 		x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: c.name, Tone: layout.Strong})
@@ -154,28 +181,7 @@ func (t *single) latency() {
 		}
 		x.Rows = append(x.Rows, row)
 	}
-	mean, samples := []layout.Span{plain("mean")}, []layout.Span{plain("samples")}
-	for _, c := range all {
-		mean = append(mean, plain(meanOf(c.d)))
-		samples = append(samples, plain(Count(c.d.Count)))
-		if c.interval {
-			mean, samples = append(mean, layout.Span{}), append(samples, censored(c.d))
-		}
-	}
-	if t.session > 0 {
-		mean, samples = append(mean, layout.Span{}), append(samples, layout.Span{})
-	}
-	x.Rows = append(x.Rows, mean, samples)
-	t.Table(x)
-	t.table = x
-	limited(t.Page, x, t.r)
-	withheld(t.Page, x, t.r)
-	t.unbounded(all)
-	if t.session > 0 {
-		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", Count(t.session)),
-			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
-	}
-	t.unsupported(x, all, ps)
+	return x
 }
 
 // rows are the percentiles of the table: those that were asked for, here or by an

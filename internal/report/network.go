@@ -14,6 +14,14 @@ func (t *single) network() {
 	if n == nil {
 		return
 	}
+	t.networkMeans()
+	t.Labelled("", plain("to the system: "+wayOf(&n.ToSystem)))
+	t.Labelled("", plain("from the system: "+wayOf(&n.FromSystem)))
+}
+
+// networkMeans says what was between clients and servers, and how long a round trip took.
+func (t *single) networkMeans() {
+	n := t.r.Network
 	head := n.Means
 	if n.Profile != "" {
 		head += ", profile " + n.Profile
@@ -23,8 +31,6 @@ func (t *single) network() {
 		head += fmt.Sprintf(" (%s of it is the link's own)", Time(n.BareRoundTripNS))
 	}
 	t.Labelled("network", plain(head))
-	t.Labelled("", plain("to the system: "+wayOf(&n.ToSystem)))
-	t.Labelled("", plain("from the system: "+wayOf(&n.FromSystem)))
 }
 
 // wayOf says what one direction was asked to do, what was measured, and what it did.

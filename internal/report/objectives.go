@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -10,9 +11,28 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// objectives writes each objective with what was found.
-func (t *single) objectives() {
-	slos := t.r.Verdict.SLO
+// mostObjectives is how many of the objectives a last screen has in lines of their own.
+// Of more than mostReasoned none has its reason.
+const (
+	mostObjectives = 5
+	mostReasoned   = 2
+)
+
+// objectives writes each objective with what was found. In brief the failed ones come first,
+// and one line says how the others of many came out.
+func (t *single) objectives(brief bool) {
+	slos, rest := t.r.Verdict.SLO, 0
+	if brief {
+		slos = slices.Clone(slos)
+		order := []result.Outcome{result.Fail, result.Undecided, result.Pass}
+		slices.SortStableFunc(slos, func(a, b result.SLO) int {
+			return slices.Index(order, a.Outcome()) - slices.Index(order, b.Outcome())
+		})
+		if n := len(slos); n > mostObjectives {
+			rest = n - mostObjectives + 1
+			slos = slos[:n-rest]
+		}
+	}
 	wide := 0
 	for i := range slos {
 		wide = max(wide, utf8.RuneCountInString(string(slos[i].Outcome())))
@@ -25,7 +45,14 @@ func (t *single) objectives() {
 		if between != "" {
 			text = append(text, layout.Faint.Of(" (95 %: "+between+")"))
 		}
-		t.Add(layout.Block{Form: layout.Item, Mark: colour(word).Of(word), Wide: wide, Spans: text, Under: s.Why})
+		b := layout.Block{Form: layout.Item, Mark: colour(word).Of(word), Wide: wide, Spans: text, Under: s.Why}
+		if brief && len(t.r.Verdict.SLO) > mostReasoned {
+			b.Under = ""
+		}
+		t.Add(b)
+	}
+	if rest > 0 {
+		t.Item(plain(fmt.Sprintf("and %d more objectives; of all, ", rest)), objectivesOf(t.r))
 	}
 }
 

@@ -32,6 +32,9 @@ type Entry struct {
 // that differ. With Full each run follows as Text writes it. The error is that
 // of w.
 func Overview(w io.Writer, entries []Entry, o Options) error {
+	if o.Short {
+		return overviewScreen(entries, o).Write(w, MostLines, o.Width, o.Colour)
+	}
 	p := new(layout.Page)
 	overview(p, entries, false, o)
 	if o.Full {
@@ -44,6 +47,10 @@ func Overview(w io.Writer, entries []Entry, o Options) error {
 	p.Gap()
 	tally(p, entries)
 	summary(p, entries, o)
+	p.Verbatim(o.Shown...)
+	if o.Dir != "" {
+		p.Verbatim("written to " + o.Dir + ", with a folder for each run")
+	}
 	_, err := io.WriteString(w, o.text().Page(p))
 	return err
 }
@@ -89,10 +96,17 @@ func overview(p *layout.Page, entries []Entry, first bool, o Options) {
 	}
 	p.Gap()
 	doubts(p, entries)
-	differences(p, entries)
+	differences(p, entries, false)
 	p.Gap()
 	x := overviewTable(entries)
 	p.Table(x)
+	marksOf(p, x, entries)
+	repeats(p, entries)
+	reviews(p, entries)
+}
+
+// marksOf explains the marks of figures in a table of runs.
+func marksOf(p *layout.Page, x *layout.Table, entries []Entry) {
 	var rs []*result.Result
 	for _, e := range entries {
 		rs = append(rs, e.Result)
@@ -105,8 +119,6 @@ func overview(p *layout.Page, entries []Entry, first bool, o Options) {
 	if marked(x, ">= ", "~>= ", "?>= ", "!>= ") {
 		p.Note(">= at least: messages that never came count with their age")
 	}
-	repeats(p, entries)
-	reviews(p, entries)
 }
 
 // tally says how many runs are valid, and how many objectives were met.

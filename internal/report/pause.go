@@ -14,23 +14,7 @@ func (t *single) pause() {
 		return
 	}
 	t.Gap()
-	t.Labelled("pause", plain(fmt.Sprintf("the consumers took nothing for %s from %s on; then %s waited, before rarely more than %s",
-		Time(x.ResumedNS-x.BeganNS), originOf(t.r).says(x.BeganNS), Counted(x.Waiting, "message", "messages"), Count(x.Before))))
-	rates := ""
-	if x.ReceivedPerS != nil && x.ShrinksPerS != nil {
-		rates = fmt.Sprintf("; delivered %s meanwhile, ", Rate(*x.ReceivedPerS))
-		if shrinks := *x.ShrinksPerS; shrinks >= 0 {
-			rates += fmt.Sprintf("and the backlog became %s less", Rate(shrinks))
-		} else {
-			rates += fmt.Sprintf("and the backlog became %s more", Rate(-shrinks))
-		}
-	}
-	if x.CaughtUpNS != nil {
-		t.Labelled("catch-up", plain("caught up "+Time(*x.CaughtUpNS-x.ResumedNS)+" after that"+rates))
-	} else {
-		t.Labelled("catch-up", layout.Doubtful.Of(fmt.Sprintf("not caught up in %s while messages were sent: %s still waited%s",
-			Time(x.UntilNS-x.ResumedNS), Count(x.Left), rates)))
-	}
+	t.paused()
 	table := &layout.Table{Columns: []layout.Column{{Head: "e2e response", Key: true, Kind: layout.Word, Tone: layout.Strong}}}
 	for _, p := range pausePercentiles {
 		table.Columns = append(table.Columns, layout.Column{Head: percent(p), Tone: layout.Strong})
@@ -64,6 +48,28 @@ func (t *single) pause() {
 	}
 }
 
+// paused says how long the consumers took nothing, and how they caught up.
+func (t *single) paused() {
+	x := t.r.Pause
+	t.Labelled("pause", plain(fmt.Sprintf("the consumers took nothing for %s from %s on; then %s waited, before rarely more than %s",
+		Time(x.ResumedNS-x.BeganNS), originOf(t.r).says(x.BeganNS), Counted(x.Waiting, "message", "messages"), Count(x.Before))))
+	rates := ""
+	if x.ReceivedPerS != nil && x.ShrinksPerS != nil {
+		rates = fmt.Sprintf("; delivered %s meanwhile, ", Rate(*x.ReceivedPerS))
+		if shrinks := *x.ShrinksPerS; shrinks >= 0 {
+			rates += fmt.Sprintf("and the backlog became %s less", Rate(shrinks))
+		} else {
+			rates += fmt.Sprintf("and the backlog became %s more", Rate(-shrinks))
+		}
+	}
+	if x.CaughtUpNS != nil {
+		t.Labelled("catch-up", plain("caught up "+Time(*x.CaughtUpNS-x.ResumedNS)+" after that"+rates))
+	} else {
+		t.Labelled("catch-up", layout.Doubtful.Of(fmt.Sprintf("not caught up in %s while messages were sent: %s still waited%s",
+			Time(x.UntilNS-x.ResumedNS), Count(x.Left), rates)))
+	}
+}
+
 // pausePercentiles are those of old and live messages; 100 is the largest.
 var pausePercentiles = [...]float64{50, 90, 99, 99.9, 100}
 
@@ -74,6 +80,12 @@ func (t *single) churn() {
 		return
 	}
 	t.Gap()
+	t.churned()
+}
+
+// churned says how often consumers closed, and how long it took.
+func (t *single) churned() {
+	c := t.r.Churn
 	if c.Changes == 0 {
 		t.Labelled("churn", layout.Doubtful.Of("no consumer closed: the run was too short for one"))
 		return

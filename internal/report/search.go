@@ -58,24 +58,47 @@ func ProbeLine(r *capacity.Report, p *capacity.Probed) string {
 
 // Told says what the search came to when it ends: the curve, and the answer.
 func (s *Search) Told(page *layout.Page) {
-	if r := s.Report; len(r.Curve) > 0 {
-		page.Labelled("curve", plain("latency at even parts of "+Rate(r.Answer.PassPerS)))
-		t := layout.Listing("", "", "", "")
-		t.Columns[0].Kind, t.Columns[0].Least, t.Columns[1].Least = layout.Number, 12, 16
-		for i := range r.Curve {
-			p := &r.Curve[i]
-			t.Row(Rate(p.RatePerS), p.Judgement, measuredText(r, p), p.Why)
-		}
-		page.Table(t)
-	}
+	s.curve(page, len(s.Report.Curve))
 	s.Answer(page)
+}
+
+// Screen is Told in short, the answer first.
+func (s *Search) Screen() *Screen {
+	x := new(Screen)
+	x.Add(0, func(p *layout.Page) { s.found(p, mostRows) })
+	x.Add(5, func(p *layout.Page) { s.curve(p, mostRows) })
+	x.Add(0, s.rests)
+	x.Add(0, func(p *layout.Page) { allFigures(p, s.Dir) })
+	return x
+}
+
+// curve has the runs at even parts of the capacity, the first of many.
+func (s *Search) curve(page *layout.Page, most int) {
+	r := s.Report
+	if len(r.Curve) == 0 {
+		return
+	}
+	page.Labelled("curve", plain("latency at even parts of "+Rate(r.Answer.PassPerS)))
+	t := layout.Listing("", "", "", "")
+	t.Columns[0].Kind, t.Columns[0].Least, t.Columns[1].Least = layout.Number, 12, 16
+	for i := range r.Curve[:min(len(r.Curve), most)] {
+		p := &r.Curve[i]
+		t.Row(Rate(p.RatePerS), p.Judgement, measuredText(r, p), p.Why)
+	}
+	page.Table(t)
 }
 
 // Answer says in some lines what the search came to, and what to do next.
 func (s *Search) Answer(p *layout.Page) {
+	s.found(p, mostProbes)
+	s.rests(p)
+}
+
+// found says what the search came to, of one over many numbers with the first.
+func (s *Search) found(p *layout.Page, most int) {
 	r := s.Report
 	row := func(label, format string, args ...any) { p.Labelled(label, plain(fmt.Sprintf(format, args...))) }
-	for _, ended := range r.Over[:min(len(r.Over), mostProbes)] {
+	for _, ended := range r.Over[:min(len(r.Over), most)] {
 		row(fmt.Sprintf("with %d", ended.N), "%s", Came(&ended.Answered))
 	}
 	if len(r.Over) == 0 {
@@ -89,6 +112,12 @@ func (s *Search) Answer(p *layout.Page) {
 	if t := r.Target; t != nil {
 		row("target", "%s", neededText(t))
 	}
+}
+
+// rests says what the answer rests on, and what to do next.
+func (s *Search) rests(p *layout.Page) {
+	r := s.Report
+	row := func(label, format string, args ...any) { p.Labelled(label, plain(fmt.Sprintf(format, args...))) }
 	row("promise", "%s", strings.Join(r.Promise, ", "))
 	if p := limit(r); p != nil {
 		row("limit", "%s: %s", Rate(p.RatePerS), p.Why)

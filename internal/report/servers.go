@@ -17,6 +17,14 @@ func (t *single) servers() {
 	if t.r.Servers == nil {
 		return
 	}
+	t.serversUsed()
+	if s := fromMemory(t.r); s != "" {
+		t.Labelled("", plain(s))
+	}
+}
+
+// serversUsed says what the processes of the system used.
+func (t *single) serversUsed() {
 	var cores, memory, written, disk float64
 	parts := map[*float64]bool{} // which of them any was told of
 	add := func(sum *float64, v float64) { *sum, parts[sum] = *sum+v, true }
@@ -50,9 +58,6 @@ func (t *single) servers() {
 	if len(says) > 0 {
 		t.Labelled("servers", plain(strings.Join(says, ", ")))
 	}
-	if s := fromMemory(t.r); s != "" {
-		t.Labelled("", plain(s))
-	}
 }
 
 // leastDelivered is from how many bytes on it tells anything that none came from a disk.
@@ -81,8 +86,8 @@ func fromMemory(r *result.Result) string {
 	return fmt.Sprintf("disk reads 0 B while %s were delivered: served from the page cache, or from the servers' own memory", Size(delivered))
 }
 
-// hosts writes what each host did in the measured window.
-func (t *single) hosts() {
+// hosts writes what each host did in the measured window, in brief only how busy it was.
+func (t *single) hosts(brief bool) {
 	for i := range t.r.Resources {
 		x := &t.r.Resources[i]
 		span := float64(x.ToNS-x.FromNS) / 1e9
@@ -94,7 +99,9 @@ func (t *single) hosts() {
 			of = "of agent " + layout.Shortened(x.Agent, 40) + ": "
 		}
 		all := [][]string{processorSays(&x.Host, span), disksSay(&x.Host), networkSays(&x.Host)}
-		if x.Beyond > 0 {
+		if brief {
+			all = all[:1]
+		} else if x.Beyond > 0 {
 			all = append(all, []string{Counted(x.Beyond, "process", "processes") + " of the system were not read: there are too many"})
 		}
 		for _, says := range all {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,10 +63,7 @@ func (t *single) findings() {
 		}
 		switch c.Status {
 		case result.Invalid, result.Suspect:
-			text := c.Name
-			if c.Value != "" {
-				text += ": " + c.Value
-			}
+			text := finding(c)
 			if c.Limit != "" {
 				text += " (limit " + c.Limit + ")"
 			}
@@ -87,9 +83,26 @@ func (t *single) findings() {
 		}
 		t.Item(layout.Faint.Of("words explained by: weir glossary " + strings.Join(words, " ")))
 	}
-	// The verdict is on the figures; a system that loses messages can be measured
-	// well, and its user should read that first.
-	all := t.r.MessagesAll
+	t.broken()
+	t.objectives(false)
+	if len(notRun) > 0 {
+		t.Item(layout.Faint.Of("not checked: " + strings.Join(notRun, ", ")))
+	}
+}
+
+// finding is what a check found, without what it was held against.
+func finding(c result.Check) string {
+	if c.Value == "" {
+		return c.Name
+	}
+	return c.Name + ": " + c.Value
+}
+
+// broken says what happened in the whole run that must not happen. The verdict is on the
+// figures: a system that loses messages can be measured well, and its user should read that
+// first.
+func (t *single) broken() {
+	all, v := t.r.MessagesAll, t.r.Verdict
 	if all.Lost+all.Corrupted > 0 {
 		says := fmt.Sprintf("the system lost %s messages and corrupted %s", Count(all.Lost), Count(all.Corrupted))
 		if why := discarding(t.r); all.Lost > 0 && why != "" {
@@ -108,10 +121,6 @@ func (t *single) findings() {
 	}
 	if all.Unconfirmed > 0 {
 		t.Item(layout.Bad.Of(fmt.Sprintf("%s of %s messages were never confirmed", Count(all.Unconfirmed), Count(all.Sent))))
-	}
-	t.objectives()
-	if len(notRun) > 0 {
-		t.Item(layout.Faint.Of("not checked: " + strings.Join(notRun, ", ")))
 	}
 }
 
@@ -150,26 +159,9 @@ func saturated(r *result.Result) string {
 // system writes what was measured and what a confirmation meant.
 func (t *single) system() {
 	s := t.r.System
-	text := ""
-	if name := server(s); name != "" {
-		text += " (" + name + ")"
-	}
-	switch s.Server.Nodes {
-	case 0:
-	case 1:
-		text += ", 1 node"
-	default:
-		text += fmt.Sprintf(", %d nodes", s.Server.Nodes)
-	}
 	t.Gap()
-	t.Line(layout.Strong.Of(s.Driver), plain(text))
-	if s.Guarantee != "" && !t.r.Consuming() {
-		came := ""
-		if replied(t.r) {
-			came = "the reply came, so "
-		}
-		t.Say("a confirmation means: " + came + meant(s) + lessened(s.Weaker))
-	}
+	t.Line(t.systemNamed()...)
+	t.guaranteed()
 	if x := s.StartedOn; x != nil {
 		by := "started by agent " + x.Agent
 		if x.Hostname != "" {
@@ -180,7 +172,7 @@ func (t *single) system() {
 		}
 		t.Say(by)
 	}
-	text = ""
+	text := ""
 	if s.Client != "" {
 		text = "client " + s.Client + ", "
 		if s.ClientPath != "" && !t.r.Consuming() {
@@ -194,11 +186,48 @@ func (t *single) system() {
 	if s.ConsumeBatch != "" {
 		text += "consume.batch: " + s.ConsumeBatch + ", "
 	}
-	text += "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
+	text += t.measured()
+	if !t.r.Consuming() {
+		text += fmt.Sprintf(", seed %d", t.r.Run.Seed)
+	}
+	t.Say(text)
+}
+
+// systemNamed is the driver, and the server as it says what it is.
+func (t *single) systemNamed() []layout.Span {
+	s, text := t.r.System, ""
+	if name := server(s); name != "" {
+		text += " (" + name + ")"
+	}
+	switch s.Server.Nodes {
+	case 0:
+	case 1:
+		text += ", 1 node"
+	default:
+		text += fmt.Sprintf(", %d nodes", s.Server.Nodes)
+	}
+	return []layout.Span{layout.Strong.Of(s.Driver), plain(text)}
+}
+
+// guaranteed says what a confirmation meant.
+func (t *single) guaranteed() {
+	s := t.r.System
+	if s.Guarantee == "" || t.r.Consuming() {
+		return
+	}
+	came := ""
+	if replied(t.r) {
+		came = "the reply came, so "
+	}
+	t.Say("a confirmation means: " + came + meant(s) + lessened(s.Weaker))
+}
+
+// measured says how long the measured window was, and how messages were offered.
+func (t *single) measured() string {
+	text := "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
 	case t.r.Consuming():
-		t.Say(text + ", mode consume: this run did not send")
-		return
+		return text + ", mode consume: this run did not send"
 	case t.r.Run.Loop == result.LoopClosed:
 		text += ", closed loop: service times at saturation"
 	default:
@@ -207,7 +236,7 @@ func (t *single) system() {
 	if m := t.r.Run.Mode; m != "" && m != "stream" {
 		text += ", mode " + m
 	}
-	t.Say(text + fmt.Sprintf(", seed %d", t.r.Run.Seed))
+	return text
 }
 
 // load says what the run asked of the system: "load: 1 producer, 1 consumer, 1KiB, 1000/s, at
@@ -356,7 +385,7 @@ type outcome struct {
 // happen the whole run's where it differs.
 func (t *single) outcomes() {
 	m, all := t.r.Messages, t.r.MessagesAll
-	sends, receives := sent(t.r) || t.r.Booked(), watched(t.r) || t.r.Booked()
+	receives := watched(t.r) || t.r.Booked()
 	t.Gap()
 	if !booked(t.r) {
 		t.Labelled("messages", plain("received "+Count(all.Deliveries())+" in the whole run"+ofRun(t.r)+"; this run did not send them, so loss, duplicates and order are not known"))
@@ -368,27 +397,7 @@ func (t *single) outcomes() {
 		}
 		return
 	}
-	label := "messages"
-	if t.r.Booked() {
-		t.Labelled(label, plain(fmt.Sprintf("of the earlier run of weir with run number %d, its warm-up included", t.r.OfRun.Number)))
-		label = ""
-	}
-	t.counts(label, []outcome{
-		{"scheduled", m.Scheduled, 0, sends, false},
-		{"sent", m.Sent, 0, sends, false},
-		{"confirmed", m.Confirmed, 0, sends, false},
-		{"delivered", m.Delivered, 0, receives, false},
-		{"settled", m.Settled, 0, false, false},
-		{"dropped", m.Dropped, all.Dropped, false, true},
-		{"unsent", m.Unsent, all.Unsent, false, true},
-		{"failed", m.Failed, all.Failed, false, true},
-		{"unconfirmed", m.Unconfirmed, all.Unconfirmed, false, true},
-		{"late", m.Late, all.Late, false, true},
-		{"pending", m.Pending, all.Pending, false, true},
-		{"unknown", m.Unknown, all.Unknown, false, true},
-		{"failed but delivered", m.FailedDelivered, 0, false, false},
-		{"unconfirmed but delivered", m.UnconfirmedDelivered, 0, false, false},
-	})
+	t.sendings()
 	if !receives {
 		if all.Confirmed > 0 {
 			t.Labelled("", plain("no consumer received them: loss, duplicates and order were not checked"))
@@ -411,6 +420,33 @@ func (t *single) outcomes() {
 	if all.Pending > 0 {
 		t.Labelled("", layout.Doubtful.Of(t.drained()))
 	}
+}
+
+// sendings writes what became of the messages due in the window, while they were sent.
+func (t *single) sendings() {
+	m, all := t.r.Messages, t.r.MessagesAll
+	sends, receives := sent(t.r) || t.r.Booked(), watched(t.r) || t.r.Booked()
+	label := "messages"
+	if t.r.Booked() {
+		t.Labelled(label, plain(fmt.Sprintf("of the earlier run of weir with run number %d, its warm-up included", t.r.OfRun.Number)))
+		label = ""
+	}
+	t.counts(label, []outcome{
+		{"scheduled", m.Scheduled, 0, sends, false},
+		{"sent", m.Sent, 0, sends, false},
+		{"confirmed", m.Confirmed, 0, sends, false},
+		{"delivered", m.Delivered, 0, receives, false},
+		{"settled", m.Settled, 0, false, false},
+		{"dropped", m.Dropped, all.Dropped, false, true},
+		{"unsent", m.Unsent, all.Unsent, false, true},
+		{"failed", m.Failed, all.Failed, false, true},
+		{"unconfirmed", m.Unconfirmed, all.Unconfirmed, false, true},
+		{"late", m.Late, all.Late, false, true},
+		{"pending", m.Pending, all.Pending, false, true},
+		{"unknown", m.Unknown, all.Unknown, false, true},
+		{"failed but delivered", m.FailedDelivered, 0, false, false},
+		{"unconfirmed but delivered", m.UnconfirmedDelivered, 0, false, false},
+	})
 }
 
 // ofRun names the run of weir that sent what a run in mode consume received; "" where none did.
@@ -476,110 +512,4 @@ func (t *single) counts(label string, outcomes []outcome) {
 		spans = append(spans, s)
 	}
 	t.Labelled(label, spans...)
-}
-
-// apart reports whether what is received has a window of another length than what
-// is sent, by more than a thousandth.
-func apart(p result.Throughput) bool {
-	return p.SendS > 0 && p.ReceiveS > 0 && math.Abs(p.ReceiveS-p.SendS) > p.SendS/1000
-}
-
-// throughput writes the rates, of the directions that there were.
-func (t *single) throughput() {
-	p := t.r.Throughput
-	var rates, bytes []string
-	if sent(t.r) {
-		if t.r.Run.Loop != result.LoopClosed {
-			rates = append(rates, "offered "+Rate(p.OfferedPerS))
-		}
-		rates = append(rates, "sent "+Rate(p.SentPerS), "confirmed "+Rate(p.ConfirmedPerS))
-		bytes = append(bytes, Bytes(p.SentBytesPerS)+" out")
-	}
-	if watched(t.r) || !sent(t.r) {
-		if len(rates) > 0 && apart(p) {
-			rates[len(rates)-1] += " in " + Time(int64(p.SendS*1e9))
-		}
-		word := arrived(t.r) + " "
-		if t.r.Run.Mode == result.ModeBacklog {
-			word += drainedMessages(t.r) // when nothing else was going on
-		}
-		switch perS, known := p.Received(); {
-		case known:
-			word += Rate(perS)
-			if apart(p) {
-				word += " in " + Time(int64(p.ReceiveS*1e9))
-			}
-		case t.r.MessagesAll.Deliveries() == 0:
-			word += "nothing"
-		default:
-			word += "not known (all came in one call)"
-			if t.r.Evidence != nil && t.r.Consuming() && t.r.Evidence.Received == 0 {
-				word = arrived(t.r) + " nothing"
-			}
-		}
-		rates = append(rates, word)
-		if p.ReceivedBytesPerS != nil {
-			bytes = append(bytes, Bytes(*p.ReceivedBytesPerS)+" in")
-		}
-	}
-	text := strings.Join(rates, ", ")
-	if len(bytes) > 0 {
-		text += "; " + strings.Join(bytes, ", ")
-	}
-	t.Labelled("throughput", plain(text))
-	if sent(t.r) && watched(t.r) && differs(t.r) {
-		t.Labelled("", plain("throughput counts what was delivered in these "+Time(int64(p.ReceiveS*1e9))+", even if sent in the warm-up; messages counts what was sent in them, even if delivered later"))
-	}
-	if s := p.ReceiveS; t.r.Run.Mode == result.ModeBacklog && s > 0 && s < shortDrainS {
-		t.Labelled("", layout.Doubtful.Of("the drain took less than "+Span(shortDrainS*time.Second)+": a single stall changes its rate; fill with more messages (--measure, --rate) before you quote it"))
-	}
-}
-
-// differs reports whether more or fewer messages were delivered in the window, by over a
-// hundredth, than came of those that were due in it.
-func differs(r *result.Result) bool {
-	perS, known := r.Throughput.Received()
-	if !known || r.Run.Mode == result.ModeBacklog || r.Throughput.ReceiveS <= 0 {
-		return false
-	}
-	came, of := perS*r.Throughput.ReceiveS, float64(r.Messages.Delivered)
-	return math.Abs(came-of) > max(came, of)/100
-}
-
-// Arrived is the word for the rate at which messages came to consumers: delivered of what the
-// run sends, drained of a backlog, and received of what others sent.
-func Arrived(sends, backlog bool) string {
-	switch {
-	case backlog:
-		return "drained"
-	case sends:
-		return "delivered"
-	}
-	return "received"
-}
-
-// arrived is that word for a run, and for several where all have the same: else it is the one
-// that is true of each.
-func arrived(runs ...*result.Result) string {
-	word := ""
-	for _, r := range runs {
-		own := Arrived(sent(r), r.Run.Mode == result.ModeBacklog)
-		if word != "" && own != word {
-			return "delivered"
-		}
-		word = own
-	}
-	return word
-}
-
-// shortDrainS is how many seconds a drain lasts that tells a rate: in less, a stall of a
-// tenth of a second is over a tenth of it.
-const shortDrainS = 1
-
-// drainedMessages says how many messages the rate of a drain is of; "" where it is not stored.
-func drainedMessages(r *result.Result) string {
-	if r.Evidence == nil || r.Evidence.Filled == nil || r.Evidence.Filled.Messages == 0 {
-		return ""
-	}
-	return Count(r.Evidence.Filled.Messages) + " messages" + warmed(r) + " at "
 }

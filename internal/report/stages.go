@@ -19,6 +19,26 @@ func (t *single) stages() {
 		return
 	}
 	shown := all[:min(len(all), measure.MostStages)] // a file may hold anything
+	x := t.stageTable(shown)
+	t.Gap()
+	t.Table(x)
+	if n := len(all) - len(shown); n > 0 {
+		t.Note(fmt.Sprintf("and %d further stages: see result.json", n))
+	}
+	if !marked(t.table, "!") { // what the table of the run explains needs no other word
+		limited(t.Page, x)
+	}
+	if !marked(t.table, "?") {
+		withheld(t.Page, x, t.r)
+	}
+	if !marked(t.table, "~") {
+		tooFew(t.Page, x)
+	}
+	t.Note("times: of the messages due in the stage, whenever they came", "rates: what happened in the time of the stage")
+}
+
+// stageTable has a row for each stage, with its rates and latencies.
+func (t *single) stageTable(shown []result.Stage) *layout.Table {
 	x := &layout.Table{Columns: []layout.Column{
 		{Head: "stage", Key: true, Kind: layout.Word, Tone: layout.Strong}, {Head: "lasts", Key: true},
 	}}
@@ -54,21 +74,7 @@ func (t *single) stages() {
 	} {
 		t.latenciesOfStages(x, shown, of.name, of.of)
 	}
-	t.Gap()
-	t.Table(x)
-	if n := len(all) - len(shown); n > 0 {
-		t.Note(fmt.Sprintf("and %d further stages: see result.json", n))
-	}
-	if !marked(t.table, "!") { // what the table of the run explains needs no other word
-		limited(t.Page, x)
-	}
-	if !marked(t.table, "?") {
-		withheld(t.Page, x, t.r)
-	}
-	if !marked(t.table, "~") {
-		tooFew(t.Page, x)
-	}
-	t.Note("times: of the messages due in the stage, whenever they came", "rates: what happened in the time of the stage")
+	return x
 }
 
 // perSecond is a rate under a head that names the unit.

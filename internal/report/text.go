@@ -17,10 +17,12 @@ type Options struct {
 	// Session is how many messages a session of a user has: beside each percentile
 	// stands which share of sessions meets worse; 0: nothing does.
 	Session uint64
+	Short   bool // of text: in one screen of a terminal
 	Full    bool // overviews: each run after the table
 	// Percentiles are those that the table has, in percent; nil: those with samples
 	// enough, and those of objectives.
 	Percentiles []float64
+	Shown       []string  // overviews: what runs were added for, and whether it is known
 	Left        int       // overviews: runs that did not begin, of a series that was interrupted
 	Rest        int       // overviews: planned runs that were not done to their end; 0 also where no plan is known
 	Searches    []*Search // overviews: those that the runs are of
@@ -58,6 +60,9 @@ func plain(s string) layout.Span { return layout.Plain.Of(s) }
 func Text(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
 	o.lone = true
+	if o.Short {
+		return singleOf(nil, e, o).screen(e, o).Write(w, MostLines, o.Width, o.Colour)
+	}
 	one(p, e, o)
 	_, err := io.WriteString(w, o.text().Page(p))
 	return err
@@ -82,10 +87,15 @@ func title(r *result.Result) string {
 	return r.Run.Name
 }
 
+// singleOf is a run that is put on a page.
+func singleOf(p *layout.Page, e Entry, o Options) *single {
+	return &single{Page: p, r: e.Result, session: o.Session, asked: o.Percentiles, lone: o.lone, drawn: o.drawn, course: e.Course, totals: e.Totals, review: e.Review, fleet: o.Fleet}
+}
+
 // one puts one result on a page.
 func one(p *layout.Page, e Entry, o Options) {
 	r := e.Result
-	t := &single{Page: p, r: r, session: o.Session, asked: o.Percentiles, lone: o.lone, drawn: o.drawn, course: e.Course, totals: e.Totals, review: e.Review, fleet: o.Fleet}
+	t := singleOf(p, e, o)
 	t.verdict()
 	if o.lone && o.first != "" {
 		t.answer(o.first, false)
@@ -114,7 +124,7 @@ func one(p *layout.Page, e Entry, o Options) {
 	t.throughput()
 	t.network()
 	t.servers()
-	t.hosts()
+	t.hosts(false)
 	t.efficiency()
 	t.slowest()
 	t.faults()

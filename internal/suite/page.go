@@ -178,9 +178,9 @@ func drawing(id, unit string, all []pair, heading string) *layout.Chart {
 	return c
 }
 
-// Ends says what the runs of a suite in a folder came to, and which command helps most after
-// them. name is how the suite was asked for; "": by the folder.
-func (r *Report) Ends(dir, name string) string {
+// Ends puts on a page what the runs of a suite in a folder came to, and which command helps
+// most after them. name is how the suite was asked for; "": by the folder.
+func (r *Report) Ends(p *layout.Page, dir, name string) {
 	counts, doubted := map[string]int{}, map[string]string{} // by verdict: how many, and the first's folder
 	for _, l := range r.Rows {
 		if l.Verdict == "" {
@@ -208,5 +208,70 @@ func (r *Report) Ends(dir, name string) string {
 	if len(r.Rows) < r.Planned {
 		command = "weir suite run --resume " + report.Quoted(dir) + "  # does the rest"
 	}
-	return fmt.Sprintf("%-12s%s\n%-12s%s\n", "runs", cmp.Or(strings.Join(says, ", "), "none with figures"), "next", command)
+	p.Labelled("runs", layout.Plain.Of(cmp.Or(strings.Join(says, ", "), "none with figures")))
+	p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("next"), Spans: []layout.Span{layout.Plain.Of(command)}, Whole: true})
+	p.Verbatim("written to " + dir + ", with a folder for each run")
+}
+
+// mostLines is how many runs of a suite a screen has.
+const mostLines = 10
+
+// Screen is Page in short, a line for each run with the figure that stands first, and what
+// Ends says.
+func (r *Report) Screen(dir, name string) *report.Screen {
+	s := new(report.Screen)
+	s.Add(0, func(p *layout.Page) {
+		p.Heading(r.heading())
+		r.scaled(p)
+	})
+	s.Gap()
+	s.Add(0, func(p *layout.Page) {
+		t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, "row", "system", "figure", "ours", "article", "verdict")}
+		t.Columns[3].Kind, t.Columns[4].Kind = layout.Number, layout.Number
+		for _, l := range r.Rows[:min(len(r.Rows), mostLines)] {
+			cells := []string{layout.Shortened(l.Row, 20), l.System, "", "", "", "none"}
+			if l.Verdict != "" {
+				cells[5] = strings.ToUpper(l.Verdict)
+			}
+			if f := l.first(); f != nil {
+				cells[2], cells[3] = f.Figure, f.Shown()
+				if f.Published != nil {
+					cells[4] = f.Published.Text
+				}
+			}
+			t.Row(cells...)
+		}
+		p.Table(t)
+		if n := len(r.Rows) - mostLines; n > 0 {
+			p.Note(fmt.Sprintf("and %s", report.Counted(n, "more run", "more runs")))
+		}
+	})
+	s.Add(2, func(p *layout.Page) {
+		for _, l := range r.Rows {
+			if l.Why != "" {
+				p.Bullet(l.Row + ", " + l.System + ": " + l.Why)
+				return
+			}
+		}
+	})
+	s.Gap()
+	s.Add(0, r.notRun)
+	s.Add(0, func(p *layout.Page) {
+		r.Ends(p, dir, name)
+		p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("all figures"), Spans: []layout.Span{layout.Plain.Of("weir suite show " + report.Quoted(dir))}, Whole: true})
+	})
+	return s
+}
+
+// first is the figure of a line that stands for it: the first that the article has too.
+func (l *Line) first() *Figure {
+	for i := range l.Figures {
+		if l.Figures[i].Published != nil {
+			return &l.Figures[i]
+		}
+	}
+	if len(l.Figures) == 0 {
+		return nil
+	}
+	return &l.Figures[0]
 }

@@ -192,9 +192,7 @@ func (r *Report) Page() *layout.Page {
 	if h := r.hosts(); len(h) > 0 {
 		p.Labelled("here", layout.Plain.Of("generator and system on one host: "+strings.Join(h, "; ")))
 	}
-	if r.Scale != 1 {
-		p.Labelled("scaled", layout.Bad.Of("times and counts are "+factor(r.Scale)+" of the article's: these are not the article's runs"))
-	}
+	r.scaled(p)
 	known := 0 // on how many processors the first run was that says so
 	processors := slices.ContainsFunc(r.Rows, func(l Line) bool {
 		known = cmp.Or(known, l.Processors)
@@ -216,9 +214,9 @@ func (r *Report) Page() *layout.Page {
 		}
 		i = n
 	}
-	if n := r.Planned - len(r.Rows); n > 0 {
+	if r.Planned > len(r.Rows) {
 		p.Gap()
-		p.Labelled("not run", layout.Doubtful.Of(fmt.Sprintf("%d of %d", n, r.Planned)))
+		r.notRun(p)
 	}
 	notes := append(slices.Clone(r.Suite.Notes), missing...)
 	if len(notes) > 0 {
@@ -228,6 +226,20 @@ func (r *Report) Page() *layout.Page {
 		p.Bullet(n)
 	}
 	return p
+}
+
+// scaled says of runs that were shortened that they are not the article's.
+func (r *Report) scaled(p *layout.Page) {
+	if r.Scale != 1 {
+		p.Labelled("scaled", layout.Bad.Of("times and counts are "+factor(r.Scale)+" of the article's: these are not the article's runs"))
+	}
+}
+
+// notRun says how many runs are missing, where some are.
+func (r *Report) notRun(p *layout.Page) {
+	if n := r.Planned - len(r.Rows); n > 0 {
+		p.Labelled("not run", layout.Doubtful.Of(fmt.Sprintf("%d of %d", n, r.Planned)))
+	}
 }
 
 // heading is the title of the page, with the scale in it.

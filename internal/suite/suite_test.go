@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -17,6 +19,7 @@ import (
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -424,5 +427,34 @@ func TestThePageSaysOnHowManyProcessorsRowsRan(t *testing.T) {
 	r.Rows[2].Processors = 0 // a run that failed says nothing
 	if text := layout.Terminal(140, false).Page(r.Page()); strings.Contains(text, "GOMAXPROCS") {
 		t.Errorf("all ran on the same processors, and the page repeats it:\n%s", text)
+	}
+}
+
+// TestTheScreenOfASuiteIsOneScreen: however many runs there are, with what is missing.
+func TestTheScreenOfASuiteIsOneScreen(t *testing.T) {
+	r := &Report{Suite: Article{Name: "own"}, Scale: 0.5, Planned: 40}
+	for i := range 30 {
+		r.Rows = append(r.Rows, Line{
+			Row: "row-" + strconv.Itoa(i), System: "chan", Dir: "d", Verdict: "suspect", Why: strings.Repeat("it broke ", 30),
+			Figures: []Figure{{Figure: "lost", Unit: "messages"}, {Figure: "e2e.p99", Unit: "ns", Value: 2e6, Published: &Print{Value: 1e6, Text: "1 ms"}}},
+		})
+	}
+	var b strings.Builder
+	if err := r.Screen("results/x", "own").Write(&b, report.MostLines, 0, false); err != nil {
+		t.Fatal(err)
+	}
+	got := b.String()
+	for line := range strings.Lines(got) {
+		if n := utf8.RuneCountInString(line); n > report.ScreenWidth {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if n := strings.Count(got, "\n"); n > report.MostLines {
+		t.Errorf("%d lines", n)
+	}
+	for _, want := range []string{"\nrow-0  chan    e2e.p99  2.00 ms     1 ms  SUSPECT\n", "and 20 more runs", "not run     10 of 40", "runs        30 SUSPECT", "weir suite show results/x\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
 	}
 }
