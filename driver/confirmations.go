@@ -9,7 +9,7 @@ import (
 )
 
 // Confirmations is a driver's table of guarantees, weakest first. The driver's page shows it, weir
-// refuses by it before a run what no server will give (Foreseer), and Facts find in it what the
+// refuses by it before a run what no server will give (GuaranteePredictor), and Facts find in it what the
 // running system gives. So a driver states once what a setting is worth.
 type Confirmations []Confirmation
 

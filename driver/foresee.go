@@ -9,11 +9,11 @@ type Servers struct {
 	Requests bool // messages are requests, which replies confirm
 }
 
-// A Foreseer is a Config that tells before a run what decides the meaning of a confirmation.
+// A GuaranteePredictor is a Config that tells before a run what decides the meaning of a confirmation.
 // weir then refuses a guarantee that the table of the driver's page does not give with that,
 // without starting or asking a server. The tag firm of an option names values, joined by commas,
 // with which a confirmation may mean more: weir tries these, and says which help.
-type Foreseer interface {
+type GuaranteePredictor interface {
 	// Known returns the settings that the table names, as far as they are known. Of servers
 	// that weir starts these are also the recipe's; of others only what the client decides,
 	// whatever the servers and their destinations are set to. What is left out may be the best
@@ -22,9 +22,9 @@ type Foreseer interface {
 }
 
 // Foresee returns the most that a confirmation guarantees with the settings of cfg. ok: it is
-// a Foreseer.
+// a GuaranteePredictor.
 func (d Definition) Foresee(cfg Config, s Servers) (most Guarantee, ok bool) {
-	f, ok := cfg.(Foreseer)
+	f, ok := cfg.(GuaranteePredictor)
 	if !ok || len(d.Confirmations) == 0 {
 		return 0, false
 	}

@@ -21,7 +21,7 @@ type Option struct {
 	Help    string   // one sentence, with the Bounds at its end
 	Allowed []string // for text: the only words, nil for any
 	Bounds  *Bounds  // for number, duration and size: what is taken, nil for any
-	Firm    []string // values with which a confirmation may mean more; see Foreseer
+	Firm    []string // values with which a confirmation may mean more; see GuaranteePredictor
 }
 
 // Options lists the settings of cfg with the values that it holds now as

@@ -9,9 +9,9 @@ import (
 )
 
 // reception is how a subscription stands here, but for its instants.
-func (r *run) reception(sub int) Reception {
-	x := Reception{Distinct: r.ledger.Distinct(sub)}
-	if m := r.morgue.Load(); m != nil && sub == requests { // a run with dead letters has one subscription
+func (r *run) reception(sub int) SubscriptionStatus {
+	x := SubscriptionStatus{Distinct: r.ledger.Distinct(sub)}
+	if m := r.deadReceiver.Load(); m != nil && sub == requests { // a run with dead letters has one subscription
 		x.Dead = m.ledger.Distinct(0)
 	}
 	if r.cfg.Definition.Capabilities.Delivery == driver.AtMostOnce && r.cfg.Consumers == 1 && !r.isReplies(sub) {

@@ -12,8 +12,8 @@ import (
 // What the system moves to the dead letters is received there, and counted in a ledger of
 // its own, as what comes late is. Assemble compares it with the others.
 
-// A morgue receives the dead letters of all destinations.
-type morgue struct {
+// A deadLetterReceiver receives the dead letters of all destinations.
+type deadLetterReceiver struct {
 	run      *run
 	names    []string
 	consumer driver.Consumer
@@ -41,7 +41,7 @@ func (r *run) deadLetters() (ds []driver.Destination) {
 // openMorgue opens the consumer of the dead letters, and returns when it is ready. Without
 // any it does nothing.
 func (r *run) openMorgue(ctx context.Context) error {
-	m := &morgue{run: r, ready: make(chan struct{}), done: make(chan struct{})}
+	m := &deadLetterReceiver{run: r, ready: make(chan struct{}), done: make(chan struct{})}
 	for _, d := range r.deadLetters() {
 		m.names = append(m.names, d.Name)
 	}
@@ -58,7 +58,7 @@ func (r *run) openMorgue(ctx context.Context) error {
 	}
 	running, end := context.WithCancel(r.receiving)
 	m.end = end
-	r.morgue.Store(m)
+	r.deadReceiver.Store(m)
 	go func() {
 		defer close(m.done)
 		if err := m.consumer.Run(running, m); err != nil {
@@ -76,27 +76,27 @@ func (r *run) openMorgue(ctx context.Context) error {
 	}
 }
 
-func (m *morgue) subscription() string { return m.run.cfg.RunID + "-dead" }
+func (m *deadLetterReceiver) subscription() string { return m.run.cfg.RunID + "-dead" }
 
 // Ready implements driver.Sink.
-func (m *morgue) Ready() { close(m.ready) }
+func (m *deadLetterReceiver) Ready() { close(m.ready) }
 
 // Fault implements driver.Sink.
-func (m *morgue) Fault(err error) {
+func (m *deadLetterReceiver) Fault(err error) {
 	if m.run.errs.add(err) {
 		m.run.event("fault", "dead letters: "+err.Error())
 	}
 }
 
 // Settled implements driver.Sink. What dead letters cost is not measured.
-func (m *morgue) Settled(_ []driver.Delivery, err error) {
+func (m *deadLetterReceiver) Settled(_ []driver.Delivery, err error) {
 	if err != nil {
 		m.run.errs.add(err)
 	}
 }
 
 // Deliver implements driver.Sink.
-func (m *morgue) Deliver(ds []driver.Delivery) error {
+func (m *deadLetterReceiver) Deliver(ds []driver.Delivery) error {
 	m.run.enter(m.reader, ds, m.run.now(), false, func(source int32, stream uint32) bool {
 		return uint32(source) < uint32(len(m.names)) && int(source) == m.run.plan.DestinationOf(stream)
 	})
@@ -105,7 +105,7 @@ func (m *morgue) Deliver(ds []driver.Delivery) error {
 
 // mergeMorgue moves what came into its ledger.
 func (r *run) mergeMorgue() {
-	if m := r.morgue.Load(); m != nil {
+	if m := r.deadReceiver.Load(); m != nil {
 		m.came += m.ledger.Merge(nil)
 	}
 }
@@ -113,7 +113,7 @@ func (r *run) mergeMorgue() {
 // emptyMorgue returns when the system says that it has no more dead letters, and says so
 // where it does not.
 func (r *run) emptyMorgue(ctx context.Context) {
-	m := r.morgue.Load()
+	m := r.deadReceiver.Load()
 	if m == nil {
 		return
 	}
@@ -140,7 +140,7 @@ func (r *run) emptyMorgue(ctx context.Context) {
 }
 
 // left asks the system how many dead letters it has still to deliver.
-func (m *morgue) left(ctx context.Context) (uint64, error) {
+func (m *deadLetterReceiver) left(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	return bounded(ctx, func(ctx context.Context) (uint64, error) {
@@ -150,7 +150,7 @@ func (m *morgue) left(ctx context.Context) (uint64, error) {
 
 // closeMorgue ends the consumer of dead letters.
 func (r *run) closeMorgue() {
-	m := r.morgue.Load()
+	m := r.deadReceiver.Load()
 	if m == nil {
 		return
 	}

@@ -22,13 +22,13 @@ func drained(t *testing.T, limit time.Duration, at func(since time.Duration) loo
 	t.Helper()
 	cfg := config(&fake{}, 100)
 	cfg.Drain = limit
-	c, err := NewConductor(cfg)
+	c, err := NewDrainPolicy(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for since := time.Duration(0); since <= limit+time.Second; since += 10 * time.Millisecond {
 		l := at(since)
-		s := Status{At: int64(since), Draining: true, Confirmed: 100, Last: int64(l.last), Subs: []Reception{{Distinct: 50, Last: int64(l.last)}}}
+		s := Status{At: int64(since), Draining: true, Confirmed: 100, Last: int64(l.last), Subs: []SubscriptionStatus{{Distinct: 50, Last: int64(l.last)}}}
 		o := c.Look(int64(since), []Status{s}, func() bool { return false }, func(int) (bool, bool) { return !l.holds && l.answers, l.answers })
 		if o.Over {
 			return c.Outcome().Dry[0], since

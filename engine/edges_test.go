@@ -201,7 +201,7 @@ func TestAScheduleThatIsThereIsNotMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Schedule = plan
-	c, err := NewConductor(cfg)
+	c, err := NewDrainPolicy(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestAScheduleThatIsThereIsNotMadeAgain(t *testing.T) {
 		t.Error("the plan was made again")
 	}
 	cfg.Mode = Consume
-	if c, err = NewConductor(cfg); err != nil || c.shape.plan == plan {
+	if c, err = NewDrainPolicy(cfg); err != nil || c.shape.plan == plan {
 		t.Errorf("a run that only consumes has a plan of messages to send (%v)", err)
 	}
 }

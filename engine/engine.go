@@ -46,7 +46,7 @@ const never = int64(1) << 62
 // run is one part's state.
 type run struct {
 	*shape
-	crew     Crew
+	crew     Peers
 	clock    atomic.Pointer[pace.Clock] // its epoch is the run's from the start on; consumers run before
 	recorder *measure.Recorder
 	ledger   *ledger.Ledger
@@ -76,21 +76,21 @@ type run struct {
 	work      sync.WaitGroup // lanes and senders
 	consuming sync.WaitGroup
 
-	stop     atomic.Bool                   // no further message of the plan
-	stopped  atomic.Int64                  // the instant of it
-	stopCh   chan struct{}                 // closed with stop
-	ended    atomic.Bool                   // the drain is over: completions no longer count
-	late     atomic.Pointer[ledger.Ledger] // of what is delivered from then on; nil before
-	lateCame int                           // and how much that is; the merge's
-	morgue   atomic.Pointer[morgue]        // nil: no dead letters
-	claimed  atomic.Uint64                 // closed loop with a count: messages taken by producers
-	failed   atomic.Pointer[string]
-	gone     atomic.Pointer[error]
-	back     atomic.Int64 // when a connection was last reported to be there again, ns since the epoch
-	away     atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
-	hush     hush
-	blocks   blocks
-	pausing  *pausing // nil: consumers are not paused
+	stop         atomic.Bool                        // no further message of the plan
+	stopped      atomic.Int64                       // the instant of it
+	stopCh       chan struct{}                      // closed with stop
+	ended        atomic.Bool                        // the drain is over: completions no longer count
+	late         atomic.Pointer[ledger.Ledger]      // of what is delivered from then on; nil before
+	lateCame     int                                // and how much that is; the merge's
+	deadReceiver atomic.Pointer[deadLetterReceiver] // nil: no dead letters
+	claimed      atomic.Uint64                      // closed loop with a count: messages taken by producers
+	failed       atomic.Pointer[string]
+	gone         atomic.Pointer[error]
+	back         atomic.Int64 // when a connection was last reported to be there again, ns since the epoch
+	away         atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
+	stall        stallDetector
+	blocks       blocks
+	pausing      *pausing // nil: consumers are not paused
 
 	watchNext atomic.Int64 // when a call of a producer's goroutine may be looked at next
 
@@ -113,7 +113,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // ready (ErrNotReady), the guarantee is too weak (ErrGuarantee), the crew did not
 // go on (its own error), or the driver broke its contract (ErrContract, with
 // figures).
-func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Crew) (*Part, error) {
+func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) (*Part, error) {
 	sh, err := newShape(cfg)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Crew) (
 	defer r.endSend()
 	defer r.endRecv()
 
-	defer r.hygiene()()
+	defer r.tuneRuntime()()
 	if err := r.open(ctx, stop); err != nil {
 		r.release()
 		return nil, err
@@ -203,7 +203,7 @@ func (r *run) claim(n int) int {
 
 // hygiene gives each lane a P beyond those of the cores, or the run what its
 // configuration says, and returns the undoing of that and of quieten.
-func (r *run) hygiene() func() {
+func (r *run) tuneRuntime() func() {
 	if r.virtual() {
 		return func() {} // nothing of the process is touched
 	}

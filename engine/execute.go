@@ -368,7 +368,7 @@ func (r *run) drain(ctx context.Context) {
 		r.status(&st, true)
 		if st.Open == 0 {
 			r.asking.Store(true) // from here on no confirmation comes
-			if !waits && r.hush.away() {
+			if !waits && r.stall.away() {
 				waits = true
 				side.Go(func() { back.Store(r.awaitAnswer(asking)) })
 			}

@@ -122,7 +122,7 @@ func (r *run) gather(part *Part, cut *cut) {
 		part.Late = new(ledger.Part)
 		late.LastPart(part.Late)
 	}
-	if m := r.morgue.Load(); m != nil && m.came > 0 {
+	if m := r.deadReceiver.Load(); m != nil && m.came > 0 {
 		part.Dead = new(ledger.Part)
 		m.ledger.LastPart(part.Dead)
 	}

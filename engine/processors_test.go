@@ -16,7 +16,7 @@ func TestARunHasTheProcessorsThatItsConfigurationSays(t *testing.T) {
 	for want, cfg := range map[int]Config{1: {Processors: 1, Lanes: 1}, 3: {Processors: 3, Lanes: 2}, runtime.NumCPU() + 4: {Lanes: 4}} {
 		cfg.Calibration = pace.Calibration{Samples: 1}
 		r := &run{shape: &shape{cfg: cfg}}
-		undo := r.hygiene()
+		undo := r.tuneRuntime()
 		got := runtime.GOMAXPROCS(0)
 		undo()
 		if got != want || r.cfg.Procs() != want {

@@ -72,7 +72,7 @@ func (k *receiver) Deliver(ds []driver.Delivery) error {
 		return errRefused
 	}
 	if k.worker.timer != nil {
-		return k.toil(ds)
+		return k.simulateWork(ds)
 	}
 	at := k.run.now()
 	if k.run.ended.Load() {

@@ -249,7 +249,7 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		if s.run.closed() {
 			s.refused.Add(1)
 		}
-		s.run.hush.fail(err)
+		s.run.stall.fail(err)
 		if s.run.errs.fail(err) {
 			s.run.event("error", err.Error())
 		}

@@ -27,9 +27,9 @@ type Silence struct {
 	Silent bool   // long enough, and enough of them, for the system to be gone for good; it does not say itself that it takes none
 }
 
-// A hush notices when the system stops to confirm. The goroutine of Execute uses
+// A stallDetector detects when confirmations stop. The goroutine of Execute uses
 // it, but for the counts of failures, which whoever completes a message adds to.
-type hush struct {
+type stallDetector struct {
 	failures   atomic.Uint64 // messages
 	unanswered atomic.Uint64 // of them, those that the system did not answer with a reason of its own
 
@@ -42,7 +42,7 @@ type hush struct {
 
 // fail counts a message that failed. What is unanswered comes first: a look between
 // the two must not take it for a later one.
-func (h *hush) fail(err error) {
+func (h *stallDetector) fail(err error) {
 	if !refusal(err) {
 		h.unanswered.Add(1)
 	}
@@ -57,7 +57,7 @@ func refusal(err error) bool {
 
 // look takes how many messages are confirmed, and how many are handed over and not
 // completed, at the instant now.
-func (h *hush) look(now int64, confirmed, open uint64) {
+func (h *stallDetector) look(now int64, confirmed, open uint64) {
 	handed := confirmed + h.failures.Load() + open
 	switch {
 	case confirmed > h.confirmed:
@@ -69,12 +69,12 @@ func (h *hush) look(now int64, confirmed, open uint64) {
 }
 
 // away reports whether messages failed without an answer since the latest confirmation.
-func (h *hush) away() bool { return h.unanswered.Load() > h.before }
+func (h *stallDetector) away() bool { return h.unanswered.Load() > h.before }
 
 // silence judges what was found at the end of the drain. heard is the latest
 // delivery, open what is not completed, and full says that a producer had no slot
 // left, so that more was offered than could be handed over.
-func (h *hush) silence(ended, heard int64, open uint64, full bool) Silence {
+func (h *stallDetector) silence(ended, heard int64, open uint64, full bool) Silence {
 	s := Silence{From: max(h.at, heard)}
 	handed := h.confirmed + h.failures.Load() + open
 	if h.asked == 0 || handed <= h.handed {
@@ -109,7 +109,7 @@ func (r *run) silence() Silence {
 	var s Status
 	r.status(&s, true)
 	open, full := r.inFlight()
-	silence := r.hush.silence(s.At, s.Last, open, full)
+	silence := r.stall.silence(s.At, s.Last, open, full)
 	silence.Silent = silence.Silent && !r.blocks.open()
 	return silence
 }

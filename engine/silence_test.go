@@ -161,7 +161,7 @@ func TestWhoRefusesIsThere(t *testing.T) {
 		with error
 		gone bool
 	}{{driver.ErrOverloaded, false}, {driver.ErrDisconnected, true}, {errors.New("no responders"), true}} {
-		h := &hush{}
+		h := &stallDetector{}
 		for i := range uint64(100) { // confirmed
 			h.look(int64(i)*1e7, i, 1)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/spoken"
+	"github.com/weirmq/weir/internal/protocheck"
 )
 
 // A StrangerError is a driver's error of opening, with what is known about the server that
@@ -38,14 +38,14 @@ func (r *run) identify(ctx context.Context, err error) error {
 	if at == "" {
 		return err
 	}
-	protocol, dialled := spoken.At(ctx, at)
+	protocol, dialled := protocheck.At(ctx, at)
 	is := ""
 	switch {
 	case dialled != nil:
 		return err // the driver's error says it
-	case protocol == spoken.None:
+	case protocol == protocheck.None:
 		is = at + " accepts connections, but weir does not know the protocol that it speaks"
-	case protocol != spoken.TLS:
+	case protocol != protocheck.TLS:
 		is = fmt.Sprintf("the server at %s speaks %s, without TLS", at, protocol)
 	case refused(err) && driver.HasOption(r.cfg.Options, "tls.cert"):
 		is = fmt.Sprintf("the server at %s demands a client's certificate of an authority that it knows: set tls.cert and tls.key", at)

@@ -31,7 +31,7 @@ func newWorker(work time.Duration) worker {
 
 // toil is Deliver where each delivery takes its work: the k-th of a client call
 // begins when the one before is done, and all of them are settled together.
-func (k *receiver) toil(ds []driver.Delivery) error {
+func (k *receiver) simulateWork(ds []driver.Delivery) error {
 	work := int64(k.run.cfg.Work)
 	at := k.run.now()
 	var st stamp.Stamp

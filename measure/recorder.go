@@ -178,7 +178,7 @@ type Sender struct {
 	// Written by those who complete.
 	_        [64]byte
 	doneEdge edge
-	slow     Podium
+	slow     TopN
 	_        [64]byte
 
 	// Written where something went wrong.

@@ -74,23 +74,23 @@ func (p *podium) kept() []Slow {
 	return all
 }
 
-// A Podium keeps the MostSlow slowest messages that it is offered. Any goroutine may offer
+// A TopN keeps the MostSlow slowest messages that it is offered. Any goroutine may offer
 // one. A message that is not among them costs a load and a comparison. The others take a
 // lock, which only those share.
-type Podium struct {
+type TopN struct {
 	least atomic.Int64 // as of podium
 	mu    sync.Mutex
 	podium
 }
 
 // Offer keeps a message if it is one of the slowest. It allocates nothing.
-func (p *Podium) Offer(x Slow) {
+func (p *TopN) Offer(x Slow) {
 	if x.Latency() > p.least.Load() {
 		p.keep(x.Due, x.Start, x.At, x.Stream, x.Seq)
 	}
 }
 
-func (p *Podium) keep(due, start, at int64, stream uint32, seq uint64) {
+func (p *TopN) keep(due, start, at int64, stream uint32, seq uint64) {
 	p.mu.Lock()
 	if at-due > p.podium.least { // none came first
 		p.podium.keep(due, start, at, stream, seq)
@@ -100,7 +100,7 @@ func (p *Podium) keep(due, start, at int64, stream uint32, seq uint64) {
 }
 
 // Kept returns those that it keeps, the fastest first.
-func (p *Podium) Kept() []Slow {
+func (p *TopN) Kept() []Slow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.kept()

@@ -21,7 +21,7 @@ func TestThePodiumKeepsTheSlowest(t *testing.T) {
 		"a few to be found": func(i int64) int64 { return 1 + i*7_919%10_007 },
 	} {
 		for _, n := range []int{0, 1, MostSlow - 1, MostSlow, MostSlow + 1, podiumRoom, 5000} {
-			var p Podium
+			var p TopN
 			all := make([]Slow, n)
 			var latencies []int64 // of several that are equal any may be kept
 			for i := range all {
@@ -47,7 +47,7 @@ func TestThePodiumKeepsTheSlowest(t *testing.T) {
 // TestThePodiumTakesFromMany offers messages that grow slower, the worst case, from many
 // goroutines.
 func TestThePodiumTakesFromMany(t *testing.T) {
-	var p Podium
+	var p TopN
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {

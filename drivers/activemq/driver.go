@@ -87,7 +87,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return amqp1conn.Open(ctx, run, &own.Options, &system{&own})
 }
 
-// Known implements driver.Foreseer. The server does not tell where it has a message, so the option
+// Known implements driver.GuaranteePredictor. The server does not tell where it has a message, so the option
 // store says it; of a server that weir starts, the recipe gives that option.
 func (c *Config) Known(driver.Servers) driver.Known {
 	k := driver.KnownOf(c, "confirm", "durable")

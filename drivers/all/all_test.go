@@ -170,7 +170,7 @@ func confirmations(d driver.Definition) []string {
 		faults = append(faults, "Confirmations: "+fmt.Sprintf(format, args...))
 	}
 	known := driver.Known{"version": ""} // only a running server tells it
-	if f, ok := d.New().(driver.Foreseer); ok {
+	if f, ok := d.New().(driver.GuaranteePredictor); ok {
 		maps.Copy(known, f.Known(driver.Servers{Nodes: 3, Replicas: 3}))
 	}
 	var gives []driver.Guarantee

@@ -108,7 +108,7 @@ func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	return can
 }
 
-// Known implements driver.Foreseer. The protocol does not tell where a message is, so the option
+// Known implements driver.GuaranteePredictor. The protocol does not tell where a message is, so the option
 // store says it; RabbitMQ tells the type of the queue.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.KnownOf(c, "confirm", "management", "durable", "store")

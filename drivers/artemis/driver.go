@@ -91,7 +91,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return amqp1conn.Open(ctx, run, &own.Options, &system{&own})
 }
 
-// Known implements driver.Foreseer. The server tells all but whether it syncs its journal. Two nodes
+// Known implements driver.GuaranteePredictor. The server tells all but whether it syncs its journal. Two nodes
 // are a pair in sync.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.KnownOf(c, "confirm", "durable", "datasync")

@@ -286,7 +286,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, err
 }
 
-// Known implements driver.Foreseer. The server tells whether it has a binlog.
+// Known implements driver.GuaranteePredictor. The server tells whether it has a binlog.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.Known{"server.fsync": strconv.Itoa(c.Fsync)}
 	if s.Nodes > 0 {

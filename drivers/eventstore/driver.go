@@ -113,7 +113,7 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// Known implements driver.Foreseer. The servers do not tell whether they flush.
+// Known implements driver.GuaranteePredictor. The servers do not tell whether they flush.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.KnownOf(c, "flushes")
 	if s.Nodes > 0 {
@@ -313,6 +313,6 @@ func (c *conn) Close(ctx context.Context) error {
 }
 
 var (
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Foreseer   = (*Config)(nil)
+	_ driver.Backlogger         = (*conn)(nil)
+	_ driver.GuaranteePredictor = (*Config)(nil)
 )

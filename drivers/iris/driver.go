@@ -41,8 +41,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/closers"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
-	"github.com/weirmq/weir/drivers/internal/ends"
 	"github.com/weirmq/weir/drivers/internal/keeper"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/sockets"
@@ -130,7 +130,7 @@ func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	return to
 }
 
-// Known implements driver.Foreseer.
+// Known implements driver.GuaranteePredictor.
 func (c *Config) Known(driver.Servers) driver.Known { return driver.KnownOf(c, "pattern") }
 
 // toOne reports whether a message goes to one member of a cluster.
@@ -190,10 +190,10 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 type conn struct {
 	cfg       Config
 	run       driver.Run
-	token     string          // begins markers
-	links     []*link         // to each relay
-	producers ends.Set[asked] // of no subscription
-	consumers ends.Set[*consumer]
+	token     string             // begins markers
+	links     []*link            // to each relay
+	producers closers.Set[asked] // of no subscription
+	consumers closers.Set[*consumer]
 
 	mu      sync.Mutex
 	deleted map[string]int // how many times, by destination
@@ -259,8 +259,8 @@ func (c *conn) Close(context.Context) error {
 type requesting struct{ *conn }
 
 var (
-	_ driver.Backlogger = (*conn)(nil)
-	_ driver.Requester  = requesting{}
-	_ driver.Narrowed   = (*Config)(nil)
-	_ driver.Foreseer   = (*Config)(nil)
+	_ driver.Backlogger         = (*conn)(nil)
+	_ driver.Requester          = requesting{}
+	_ driver.Narrowed           = (*Config)(nil)
+	_ driver.GuaranteePredictor = (*Config)(nil)
 )

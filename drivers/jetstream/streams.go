@@ -287,7 +287,7 @@ func (c *conn) holders(info *jetstream.StreamInfo) []string {
 	return names
 }
 
-// Known implements driver.Foreseer. A stream that is there may be stored in any way.
+// Known implements driver.GuaranteePredictor. A stream that is there may be stored in any way.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
 		return nil

@@ -30,7 +30,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// Known implements driver.Foreseer. Where the log of transactions gives less than the topics, it
+// Known implements driver.GuaranteePredictor. Where the log of transactions gives less than the topics, it
 // decides.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := c.Common.Known(s)

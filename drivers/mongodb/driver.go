@@ -291,7 +291,7 @@ func (c *conn) Close(context.Context) error {
 }
 
 var (
-	_ driver.Backlogger    = (*conn)(nil)
-	_ driver.Foreseer      = (*Config)(nil)
-	_ driver.BatchProducer = (*producer)(nil)
+	_ driver.Backlogger         = (*conn)(nil)
+	_ driver.GuaranteePredictor = (*Config)(nil)
+	_ driver.BatchProducer      = (*producer)(nil)
 )

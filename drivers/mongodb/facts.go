@@ -33,7 +33,7 @@ func (d durability) known() driver.Known {
 	return k
 }
 
-// Known implements driver.Foreseer. The only servers that weir starts and that have no
+// Known implements driver.GuaranteePredictor. The only servers that weir starts and that have no
 // atomic findAndModify are FerretDB's. Servers of others may be one alone, or a set where so many
 // members are all of them.
 func (c *Config) Known(s driver.Servers) driver.Known {

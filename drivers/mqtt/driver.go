@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/closers"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
-	"github.com/weirmq/weir/drivers/internal/ends"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
@@ -133,7 +133,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 type conn struct {
 	cfg  Config
 	run  driver.Run
-	ends ends.Set[end]
+	ends closers.Set[end]
 }
 
 // An end is a producer or a consumer.
@@ -197,7 +197,7 @@ const droppedTopic = "$SYS/broker/publish/messages/dropped"
 // versionWait is how long a message may take that the server has sent before its answer.
 const versionWait = 100 * time.Millisecond
 
-// Known implements driver.Foreseer.
+// Known implements driver.GuaranteePredictor.
 func (c *Config) Known(driver.Servers) driver.Known { return driver.KnownOf(c, "qos") }
 
 // Facts connects. The guarantee is the level that the server grants.

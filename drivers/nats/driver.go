@@ -153,7 +153,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// Known implements driver.Foreseer. A reply confirms its request.
+// Known implements driver.GuaranteePredictor. A reply confirms its request.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Requests {
 		return driver.Known{"confirm": "reply"}

@@ -87,7 +87,7 @@ func (c *Config) confirms(holders []node) driver.Confirms {
 	return guarantees.Of(k)
 }
 
-// Known implements driver.Foreseer. No endpoint tells whether servers sync, so the option sync says
+// Known implements driver.GuaranteePredictor. No endpoint tells whether servers sync, so the option sync says
 // it: a cluster goes by cluster_sync alone. Every server of a cluster has every channel.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.Known{"server.file-sync": c.Sync, "server.cluster-sync": c.Sync}

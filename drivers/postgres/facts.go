@@ -88,7 +88,7 @@ func (d durability) known() driver.Known {
 	return k
 }
 
-// Known implements driver.Foreseer. What a commit waits for is set on each connection. On servers
+// Known implements driver.GuaranteePredictor. What a commit waits for is set on each connection. On servers
 // that weir starts it is one of the standbys, and their addresses are all known.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {

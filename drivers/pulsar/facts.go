@@ -64,7 +64,7 @@ func (c *conn) quorums(ctx context.Context) (least quorums, err error) {
 	return least, err
 }
 
-// Known implements driver.Foreseer. The brokers do not tell whether the bookies sync, so the option
+// Known implements driver.GuaranteePredictor. The brokers do not tell whether the bookies sync, so the option
 // journal-sync says it. One server has one bookie; the cluster's have what its settings say.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	switch s.Nodes {

@@ -13,7 +13,7 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/ends"
+	"github.com/weirmq/weir/drivers/internal/closers"
 	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
@@ -74,7 +74,7 @@ type conn struct {
 	only    map[string]string   // the subscription of a destination that can have one
 	durable map[string]bool     // subscriptions that have queues of their own names, which stay
 
-	sessions ends.Set[*session]
+	sessions closers.Set[*session]
 }
 
 // Open connects to every node once, within ctx and 4 s each.

@@ -131,7 +131,7 @@ func (c *Config) known(k queueKind) driver.Known {
 	return known
 }
 
-// Known implements driver.Foreseer. Debian decides on the version of the server.
+// Known implements driver.GuaranteePredictor. Debian decides on the version of the server.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
 		return driver.KnownOf(c, "confirm") // the queues that there are decide the rest

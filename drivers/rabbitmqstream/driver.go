@@ -326,7 +326,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// Known implements driver.Foreseer.
+// Known implements driver.GuaranteePredictor.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
 		return nil

@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/ends"
+	"github.com/weirmq/weir/drivers/internal/closers"
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
@@ -81,7 +81,7 @@ type conn struct {
 	cfg       Config
 	run       driver.Run
 	link      *redisconn.Link
-	consumers ends.Set[*consumer]
+	consumers closers.Set[*consumer]
 }
 
 // Declare has nothing to make.

@@ -77,7 +77,7 @@ func (c *Config) known(replicas int, appendOnly, appendFsync string) driver.Know
 // has as many replicas.
 const recipeMasters = 3
 
-// Known implements driver.Foreseer. The first server is the master of the others; of a
+// Known implements driver.GuaranteePredictor. The first server is the master of the others; of a
 // cluster the first three are masters.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	share := s.Nodes // of a master and its replicas

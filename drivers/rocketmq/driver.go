@@ -34,9 +34,9 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/closers"
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
-	"github.com/weirmq/weir/drivers/internal/ends"
 	"github.com/weirmq/weir/drivers/internal/known"
 	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/retry"
@@ -137,7 +137,7 @@ func (c *Config) Validate() error {
 type conn struct {
 	cfg  Config
 	run  driver.Run
-	open ends.Set[*consumer]
+	open closers.Set[*consumer]
 
 	topics known.Table[string]   // that were declared or opened, by destination
 	groups known.Table[struct{}] // that Close deletes

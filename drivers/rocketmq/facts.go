@@ -115,7 +115,7 @@ func inSync(s map[string]string) int {
 	return max(1, n)
 }
 
-// Known implements driver.Foreseer: servers are a master, or a master and a slave.
+// Known implements driver.GuaranteePredictor: servers are a master, or a master and a slave.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
 		return nil

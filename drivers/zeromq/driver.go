@@ -68,7 +68,7 @@ func (c *Config) Open(_ context.Context, run driver.Run) (driver.Conn, error) {
 	return mesh.Open(lib, run, c.Options, map[string]string{"hwm": strconv.Itoa(c.HWM)})
 }
 
-// Known implements driver.Foreseer. A queue of libzmq's sockets has a message first.
+// Known implements driver.GuaranteePredictor. A queue of libzmq's sockets has a message first.
 func (c *Config) Known(driver.Servers) driver.Known {
 	return driver.Known{"pattern": c.Pattern, "library": library}
 }

@@ -48,7 +48,7 @@ func (s *supervisor) makeDisk(ctx context.Context, u *unit) error {
 	if err != nil {
 		return err
 	}
-	d, err := slowdisk.Start(self, below, data, func(cmd *exec.Cmd) error { return s.leash.start(cmd, "") })
+	d, err := slowdisk.Start(self, below, data, func(cmd *exec.Cmd) error { return s.reaper.start(cmd, "") })
 	if err == nil {
 		s.slow[u.name] = d
 	}

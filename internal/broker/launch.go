@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/guard"
-	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/netpartition"
 )
 
 // Running is a system that runs.
@@ -34,8 +34,8 @@ type Running struct {
 
 	grace    time.Duration // that its guard gives it to end
 	process  *guard.Process
-	cutter   *nodecut.Cutter // nil: nodes are not in groups
-	ready    chan string     // further lines, of restarts
+	cutter   *netpartition.Cutter // nil: nodes are not in groups
+	ready    chan string          // further lines, of restarts
 	orders   chan orderDone
 	ordered  uint64 // orders given
 	stopping atomic.Bool

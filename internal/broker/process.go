@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/netpartition"
 )
 
 // A server is one process that runs.
@@ -163,9 +163,9 @@ func (s *supervisor) prepared(ctx context.Context, u *unit, args []string) (*exe
 // launch starts a command of a process in the network namespace and the control group of its node.
 func (s *supervisor) launch(u *unit, cmd *exec.Cmd) error {
 	if s.plan.groups == "" {
-		return s.leash.start(cmd, s.plan.space(u.node))
+		return s.reaper.start(cmd, s.plan.space(u.node))
 	}
-	group, err := nodecut.Open(s.plan.groups, s.plan.group(u))
+	group, err := netpartition.Open(s.plan.groups, s.plan.group(u))
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *supervisor) launch(u *unit, cmd *exec.Cmd) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	beginIn(cmd.SysProcAttr, group)
-	return s.leash.start(cmd, s.plan.space(u.node))
+	return s.reaper.start(cmd, s.plan.space(u.node))
 }
 
 // commandPause lies between two attempts of a command that is tried again.

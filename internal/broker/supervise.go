@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
@@ -78,7 +78,7 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 		}
 	}
 	if p.groups != "" {
-		if err := nodecut.Make(p.groups, p.nodes); err != nil {
+		if err := netpartition.Make(p.groups, p.nodes); err != nil {
 			return fmt.Errorf("%w: %w", ErrStart, err)
 		}
 	}
@@ -112,7 +112,7 @@ type supervisor struct {
 	slow      map[string]*slowdisk.Disk // disks that can be slow, by the names of processes
 	clocks    clocks                    // those that an order stepped
 	up        bool                      // it has answered once
-	leash     *leash
+	reaper    *reaper
 	log       *slog.Logger
 }
 
@@ -131,10 +131,10 @@ func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) er
 			return err
 		}
 	}
-	if s.leash, err = newLeash(s.plan.root, s.plan.groups); err != nil {
+	if s.reaper, err = newReaper(s.plan.root, s.plan.groups); err != nil {
 		return err
 	}
-	defer s.leash.close()
+	defer s.reaper.close()
 	orders, end, err := takeOrders(s.plan.root)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/guard"
-	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/netpartition"
 )
 
 // announcement is what the supervising process prints when the system answers.
@@ -63,7 +63,7 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	}
 	groups := ""
 	if s.Cuts {
-		if groups, err = nodecut.Path(filepath.Base(dir)); err != nil {
+		if groups, err = netpartition.Path(filepath.Base(dir)); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrStart, errors.Join(err, os.RemoveAll(dir)))
 		}
 		args = append(args, "--groups", groups)
@@ -83,7 +83,7 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	go r.watch(name, true, tell)
 	err = r.take(line)
 	if err == nil && s.Cuts {
-		if r.cutter, err = nodecut.New(groups, max(s.Nodes, 1)); err != nil {
+		if r.cutter, err = netpartition.New(groups, max(s.Nodes, 1)); err != nil {
 			err = fmt.Errorf("%w: %w", ErrStart, err)
 		}
 	}

@@ -70,7 +70,7 @@ func (c *runCommand) left(e *env) ([]*scenario.Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.rest, err = runs.OpenRest(e.path(*c.Resume), filepath.Clean(*c.Resume)); err != nil {
+	if c.rest, err = runs.OpenRemaining(e.path(*c.Resume), filepath.Clean(*c.Resume)); err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
 	all, err := c.rest.Resolve(in)

@@ -32,7 +32,7 @@ func (c *completionCommand) run(_ context.Context, e *env) Code {
 
 // complete answers the scripts of shells; see completion.Answer.
 func (e *env) complete(app *kong.Application, words []string) Code {
-	in := completion.Surroundings{Drivers: e.registry, Env: e.Env, Path: e.path}
+	in := completion.Environment{Drivers: e.registry, Env: e.Env, Path: e.path}
 	_, err := io.WriteString(e.Stdout, completion.Answer(app, in, words))
 	return unheard(err)
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/diagnosis"
+	"github.com/weirmq/weir/internal/doctor"
 	"github.com/weirmq/weir/internal/host"
 )
 
@@ -30,7 +30,7 @@ func (c *doctorCommand) run(ctx context.Context, e *env) Code {
 	return c.diagnose(ctx, e, host.Examine)
 }
 
-func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(context.Context, host.Patient) []host.Finding) Code {
+func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(context.Context, host.CheckTarget) []host.Finding) Code {
 	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
 	work, err := filepath.Abs(e.Dir)
@@ -38,7 +38,7 @@ func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(conte
 		work = "."
 	}
 	facts := host.Environment(ctx)
-	d := diagnosis.Of(buildinfo.Version(), facts, examine(ctx, host.Patient{Work: work, Temp: os.TempDir()}))
+	d := doctor.Of(buildinfo.Version(), facts, examine(ctx, host.CheckTarget{Work: work, Temp: os.TempDir()}))
 	if ctx.Err() != nil {
 		return e.told(Interrupted, errors.New("interrupted"))
 	}

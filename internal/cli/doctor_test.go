@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/weirmq/weir/internal/diagnosis"
+	"github.com/weirmq/weir/internal/doctor"
 	"github.com/weirmq/weir/internal/host"
 )
 
@@ -32,8 +32,8 @@ func TestDoctorsExitCode(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			out := &watch{}
 			e := &env{World: World{Stdout: out, Stderr: &watch{}, Env: func(string) (string, bool) { return "", false }, Dir: t.TempDir()}}
-			got := (&doctorCommand{Strict: c.strict, JSON: true}).diagnose(t.Context(), e, func(context.Context, host.Patient) []host.Finding { return c.findings })
-			var d diagnosis.Diagnosis
+			got := (&doctorCommand{Strict: c.strict, JSON: true}).diagnose(t.Context(), e, func(context.Context, host.CheckTarget) []host.Finding { return c.findings })
+			var d doctor.Diagnosis
 			if err := json.Unmarshal([]byte(out.String()), &d); err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestDoctorCanBeInterrupted(t *testing.T) {
 	signals <- os.Interrupt
 	out := &watch{}
 	e := &env{World: World{Stdout: out, Stderr: &watch{}, Env: func(string) (string, bool) { return "", false }, Signals: signals}}
-	code := (&doctorCommand{}).diagnose(t.Context(), e, func(ctx context.Context, _ host.Patient) []host.Finding {
+	code := (&doctorCommand{}).diagnose(t.Context(), e, func(ctx context.Context, _ host.CheckTarget) []host.Finding {
 		<-ctx.Done()
 		return nil
 	})

@@ -15,8 +15,8 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/network"
-	"github.com/weirmq/weir/internal/nodecut"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/slowdisk"
@@ -83,13 +83,13 @@ func codesOf(v *result.Verdict, strict bool, require result.Status) (codes []Cod
 	return codes
 }
 
-// disturbed is judge.Excuse of a verdict that deserves the exit code of a missed objective, or
+// disturbed is judge.Waive of a verdict that deserves the exit code of a missed objective, or
 // of figures that must not be used; "" of any other.
 func disturbed(code Code, v *result.Verdict) string {
 	if code != Missed && code != Invalid {
 		return ""
 	}
-	return judge.Excuse(v)
+	return judge.Waive(v)
 }
 
 // requirement reads the least verdict that will do, of --require and of the environment.
@@ -117,7 +117,7 @@ func codeOf(err error) Code {
 	case errors.Is(err, engine.ErrContract):
 		return Failed
 	case errors.Is(err, engine.ErrGuarantee), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrTooLarge),
-		errors.Is(err, network.ErrMissing), errors.Is(err, broker.ErrNoDisks), errors.Is(err, slowdisk.ErrMissing), errors.Is(err, clockstep.ErrMissing), errors.Is(err, nodecut.ErrMissing),
+		errors.Is(err, network.ErrMissing), errors.Is(err, broker.ErrNoDisks), errors.Is(err, slowdisk.ErrMissing), errors.Is(err, clockstep.ErrMissing), errors.Is(err, netpartition.ErrMissing),
 		errors.Is(err, protocol.ErrNotAllowed), errors.Is(err, admission.ErrScheme):
 		return Usage
 	case errors.Is(err, context.Canceled):

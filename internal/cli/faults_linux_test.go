@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/proctree"
-	"github.com/weirmq/weir/internal/sever"
+	"github.com/weirmq/weir/internal/tcpreset"
 )
 
 // traces is what faults might leave on the host: devices, and disks and mounts that are in a
@@ -55,7 +55,7 @@ func TestNothingOfAFaultIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, check := range []func() error{sever.Check, func() error { return broker.CheckDisks(t.Context()) }, broker.CheckSlowDisks, func() error { return clockstep.Check(self) }} {
+	for _, check := range []func() error{tcpreset.Check, func() error { return broker.CheckDisks(t.Context()) }, broker.CheckSlowDisks, func() error { return clockstep.Check(self) }} {
 		if err := check(); err != nil {
 			t.Fatal(err)
 		}

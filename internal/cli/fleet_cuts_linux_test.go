@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/needs"
-	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/result"
 )
 
@@ -23,7 +23,7 @@ func cuttable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nodecut.Check(t.Context(), self); err != nil {
+	if err := netpartition.Check(t.Context(), self); err != nil {
 		needs.Host(t, "cuts", err)
 	}
 }
@@ -35,7 +35,7 @@ func groupsOf(t *testing.T, home string) (groups []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := nodecut.Path("")
+	root, err := netpartition.Path("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestHostsHaveTheLeaderCutOff(t *testing.T) {
 			led = false
 			continue
 		}
-		if f.Do != "cut" || f.Error != "" || len(f.Processes) == 0 || f.UndoneNS == nil || f.Means != nodecut.Means || !slices.Equal(f.Agents, []string{"bk"}) {
+		if f.Do != "cut" || f.Error != "" || len(f.Processes) == 0 || f.UndoneNS == nil || f.Means != netpartition.Means || !slices.Equal(f.Agents, []string{"bk"}) {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -149,7 +149,7 @@ func TestHostsRefuseACut(t *testing.T) {
 	slow(t)
 	cuttable(t)
 	c := muster(t, "a", "b", "bk")
-	path, err := nodecut.Path("")
+	path, err := netpartition.Path("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestHostsRefuseACut(t *testing.T) {
 	c.agent("a")
 	c.agent("b")
 	run := c.troubledRun("--nodes", "3", "--measure", "3s", "--fault", "cut 1 from nodes at 1s")
-	want := "agent bk: not allowed: cut: " + nodecut.ErrMissing.Error() + ": "
+	want := "agent bk: not allowed: cut: " + netpartition.ErrMissing.Error() + ": "
 	if code := run.end(t); code != int(Usage) || !strings.Contains(run.stderr.String(), want) || strings.Contains(run.stderr.String(), "started jetstream") {
 		t.Errorf("exit code %d; want %d and %q\n%s", code, Usage, want, &run.stderr)
 	}

@@ -71,7 +71,7 @@ func (c *runCommand) fleetOf(e *env) (*runs.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runs.Fleet{Options: o, Agents: *c.Fleet, Wait: wait, StartOn: c.doers().StartOn}, nil
+	return &runs.Fleet{Options: o, Agents: *c.Fleet, Wait: wait, StartOn: c.executors().StartOn}, nil
 }
 
 // met says with which flags agents do a run again; nil where none did it, or a secret is
@@ -123,12 +123,12 @@ func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 	if given := p.given(); p.Fleet == nil && len(given) > 0 {
 		return fmt.Errorf("%s: needs a run by a fleet (--fleet N)", strings.Join(given, ", "))
 	}
-	return p.doers().Check(scenarios)
+	return p.executors().Check(scenarios)
 }
 
-// doers are who does the runs.
-func (p *gathering) doers() runs.Doers {
-	d := runs.Doers{Agents: p.Fleet != nil}
+// executors are who does the runs.
+func (p *gathering) executors() runs.Executors {
+	d := runs.Executors{Agents: p.Fleet != nil}
 	if d.Agents {
 		d.Count = *p.Fleet
 	}

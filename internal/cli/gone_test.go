@@ -40,7 +40,7 @@ func TestAVerbThatCannotWriteSaysSo(t *testing.T) {
 	t.Run("doctor", func(t *testing.T) {
 		stderr := &watch{}
 		e := &env{World: World{Stdout: full{}, Stderr: stderr, Env: func(string) (string, bool) { return "", false }, Dir: t.TempDir()}}
-		code := (&doctorCommand{}).diagnose(t.Context(), e, func(context.Context, host.Patient) []host.Finding { return examined() })
+		code := (&doctorCommand{}).diagnose(t.Context(), e, func(context.Context, host.CheckTarget) []host.Finding { return examined() })
 		if code != Failed || stderr.String() != "weir: writing the findings: no space left on device\n" {
 			t.Errorf("exit code %d, said %q", code, stderr)
 		}

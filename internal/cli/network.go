@@ -17,7 +17,7 @@ import (
 func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte, by gathering) Code {
 	wanted, err := runs.CheckNetwork(all, by.Fleet != nil)
 	if err == nil {
-		err = runs.CheckFaults(ctx, e.Self, all, by.doers())
+		err = runs.CheckFaults(ctx, e.Self, all, by.executors())
 	}
 	if err != nil {
 		return e.refused(err)

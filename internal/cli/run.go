@@ -60,7 +60,7 @@ type runCommand struct {
 	outlets                      *metrics.Outlets // of --metrics and --otlp; nil: neither
 	converted                    bool             // what a workload of another tool lost on the way was told
 	earlier                      *runs.Earlier    // the folder of --append
-	rest                         *runs.Rest       // of --resume with a folder
+	rest                         *runs.Remaining  // of --resume with a folder
 	until                        *runs.Until      // whether further runs follow; nil: those of the scenarios alone
 }
 

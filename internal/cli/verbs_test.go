@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/calibration"
-	"github.com/weirmq/weir/internal/diagnosis"
+	"github.com/weirmq/weir/internal/doctor"
 	"github.com/weirmq/weir/internal/driverpage"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
@@ -103,7 +103,7 @@ func TestThePageListsWhatVerbsPrintAsJSON(t *testing.T) {
 	t.Parallel()
 	page := documented(t)
 	for verb, prints := range map[string]reflect.Type{
-		"drivers": reflect.TypeFor[driverpage.List](), "doctor": reflect.TypeFor[diagnosis.Diagnosis](),
+		"drivers": reflect.TypeFor[driverpage.List](), "doctor": reflect.TypeFor[doctor.Diagnosis](),
 		"version": reflect.TypeFor[buildinfo.Versions](), "calibrate": reflect.TypeFor[calibration.Calibration](),
 		"fleet status": reflect.TypeFor[survey.Status](), "fleet doctor": reflect.TypeFor[survey.Diagnosis](),
 	} {

@@ -24,8 +24,8 @@ import (
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/live"
+	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/network"
-	"github.com/weirmq/weir/internal/nodecut"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/slowdisk"
@@ -122,9 +122,9 @@ func Main(ctx context.Context, w World) int {
 }
 
 func run(ctx context.Context, w World) Code {
-	c := &live.Console{Out: live.Sated(w.Stderr)}
+	c := &live.Console{Out: live.IgnoreClosedPipe(w.Stderr)}
 	w.Stderr = c
-	w.Stdout = live.Sated(w.Stdout)
+	w.Stdout = live.IgnoreClosedPipe(w.Stdout)
 	e := &env{World: w, console: c}
 	e.logTo(c)
 	registry, err := driver.NewRegistry(w.Drivers...)
@@ -139,7 +139,7 @@ func run(ctx context.Context, w World) Code {
 	verbs := &commands{}
 	verbs.Run.keys, verbs.Capacity.keys = commandline.NewKeys(), commandline.NewKeys()
 	verbs.Run.Keys, verbs.Capacity.Keys = verbs.Run.keys.Plugin(), verbs.Capacity.keys.Plugin()
-	grammar, err := commandline.New(verbs, commandline.Surroundings{Stdout: w.Stdout, Stderr: w.Stderr, Columns: e.width(false), Drivers: w.Drivers})
+	grammar, err := commandline.New(verbs, commandline.Environment{Stdout: w.Stdout, Stderr: w.Stderr, Columns: e.width(false), Drivers: w.Drivers})
 	if err != nil {
 		return e.failed(err)
 	}
@@ -191,7 +191,7 @@ func (e *env) internal(ctx context.Context) (code Code, ours bool) {
 	case "system":
 		err = broker.SystemMain(ctx, rest, e.registry, e.Stdout, e.Stderr)
 	case "cut":
-		err = nodecut.Main(ctx, rest, e.Stdout)
+		err = netpartition.Main(ctx, rest, e.Stdout)
 	case "clock":
 		err = clockstep.Main(os.Stdin, e.Stdout)
 	case "disk":

@@ -16,8 +16,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Surroundings are where help goes, and the drivers with options of their own.
-type Surroundings struct {
+// Environment are where help goes, and the drivers with options of their own.
+type Environment struct {
 	Stdout, Stderr io.Writer
 	Columns        int // of the terminal that shows help; 0: not known
 	Drivers        []driver.Definition
@@ -33,7 +33,7 @@ type Grammar struct {
 }
 
 // New makes the grammar of a struct of commands, as kong has it.
-func New(commands any, in Surroundings) (*Grammar, error) {
+func New(commands any, in Environment) (*Grammar, error) {
 	g := &Grammar{drivers: in.Drivers}
 	var err error
 	g.parser, err = kong.New(commands,

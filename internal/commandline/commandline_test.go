@@ -35,7 +35,7 @@ func read(t *testing.T, line string, columns int) (*Reading, *commands, string) 
 	c := &commands{}
 	c.Run.Flags = NewKeys()
 	c.Run.Keys = c.Run.Flags.Plugin()
-	g, err := New(c, Surroundings{Stdout: &out, Stderr: &out, Columns: columns})
+	g, err := New(c, Environment{Stdout: &out, Stderr: &out, Columns: columns})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,23 +11,23 @@ import (
 // A Fact is something that a run is, or was put to.
 type Fact struct{ Name, Value string }
 
-// A Told is what a run tells of itself.
-type Told struct {
+// A RunFacts is what a run tells of itself.
+type RunFacts struct {
 	Facts []Fact                 // each name once
 	Tells func(name string) bool // whether the run tells such facts at all
 }
 
 // of returns the value of a fact. With absent, a run that tells such facts and lacks this
 // one has none.
-func (t Told) of(name string, absent bool) (value string, ok bool) {
+func (t RunFacts) of(name string, absent bool) (value string, ok bool) {
 	if i := slices.IndexFunc(t.Facts, func(f Fact) bool { return f.Name == name }); i >= 0 {
 		return t.Facts[i].Value, true
 	}
 	return "none", absent && t.Tells(name)
 }
 
-// An Unlike is a fact that not all runs have alike.
-type Unlike struct {
+// An VaryingFact is a fact that not all runs have alike.
+type VaryingFact struct {
 	Name    string
 	Sides   [][]string // the different values on each side, in order
 	Unknown int        // runs that do not tell such facts
@@ -36,9 +36,9 @@ type Unlike struct {
 // Differ returns the facts that the runs of all sides have not all alike, in the order of
 // the first run that has them. A fact that a run lacks counts as none, unless the run lacks
 // it because it is of another driver, loop or mode: those have other options and settings.
-func Differ(sides [][]Told) []Unlike {
+func Differ(sides [][]RunFacts) []VaryingFact {
 	runs := slices.Concat(sides...)
-	find := func(name string, absent bool) (found Unlike, differs bool) {
+	find := func(name string, absent bool) (found VaryingFact, differs bool) {
 		found.Name = name
 		var all []string
 		for _, side := range sides {
@@ -67,7 +67,7 @@ func Differ(sides [][]Told) []Unlike {
 			names = with(names, f.Name)
 		}
 	}
-	var out []Unlike
+	var out []VaryingFact
 	for _, name := range names {
 		if found, differs := find(name, alike); differs {
 			out = append(out, found)

@@ -48,7 +48,7 @@ func untold(path string) bool {
 	return slices.Contains([]string{"weir", "name", "repeat", "slo", "system.driver", "system.guarantee"}, path)
 }
 
-func factsOf(r Run) Told {
+func factsOf(r Run) RunFacts {
 	var f facts
 	s := r.Result.System
 	f.add("driver", s.Driver)
@@ -89,7 +89,7 @@ func factsOf(r Run) Told {
 		weir = cmp.Or(e.Weir.Version, weir)
 	}
 	f.add("weir", weir)
-	return Told{f, r.tells}
+	return RunFacts{f, r.tells}
 }
 
 // oneLine joins the lines of a text.
@@ -235,7 +235,7 @@ func (r Run) hosts() int {
 
 // differences returns what the runs have not all alike.
 func differences(used [][]Run) []Difference {
-	sides := make([][]Told, len(used))
+	sides := make([][]RunFacts, len(used))
 	for i, runs := range used {
 		for _, r := range runs {
 			sides[i] = append(sides[i], factsOf(r))

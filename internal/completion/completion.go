@@ -40,8 +40,8 @@ func Script(shell string) string {
 	return map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[shell]
 }
 
-// Surroundings are what completion knows beside the grammar.
-type Surroundings struct {
+// Environment are what completion knows beside the grammar.
+type Environment struct {
 	Drivers *driver.Registry
 	Env     func(name string) (string, bool)
 	Path    func(string) string // makes a path of the user's absolute
@@ -52,7 +52,7 @@ type Surroundings struct {
 // what may stand there, in whole, with a tab and a description where there is
 // one; one that ends in = goes on without a blank. ":files yaml" and ":folders"
 // leave it to the shell to list some. What is wrong is answered by nothing.
-func Answer(app *kong.Application, in Surroundings, words []string) string {
+func Answer(app *kong.Application, in Environment, words []string) string {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -85,7 +85,7 @@ type candidate struct{ word, means string }
 // A completer knows what may stand where.
 type completer struct {
 	app  *kong.Application
-	in   Surroundings
+	in   Environment
 	keys map[string]scenario.Key // by flag
 
 	// What stands before the cursor.

@@ -54,7 +54,7 @@ type near struct {
 	index int
 }
 
-// Meet implements engine.Crew.
+// Meet implements engine.Peers.
 func (n *near) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress) (engine.Agreed, error) {
 	c := n.c
 	c.mu.Lock()
@@ -80,7 +80,7 @@ func (n *near) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 	}
 }
 
-// Orders implements engine.Crew.
+// Orders implements engine.Peers.
 func (n *near) Orders(s *engine.Status) engine.Orders {
 	n.c.stand(n.index, s)
 	return n.c.look(s.At)

@@ -65,7 +65,7 @@ type Coordinator struct {
 
 	looking   sync.Mutex      // one look at a time
 	seen      []engine.Status // scratch of it
-	conductor *engine.Conductor
+	conductor *engine.DrainPolicy
 	limits    ledger.Limits
 	union     ledger.Part // of deliveries
 	spare     ledger.Part // of encoded
@@ -117,7 +117,7 @@ type Far struct {
 // together do. names are the members', shares what each does of the run. far is nil
 // where they are in this process.
 func New(cfg engine.Config, names []string, shares []engine.Share, far *Far) (*Coordinator, error) {
-	conductor, err := engine.NewConductor(cfg)
+	conductor, err := engine.NewDrainPolicy(cfg)
 	if err != nil {
 		return nil, err
 	}

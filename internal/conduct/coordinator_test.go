@@ -178,13 +178,13 @@ func TestASilentMemberHoldsNobodyUp(t *testing.T) {
 		k.begin()
 		lead := time.Duration(k.epochNS - k.base.Epoch().MonotonicNS - k.base.Now())
 		time.Sleep(lead)
-		k.stands(0, engine.Status{Confirmed: 10, Subs: []engine.Reception{{Distinct: 7}}})
-		k.stands(1, engine.Status{Confirmed: 5, Open: 3, Subs: []engine.Reception{{Distinct: 5}}})
+		k.stands(0, engine.Status{Confirmed: 10, Subs: []engine.SubscriptionStatus{{Distinct: 7}}})
+		k.stands(1, engine.Status{Confirmed: 5, Open: 3, Subs: []engine.SubscriptionStatus{{Distinct: 5}}})
 		if b := engine.Behind(k.standing()); b.Waiting() != 3 {
 			t.Errorf("%d are behind, want 3", b)
 		}
 		time.Sleep(SilentLimit)
-		k.stands(0, engine.Status{At: k.Now(), Confirmed: 10, Draining: true, Subs: []engine.Reception{{Distinct: 10}}})
+		k.stands(0, engine.Status{At: k.Now(), Confirmed: 10, Draining: true, Subs: []engine.SubscriptionStatus{{Distinct: 10}}})
 		k.Listen()
 		if err := k.Why(); err != nil {
 			t.Fatal(err)
@@ -233,8 +233,8 @@ func TestAPauseEndsForAllAtOneInstant(t *testing.T) {
 		k.begin()
 		at := func(ms int64, confirmed, distinct uint64) int64 {
 			time.Sleep(time.Duration(ms*1e6 - k.Now()))
-			k.stands(0, engine.Status{At: k.Now(), Confirmed: confirmed, Subs: []engine.Reception{{}}})
-			k.stands(1, engine.Status{At: k.Now(), Subs: []engine.Reception{{Distinct: distinct}}})
+			k.stands(0, engine.Status{At: k.Now(), Confirmed: confirmed, Subs: []engine.SubscriptionStatus{{}}})
+			k.stands(1, engine.Status{At: k.Now(), Subs: []engine.SubscriptionStatus{{Distinct: distinct}}})
 			k.look(k.Now())
 			return k.Decided().Resume / 1e6
 		}
@@ -263,7 +263,7 @@ func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
 		k.begin()
 		time.Sleep(time.Second)
 		drained := func(i int, open, confirmed, distinct uint64) {
-			k.stands(i, engine.Status{At: k.Now(), Draining: true, Open: open, Confirmed: confirmed, Last: k.Now(), Subs: []engine.Reception{{Distinct: distinct, Last: k.Now()}}})
+			k.stands(i, engine.Status{At: k.Now(), Draining: true, Open: open, Confirmed: confirmed, Last: k.Now(), Subs: []engine.SubscriptionStatus{{Distinct: distinct, Last: k.Now()}}})
 		}
 		look := func(what string, stop, over bool) {
 			t.Helper()
@@ -272,8 +272,8 @@ func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
 			}
 		}
 		look("nobody stands anywhere yet", false, false)
-		k.stands(0, engine.Status{At: k.Now(), Subs: []engine.Reception{{}}})
-		k.stands(1, engine.Status{At: k.Now(), Draining: true, Subs: []engine.Reception{{}}})
+		k.stands(0, engine.Status{At: k.Now(), Subs: []engine.SubscriptionStatus{{}}})
+		k.stands(1, engine.Status{At: k.Now(), Draining: true, Subs: []engine.SubscriptionStatus{{}}})
 		look("one is still sending", false, false)
 		drained(0, 1, 5, 5)
 		drained(1, 0, 5, 5)
@@ -318,7 +318,7 @@ func TestADrainIsOverWhenASubscriptionIsDryOrTheLimitCame(t *testing.T) {
 					distinct, last = uint64(n/100), k.Now()
 				}
 				for i := range 2 {
-					k.stands(i, engine.Status{At: k.Now(), Draining: true, Confirmed: 1e6, Last: last, Subs: []engine.Reception{{Distinct: distinct, Last: last}}})
+					k.stands(i, engine.Status{At: k.Now(), Draining: true, Confirmed: 1e6, Last: last, Subs: []engine.SubscriptionStatus{{Distinct: distinct, Last: last}}})
 				}
 				if k.look(k.Now()).Over {
 					break

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/clockstep"
-	"github.com/weirmq/weir/internal/sever"
 	"github.com/weirmq/weir/internal/slowdisk"
+	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/result"
 )
 
@@ -27,7 +27,7 @@ type System struct {
 	Order func(ctx context.Context, do string, by time.Duration, processes ...string) (result.Span, error)
 	// Sever breaks the connections of some clients to processes, and returns how many; nil
 	// where it cannot.
-	Sever func(group sever.Group, processes ...string) (n int, err error)
+	Sever func(group tcpreset.Group, processes ...string) (n int, err error)
 	// Part has nothing pass between the nodes of each pair until they are parted no more: Part
 	// gets all pairs that are parted from then on. 0 stands for the clients.
 	Part func(pairs [][2]int) error
@@ -225,8 +225,8 @@ func (f *begun) order(ctx context.Context, s System, x Fault) (over int64, err e
 
 // disconnect breaks connections once, or again and again until it is undone.
 func (f *begun) disconnect(ctx context.Context, s System, x Fault) error {
-	f.Means, f.word = sever.Means, "reconnect"
-	n, err := s.Sever(sever.Group(x.To), f.Processes...)
+	f.Means, f.word = tcpreset.Means, "reconnect"
+	n, err := s.Sever(tcpreset.Group(x.To), f.Processes...)
 	f.Connections = n
 	switch {
 	case err != nil:
@@ -245,7 +245,7 @@ func (f *begun) disconnect(ctx context.Context, s System, x Fault) error {
 	go func() {
 		var o outcome
 		for o.err == nil && Until(ctx, s.Now, s.Now()+int64(severPause)) {
-			n, err := s.Sever(sever.Group(x.To), f.Processes...)
+			n, err := s.Sever(tcpreset.Group(x.To), f.Processes...)
 			o.n, o.err = o.n+n, err
 		}
 		over <- o

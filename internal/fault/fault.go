@@ -13,8 +13,8 @@ import (
 
 	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/sever"
 	"github.com/weirmq/weir/internal/slowdisk"
+	"github.com/weirmq/weir/internal/tcpreset"
 )
 
 // A Verb is what is done.
@@ -56,13 +56,13 @@ const Agents = "agents"
 
 // groups are those with connections that a Disconnect breaks.
 func groups() []string {
-	return []string{string(sever.Clients), string(sever.Producers), string(sever.Consumers)}
+	return []string{string(tcpreset.Clients), string(tcpreset.Producers), string(tcpreset.Consumers)}
 }
 
 // A Fault is something to do to servers, once or again and again.
 type Fault struct {
 	Do    Verb
-	To    string        // All, Leader, Follower, the number of a node, or the name of a process; of a Disconnect a sever.Group
+	To    string        // All, Leader, Follower, the number of a node, or the name of a process; of a Disconnect a tcpreset.Group
 	From  string        // of a Disconnect: to which servers, as To has them; of a Cut from whom, All, Clients, Nodes or the number of a node; "": All
 	On    string        // of a Clock to Agents: the name of the only one; "": each
 	By    time.Duration // of a Slow: how much longer an operation takes; of a Clock: how far it steps, below 0 back

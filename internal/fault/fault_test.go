@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirmq/weir/internal/sever"
+	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -144,7 +144,7 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 		done = Conduct(ctx, System{
 			Servers: three(), Now: now, Tell: func(int64, string) {},
 			Leaders: func(context.Context) ([]string, error) { return []string{fmt.Sprintf("h:%d", leads)}, nil },
-			Sever: func(group sever.Group, names ...string) (int, error) {
+			Sever: func(group tcpreset.Group, names ...string) (int, error) {
 				ordered = append(ordered, fmt.Sprintf("%v disconnect %s %s", time.Since(epoch), group, strings.Join(names, " ")))
 				return severed, order("disconnect")
 			},
@@ -218,7 +218,7 @@ func TestADisconnectBreaksWhatIsConnectedAgain(t *testing.T) {
 		t.Errorf("ordered (-want +got):\n%s", diff)
 	}
 	for i, n := range []int{5 * severed, severed, severed} {
-		if f := done[i]; f.Error != "" || f.Connections != n || f.Means != sever.Means {
+		if f := done[i]; f.Error != "" || f.Connections != n || f.Means != tcpreset.Means {
 			t.Errorf("%+v; want %d connections", f, n)
 		}
 	}

@@ -376,7 +376,7 @@ func sendReports(what string) error {
 	}()
 	for n := range seconds * 10 {
 		for i, nc := range conns {
-			s := protocol.Encode(&protocol.Standing{Run: "bench", Come: int(engine.NumStages), Status: &engine.Status{At: int64(n) * 1e8, Subs: []engine.Reception{{}}}, Exchanges: []offset.Exchange{{T1: int64(n) * 1e8, T2: int64(n)*1e8 + 50, T3: int64(n)*1e8 + 60, T4: int64(n)*1e8 + 120}}})
+			s := protocol.Encode(&protocol.Standing{Run: "bench", Come: int(engine.NumStages), Status: &engine.Status{At: int64(n) * 1e8, Subs: []engine.SubscriptionStatus{{}}}, Exchanges: []offset.Exchange{{T1: int64(n) * 1e8, T2: int64(n)*1e8 + 50, T3: int64(n)*1e8 + 60, T4: int64(n)*1e8 + 120}}})
 			_ = nc.Publish(protocol.StandingSubject(to[1], ids[i]), s)
 			_ = nc.PublishRequest(protocol.ClockSubject(to[1]), hub.Inbox(ids[i])+".x", nil)
 			if n%10 == i%10 {

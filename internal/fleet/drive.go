@@ -542,7 +542,7 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, share := range d.shares {
-		t := Told{About: d.abouts[i], Share: share, Part: raw.Parts[i], Absences: d.c.Absences(i), Lost: d.posts[i].lost, Clock: d.clocks.watch(i)}
+		t := AgentReport{About: d.abouts[i], Share: share, Part: raw.Parts[i], Absences: d.c.Absences(i), Lost: d.posts[i].lost, Clock: d.clocks.watch(i)}
 		if f := d.finals[i]; f != nil {
 			t.Cost, t.Facts, t.Procs = f.Cost, f.Host, f.Procs
 			t.Starts = f.Part.FirstNS + t.Clock.AtStartNS

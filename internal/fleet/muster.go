@@ -62,7 +62,7 @@ type Fleet struct {
 	books   *nats.Conn // where JetStream is; nc itself at an existing server
 	js      jetstream.JetStream
 	session string
-	door    *admission.Door
+	door    *admission.Authenticator
 	clock   *pace.Clock
 
 	cancel context.CancelFunc

@@ -46,7 +46,7 @@ type Run struct {
 // Done is what a fleet's run came to.
 type Done struct {
 	Raw     *engine.Raw
-	Agents  []Told
+	Agents  []AgentReport
 	Clock   Clock
 	Gaps    []conduct.Absence // when the run had no coordinator, until another took it up
 	Full    bool              // the coordinator\'s disk had no room for reports
@@ -63,8 +63,8 @@ type Starter struct {
 	Absences []conduct.Absence // of one that did no part
 }
 
-// Told is what is known of one agent's part.
-type Told struct {
+// AgentReport is what is known of one agent's part.
+type AgentReport struct {
 	protocol.About
 	Share    engine.Share
 	Part     *engine.Part

@@ -27,8 +27,8 @@ type Finding struct {
 	Commands []string `json:"commands,omitempty"` // that do it, to be typed as they are, one after the other
 }
 
-// A Patient says what Examine looks at beside the host itself.
-type Patient struct {
+// A CheckTarget says what Examine looks at beside the host itself.
+type CheckTarget struct {
 	Work   string        // folder in which results are written
 	Temp   string        // folder in which the systems that weir starts keep their files
 	Sample time.Duration // how long the processor is watched; 0: a second
@@ -38,7 +38,7 @@ type Patient struct {
 // and returns the findings of all checks, in their order. It only reads, starts
 // nothing, and takes the sample's time and some milliseconds; when ctx ends the
 // sample is cut short.
-func Examine(ctx context.Context, p Patient) []Finding {
+func Examine(ctx context.Context, p CheckTarget) []Finding {
 	if p.Sample <= 0 {
 		p.Sample = time.Second
 	}

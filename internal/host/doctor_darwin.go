@@ -9,7 +9,7 @@ import (
 
 // observe asks macOS what it tells by sysctl; the rest is not known. Nothing is
 // sampled.
-func observe(_ context.Context, p Patient) observed {
+func observe(_ context.Context, p CheckTarget) observed {
 	o := observed{work: disk(p.Work), temp: disk(p.Temp)}
 	sysctl := func(name string) *uint64 {
 		v, err := unix.SysctlUint32(name)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func observe(ctx context.Context, p Patient) observed {
+func observe(ctx context.Context, p CheckTarget) observed {
 	root := os.DirFS("/")
 	before := readUse(root)
 	select {

@@ -5,4 +5,4 @@ package host
 import "context"
 
 // observe knows nothing here.
-func observe(context.Context, Patient) observed { return observed{} }
+func observe(context.Context, CheckTarget) observed { return observed{} }

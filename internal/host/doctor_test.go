@@ -298,7 +298,7 @@ func TestAGoodServerIsFoundGood(t *testing.T) {
 
 func TestExamineLooksAtThisHost(t *testing.T) {
 	start := time.Now()
-	findings := Examine(t.Context(), Patient{Work: t.TempDir(), Temp: "/nowhere", Sample: time.Millisecond})
+	findings := Examine(t.Context(), CheckTarget{Work: t.TempDir(), Temp: "/nowhere", Sample: time.Millisecond})
 	if len(findings) != len(checks) {
 		t.Errorf("%d findings of %d checks", len(findings), len(checks))
 	}

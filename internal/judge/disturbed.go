@@ -22,9 +22,9 @@ func Disturbed(v *result.Verdict) (checks []string) {
 	return checks
 }
 
-// Excuse says which objectives failed while the host was disturbed; "" without any. Those
+// Waive says which objectives failed while the host was disturbed; "" without any. Those
 // about counts are left out: no host loses a message.
-func Excuse(v *result.Verdict) string {
+func Waive(v *result.Verdict) string {
 	var failed []string
 	for _, s := range v.SLO {
 		if s.Outcome() == result.Fail && (s.Unit == "ns" || s.Unit == "per_s") {

@@ -357,7 +357,7 @@ func (o Objective) Receiving() bool { return o.figure.needsReceivers() }
 func (o Objective) Booked() bool {
 	f := o.figure
 	known := func(name string) bool { return name == "foreign" || name == "settled" || name == "refused" }
-	return f.kind == countFigure && !known(f.of) || f.kind == ratioFigure && !(known(f.of) && known(f.over))
+	return f.kind == countFigure && !known(f.of) || f.kind == ratioFigure && (!known(f.of) || !known(f.over))
 }
 
 // Percentile returns the percentile that the objective is about, in percent; a

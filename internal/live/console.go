@@ -67,17 +67,17 @@ func PlanOf(s *scenario.Scenario, which string) Plan {
 	}
 }
 
-// Sated is an output with a reader that may leave when it has seen enough, which is not a
+// IgnoreClosedPipe is an output with a reader that may leave when it has seen enough, which is not a
 // failure: what comes after it is thrown away.
-func Sated(w io.Writer) io.Writer { return &sated{w: w} }
+func IgnoreClosedPipe(w io.Writer) io.Writer { return &closedPipeWriter{w: w} }
 
-type sated struct {
+type closedPipeWriter struct {
 	w    io.Writer
 	left atomic.Bool
 }
 
 // Write implements io.Writer.
-func (s *sated) Write(b []byte) (int, error) {
+func (s *closedPipeWriter) Write(b []byte) (int, error) {
 	if s.left.Load() {
 		return len(b), nil
 	}

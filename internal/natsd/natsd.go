@@ -137,7 +137,7 @@ func retry(ctx context.Context, o Options, ports func(n int) ([]int, error), rea
 func serve(ctx context.Context, o Options, routes []int, ready func(address []string), log *slog.Logger) error {
 	all := options(o, routes)
 	fatal := make(chan error, 1)
-	said := &voice{}
+	said := &verbosity{}
 	defer context.AfterFunc(ctx, said.lower)()
 	var servers []*server.Server
 	defer func() { stop(servers, log) }()
@@ -299,20 +299,20 @@ func stop(servers []*server.Server, log *slog.Logger) {
 }
 
 // A voice is how loud what the servers warn of is passed on.
-type voice struct {
+type verbosity struct {
 	loud atomic.Bool
 	over atomic.Bool            // lower was called
 	last atomic.Pointer[string] // line of level error
 }
 
 // raise has warnings pass as such, unless lower was called.
-func (v *voice) raise() { v.loud.Store(true) }
+func (v *verbosity) raise() { v.loud.Store(true) }
 
 // lower makes debug lines of them for good.
-func (v *voice) lower() { v.over.Store(true) }
+func (v *verbosity) lower() { v.over.Store(true) }
 
 // level returns the level at which a line of level l is passed on.
-func (v *voice) level(l slog.Level) slog.Level {
+func (v *verbosity) level(l slog.Level) slog.Level {
 	if v.loud.Load() && !v.over.Load() {
 		return l
 	}
@@ -323,7 +323,7 @@ func (v *voice) level(l slog.Level) slog.Level {
 // unformatted.
 type logger struct {
 	log   *slog.Logger
-	said  *voice
+	said  *verbosity
 	fatal chan<- error
 }
 

@@ -215,7 +215,7 @@ func TestRunRefuses(t *testing.T) {
 
 func TestServersAreLoudBetweenReadyAndTheEnd(t *testing.T) {
 	var log strings.Builder
-	said := &voice{}
+	said := &verbosity{}
 	l := &logger{slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), said, nil}
 	for _, c := range []struct {
 		name string

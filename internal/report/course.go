@@ -45,7 +45,7 @@ type Course struct {
 	hosts    []hostCourse
 	stalls   []stall              // of hosts
 	limited  map[string][]float64 // by track: instants at which the generator's own lateness is over half of it
-	mosaics  map[string]*mosaic   // by direction; none where there is no interval log
+	mosaics  map[string]*heatmap  // by direction; none where there is no interval log
 }
 
 // A track is one figure over time.
@@ -233,7 +233,7 @@ const censoredEnd = ".censored"
 
 // own reads the lateness and the blocking of each interval from an interval log, all its
 // latencies in parts of the time, and until when it reaches, in s since the origin.
-func own(path string, o origin) (points map[string][]plot.Point, mosaics map[string]*mosaic, until float64, err error) {
+func own(path string, o origin) (points map[string][]plot.Point, mosaics map[string]*heatmap, until float64, err error) {
 	f, err := userfile.Open(path)
 	if errors.Is(err, userfile.ErrNotRegular) {
 		return nil, nil, math.Inf(-1), &result.FileError{Path: path, Err: fmt.Errorf("%w: it is not a regular file", result.ErrNotResult)}

@@ -19,9 +19,9 @@ func differences(p *layout.Page, entries []Entry, brief bool) {
 	if len(entries) < 2 {
 		return
 	}
-	sides := make([][]compare.Told, 1)
+	sides := make([][]compare.RunFacts, 1)
 	for _, e := range entries {
-		sides[0] = append(sides[0], compare.Told{Facts: factsOf(e), Tells: func(name string) bool { return known(e, name) }})
+		sides[0] = append(sides[0], compare.RunFacts{Facts: factsOf(e), Tells: func(name string) bool { return known(e, name) }})
 	}
 	differ := map[string]bool{}
 	var lines []layout.Block

@@ -70,7 +70,7 @@ func (t *single) counted() string {
 }
 
 // cells are the fields of a heat map, and the least and the greatest latency in them.
-func (m *mosaic) cells(o origin) (all []plot.Cell, least, most float64) {
+func (m *heatmap) cells(o origin) (all []plot.Cell, least, most float64) {
 	lowest, highest := math.MaxInt, 0
 	for _, p := range m.parts {
 		for phase := range measure.NumPhases {

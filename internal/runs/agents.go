@@ -53,7 +53,7 @@ func (m *measurement) fleetOf(raw *engine.Raw, r *result.Result) {
 }
 
 // agent is one of them.
-func (m *measurement) agent(t *fleet.Told) result.Agent {
+func (m *measurement) agent(t *fleet.AgentReport) result.Agent {
 	a := result.Agent{
 		Name: t.Name, Hostname: t.Host, Labels: t.Labels, Missing: t.Part.Missing, LostReports: t.Lost,
 		Clock: result.AgentClock{Same: t.Clock.Same, OffsetNS: t.Clock.OffsetNS, Exchanges: t.Clock.Exchanges},

@@ -14,11 +14,11 @@ import (
 	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/network"
-	"github.com/weirmq/weir/internal/nodecut"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/sever"
+	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/result"
 )
 
@@ -108,7 +108,9 @@ func (d *disturbance) ask(ctx context.Context) (driver.Facts, error) {
 }
 
 // remote reports whether clients are in agents of other hosts, or may be.
-func (m *measurement) remote() bool { return m.fleet != nil && m.scenario.Placement.Kind != deal.Split }
+func (m *measurement) remote() bool {
+	return m.fleet != nil && m.scenario.Placement.Kind != deal.Split
+}
 
 // opened takes what tells who leads, where agents have the system open.
 func (d *disturbance) opened(leaders func(context.Context) ([]string, error)) {
@@ -141,7 +143,7 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 	switch {
 	case !m.scenario.Cuts():
 	case m.remote():
-		system.Part, system.Parting = m.running.Part, nodecut.Means
+		system.Part, system.Parting = m.running.Part, netpartition.Means
 	default:
 		system.Part, system.Parting = m.sever, network.CutMeans
 	}
@@ -197,10 +199,10 @@ func undone(faults []result.Fault) error {
 }
 
 // CheckFaults refuses scenarios with faults that this host does not let weir do, with
-// sever.ErrMissing, broker.ErrNoDisks, slowdisk.ErrMissing, clockstep.ErrMissing or
-// nodecut.ErrMissing, and what is needed; and faults of agents where there are none. self is weir's
+// tcpreset.ErrMissing, broker.ErrNoDisks, slowdisk.ErrMissing, clockstep.ErrMissing or
+// netpartition.ErrMissing, and what is needed; and faults of agents where there are none. self is weir's
 // own binary.
-func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, by Doers) error {
+func CheckFaults(ctx context.Context, self string, all []*scenario.Scenario, by Executors) error {
 	for _, s := range all {
 		for _, f := range s.Faults {
 			if f.OfAgents() && !by.Agents {
@@ -233,9 +235,9 @@ func Able(ctx context.Context, self string, verbs []string) error {
 		case fault.Clock:
 			err = clockstep.Check(self)
 		case fault.Cut:
-			err = nodecut.Check(ctx, self)
+			err = netpartition.Check(ctx, self)
 		case fault.Disconnect:
-			err = sever.Check()
+			err = tcpreset.Check()
 		}
 		switch {
 		case err != nil && ctx.Err() != nil: // what did not end in time is not known to be missing

@@ -36,9 +36,9 @@ type Options struct {
 	// Earlier is the folder that gets the runs, beside those that it has; nil: a new one.
 	// The scenarios are its own.
 	Earlier *Earlier
-	// Rest is what a series that did not do all its runs is to do now, in its folder; nil: a
+	// Remaining is what a series that did not do all its runs is to do now, in its folder; nil: a
 	// new one. Its Resolve was called, and gave the scenarios.
-	Rest  *Rest
+	Rest  *Remaining
 	Words Words // for what is told of a run
 
 	// More is called when all runs are done, with those that have figures, and before the
@@ -187,7 +187,7 @@ func (s *Series) Left() []string {
 	return names
 }
 
-// Rest counts the runs of the plan that were not done to their end, or could not be written. It
+// Remaining counts the runs of the plan that were not done to their end, or could not be written. It
 // is 0 where there is no plan: of a single run, and in folders of older versions.
 func (s *Series) Rest() int {
 	if s.planned == nil {

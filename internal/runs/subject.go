@@ -10,11 +10,11 @@ import (
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/protocol"
-	"github.com/weirmq/weir/internal/nodecut"
+	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/sever"
+	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/result"
 )
 
@@ -74,8 +74,8 @@ func (x *subject) system(now func() int64, since func(monotonicNS int64) int64) 
 			took, err := x.running.Order(ctx, broker.Order(do), by, processes...)
 			return result.Span{FromNS: since(took.BeganNS), ToNS: since(took.EndedNS)}, err
 		},
-		Sever: func(group sever.Group, processes ...string) (int, error) {
-			return sever.Reset(group, x.clients(), x.processes(processes...))
+		Sever: func(group tcpreset.Group, processes ...string) (int, error) {
+			return tcpreset.Reset(group, x.clients(), x.processes(processes...))
 		},
 		Now: now,
 	}
@@ -96,7 +96,7 @@ func (x *subject) reached(bind string) (all []protocol.Server) {
 		bind = "127.0.0.1"
 	}
 	for _, s := range x.system(nil, nil).Servers {
-		all = append(all, protocol.Server{Name: s.Name, Node: s.Node, Address: append(s.At, "")[0], Host: bind, Ports: sever.Ports(x.processes(s.Name))})
+		all = append(all, protocol.Server{Name: s.Name, Node: s.Node, Address: append(s.At, "")[0], Host: bind, Ports: tcpreset.Ports(x.processes(s.Name))})
 	}
 	return all
 }
@@ -111,7 +111,7 @@ func (x *subject) disturb(ctx context.Context, s *scenario.Scenario, d agent.Dis
 	})
 	system.Leaders, system.Keep, system.Tell = d.Leaders, d.Keep, d.Tell
 	if s.Cuts() {
-		system.Part, system.Parting = x.running.Part, nodecut.Means
+		system.Part, system.Parting = x.running.Part, netpartition.Means
 	}
 	servers, _ := fault.Apart(s.Faults)
 	fault.Conduct(ctx, system, servers, s.WarmUp, max(0, s.Length()-s.WarmUp))

@@ -35,7 +35,9 @@ var placement = func() kind[deal.Placement] {
 		}, func(s deal.Selector) string { return quote(s.String()) })
 	agents := several(one, maxSelectors, "holds %d agents (1 to %d; left out it is all)", allowedAgents, true)
 	agents.schema["uniqueItems"] = true
-	lists := func(p *deal.Placement) []*[]deal.Selector { return []*[]deal.Selector{&p.Producers, &p.Consumers} } // as sides
+	lists := func(p *deal.Placement) []*[]deal.Selector {
+		return []*[]deal.Selector{&p.Producers, &p.Consumers}
+	} // as sides
 	return kind[deal.Placement]{
 		words: placements,
 		schema: either(words.schema, object{

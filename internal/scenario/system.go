@@ -95,7 +95,7 @@ func (d *decoder) combineSystem(s *Scenario) {
 	}
 	def := sys.Definition
 	if can := def.Capabilities.Guarantees; len(can) > 0 && sys.Guarantee > slices.Max(can) {
-		_, bounds := sys.Config.(driver.Foreseer)
+		_, bounds := sys.Config.(driver.GuaranteePredictor)
 		if all, err := d.in.Drivers.Lookup(def.Name); bounds && err == nil && slices.Contains(all.Capabilities.Guarantees, sys.Guarantee) {
 			d.bound(s) // with other options it does
 			return

@@ -226,7 +226,7 @@ func decide(acks string, t described) driver.Known {
 	}
 }
 
-// Known implements driver.Foreseer: the settings of topics of that many replicas.
+// Known implements driver.GuaranteePredictor: the settings of topics of that many replicas.
 func (c *Common) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
 		return driver.Known{"acks": c.Acks} // a topic may be there

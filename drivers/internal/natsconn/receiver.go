@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/drivers/internal/ends"
+	"github.com/weirmq/weir/drivers/internal/closers"
 )
 
 // A Receiver is the connection of a consumer. It tells the Sink of Run what happens to
@@ -147,8 +147,8 @@ func (r *Receiver) holds() (n uint64) {
 // Ends are the open producers and consumers of a Conn. Use them where the servers do not
 // tell what a subscription has still to get.
 type Ends struct {
-	Producers ends.Set[*Link]
-	Consumers ends.Set[*Receiver]
+	Producers closers.Set[*Link]
+	Consumers closers.Set[*Receiver]
 }
 
 // Backlog returns what the clients of a subscription's consumers hold. Before, each

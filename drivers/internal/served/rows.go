@@ -147,7 +147,7 @@ func (g *Given) set(def driver.Definition, r *broker.Recipe, set map[string]stri
 			return false
 		}
 	}
-	f, ok := cfg.(driver.Foreseer)
+	f, ok := cfg.(driver.GuaranteePredictor)
 	if driver.Check(cfg) != nil || !ok && len(def.Confirmations) > 1 {
 		return false
 	}

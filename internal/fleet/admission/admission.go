@@ -4,7 +4,7 @@
 // The coordinator's host has a Keep: a folder with the certificate of its hub and the
 // secret by which its tokens are made. A Token is an id, an end, and a MAC of both. It is
 // what opens the hub's door to a connection, and it proves a Request, once: the
-// coordinator's Door gives a nonce, and the agent makes a proof from it. So a recorded
+// coordinator's Authenticator gives a nonce, and the agent makes a proof from it. So a recorded
 // join is useless to a process that replays it.
 //
 // An agent is told all it needs in one URL (Address): where the hub is, the SHA-256 of

@@ -49,7 +49,7 @@ func (a *Agent) look() protocol.Look {
 		work = os.TempDir()
 	}
 	var l protocol.Look
-	l.Findings = host.Examine(ctx, host.Patient{Work: work, Temp: os.TempDir(), Sample: lookSample})
+	l.Findings = host.Examine(ctx, host.CheckTarget{Work: work, Temp: os.TempDir(), Sample: lookSample})
 	l.Daemon = hostclock.AskDaemon(ctx, a.base)
 	a.looker.at, a.looker.last = time.Now(), l
 	return l

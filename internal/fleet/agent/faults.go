@@ -19,7 +19,7 @@ import (
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/proctree"
-	"github.com/weirmq/weir/internal/sever"
+	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/result"
 )
 
@@ -282,14 +282,14 @@ func (b *breaking) system(clock *pace.Clock) fault.System {
 			err := b.clock.step(by)
 			return result.Span{FromNS: from, ToNS: clock.Now()}, err
 		},
-		Sever: func(group sever.Group, processes ...string) (int, error) {
+		Sever: func(group tcpreset.Group, processes ...string) (int, error) {
 			var at []netip.AddrPort
 			for _, server := range t.job.Servers {
 				if slices.Contains(processes, server.Name) {
 					at = append(at, server.At()...)
 				}
 			}
-			return sever.ResetTo(group, t.agent.clients(), at)
+			return tcpreset.ResetTo(group, t.agent.clients(), at)
 		},
 		Leaders: func(ctx context.Context) ([]string, error) { return t.agent.leaders(ctx, t.job.Session) },
 		Tell: func(at int64, text string) {

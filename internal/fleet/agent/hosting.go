@@ -166,7 +166,7 @@ func (h *hosting) state(seen int, sampled, now int64) protocol.Hosted {
 	defer h.mu.Unlock()
 	var x protocol.Hosted
 	for _, e := range h.told[min(max(0, seen), len(h.told)):] {
-		x.Since = append(x.Since, protocol.Happened{AgoNS: max(0, now-e.MonotonicNS), Text: e.Text})
+		x.Since = append(x.Since, protocol.Event{AgoNS: max(0, now-e.MonotonicNS), Text: e.Text})
 	}
 	switch {
 	case h.err != nil:

@@ -121,7 +121,7 @@ func newTask(a *Agent, j *protocol.Job) (*task, error) {
 			}
 		}
 	}
-	conductor, err := engine.NewConductor(t.cfg)
+	conductor, err := engine.NewDrainPolicy(t.cfg)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -308,7 +308,7 @@ func (t *task) adopt(m *nats.Msg) {
 	p.Adopt(part)
 }
 
-// Meet implements engine.Crew.
+// Meet implements engine.Peers.
 func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress) (engine.Agreed, error) {
 	t.mu.Lock()
 	t.progress, t.come = p, max(t.come, int(stage)+1)
@@ -336,7 +336,7 @@ func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 	}
 }
 
-// Orders implements engine.Crew.
+// Orders implements engine.Peers.
 func (t *task) Orders(s *engine.Status) engine.Orders {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -38,7 +38,7 @@ const (
 type authenticator struct {
 	keep               *admission.Keep
 	now                func() time.Time
-	said               *voice
+	said               *logger
 	fleetKey, booksKey string // of the coordinator's own connections
 	fleet, books       *server.Account
 }

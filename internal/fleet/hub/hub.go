@@ -97,7 +97,7 @@ type Hub struct {
 	addr   *net.TCPAddr
 	auth   *authenticator
 	log    *slog.Logger
-	voice  *voice
+	voice  *logger
 	locked *os.File
 	close  sync.Once
 }

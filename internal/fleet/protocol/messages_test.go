@@ -50,7 +50,7 @@ func examples() []any {
 		&Beacon{Session: "s1", Version: "v1", Host: "h"}, &Challenge{Agent: "a"}, &Answer{Error: "no", Nonce: "5", Nothing: true, Answered: true, Busy: true},
 		&About{Name: "a", Instance: "1", Version: "v1", Labels: map[string]string{"zone": "a"}, Host: "h", Clock: "c", Cores: 4, Allow: []string{"broker"}, MemoryB: 1 << 30},
 		&Job{Session: "s1", Run: "r", Number: 5, Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}, Servers: []Server{{Name: "server-1", Node: 1, Address: "h:1", Host: "10.0.0.5", Ports: []uint16{1}}}, Agents: []string{"a"}, Shares: []engine.Share{{Producers: all, Consumers: all}}},
-		&Standing{Run: "r", Come: 2, Facts: &driver.Facts{Name: "x"}, Status: &engine.Status{Subs: []engine.Reception{{Distinct: 5}}}, Exchanges: []offset.Exchange{{T1: 1, T2: 2, T3: 3, T4: 4}}},
+		&Standing{Run: "r", Come: 2, Facts: &driver.Facts{Name: "x"}, Status: &engine.Status{Subs: []engine.SubscriptionStatus{{Distinct: 5}}}, Exchanges: []offset.Exchange{{T1: 1, T2: 2, T3: 3, T4: 4}}},
 		&Orders{Run: "r", Released: 2, Epoch: map[string]int64{"a": 7}, Stop: true, Why: "x", Lines: []Line{{1, 2, 3.5}}},
 		&Final{Part: &engine.Part{From: 1, To: 2, NotSent: []engine.Group{{Phase: measure.Measure, AgeNS: 5, N: 1}}}, Window: measure.Window{Sent: 5}},
 		&Wish{Session: "s1", Run: "r", Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}},

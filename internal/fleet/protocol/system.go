@@ -42,14 +42,14 @@ type Hosted struct {
 	Started *result.Started     `json:"started,omitempty"`
 	Servers []Server            `json:"servers,omitempty"`  // where clients reach them, where faults break connections
 	Host    *host.Facts         `json:"host,omitempty"`     // of the agent's host, when it is up
-	Since   []Happened          `json:"happened,omitempty"` // after those that were told of
+	Since   []Event             `json:"happened,omitempty"` // after those that were told of
 
 	NowNS   int64         `json:"now_ns,omitempty"`  // now, as the instants of Samples count
 	Samples []host.Sample `json:"samples,omitempty"` // of the host, that were not told of yet
 }
 
-// A Happened is a Happening as it is told.
-type Happened struct {
+// A Event is a Happening as it is told.
+type Event struct {
 	AgoNS int64  `json:"ago_ns"`
 	Text  string `json:"text"`
 }

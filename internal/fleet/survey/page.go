@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/diagnosis"
+	"github.com/weirmq/weir/internal/doctor"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
 )
@@ -218,7 +218,7 @@ func (s *Sight) Diagnosis(version string) *Diagnosis {
 	for _, f := range d.Findings {
 		all = append(all, f.Finding)
 	}
-	d.Health = diagnosis.Worst(all)
+	d.Health = doctor.Worst(all)
 	return d
 }
 
@@ -232,7 +232,7 @@ func (d *Diagnosis) Show(p *layout.Page) {
 		}
 		all = append(all, f.Finding)
 	}
-	counts := diagnosis.Findings(p, all)
+	counts := doctor.Findings(p, all)
 	if len(counts) == 0 {
 		counts = []string{"No finding that would make a run invalid"}
 	}

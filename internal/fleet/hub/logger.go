@@ -1,0 +1,81 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/weirmq/weir/internal/fleet/loglimit"
+)
+
+// A voice passes on what the server warns of, and who was refused, in bounded numbers.
+type logger struct {
+	log   *loglimit.Log
+	loud  atomic.Bool            // between the start and the end; otherwise all is said at level debug
+	last  atomic.Pointer[string] // line of level error
+	fatal chan error
+	full  atomic.Bool // what was to be stored had no room
+}
+
+func newVoice(log *slog.Logger) *logger {
+	return &logger{log: loglimit.New(log), fatal: make(chan error, 1)}
+}
+
+// say writes a line unless there were too many.
+func (v *logger) say(kind, from string, args ...any) {
+	level := slog.LevelWarn
+	if !v.loud.Load() {
+		level = slog.LevelDebug
+	}
+	v.log.Write(level, kind, from, args...)
+}
+
+// refuse tells of a connection that was refused. Errors of package join hold no token.
+func (v *logger) refuse(from string, why error) {
+	peer, port, err := net.SplitHostPort(from)
+	if err != nil {
+		peer, port = from, ""
+	}
+	v.say("a connection to the fleet was refused", peer, "port", port, "why", why)
+}
+
+func (v *logger) Noticef(string, ...any) {}
+func (v *logger) Debugf(string, ...any)  {}
+func (v *logger) Tracef(string, ...any)  {}
+
+// Warnf implements server.Logger.
+func (v *logger) Warnf(format string, args ...any) {
+	v.say("fleet hub", "", "warning", fmt.Sprintf(format, args...))
+}
+
+// Errorf implements server.Logger.
+func (v *logger) Errorf(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if strings.Contains(text, "authentication error") {
+		return // refuse told of it, with the reason
+	}
+	v.last.Store(&text)
+	if strings.Contains(text, syscall.ENOSPC.Error()) || strings.Contains(text, syscall.EDQUOT.Error()) {
+		v.full.Store(true)
+	}
+	v.say("fleet hub", "", "error", text)
+}
+
+// Fatalf implements server.Logger. It is not the end of the process here, but of Start.
+func (v *logger) Fatalf(format string, args ...any) {
+	err := fmt.Errorf(format, args...)
+	for _, x := range args {
+		// The server's formats do not wrap.
+		if cause, ok := x.(error); ok && errors.Is(cause, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w: %w", ErrPortTaken, err)
+		}
+	}
+	select {
+	case v.fatal <- err:
+	default: // one reason is enough
+	}
+}

@@ -1,0 +1,113 @@
+package netpartition
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/guard"
+)
+
+// How long Check waits: for its process, and for an answer that is not to come.
+const (
+	checkLimit = 20 * time.Second
+	heardLimit = 5 * time.Second
+	cutLimit   = 150 * time.Millisecond
+	endGrace   = 300 * time.Millisecond
+)
+
+// Check refuses, with ErrMissing and what is needed, a host on which no node can be cut off. It
+// starts a process that listens in a control group, self with the arguments of Main, cuts it off
+// from clients and mends that, and looks at what passes. It leaves nothing behind.
+func Check(ctx context.Context, self string) error {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "weir-cut-")
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMissing, err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	group, err := Path(filepath.Base(dir))
+	if err != nil {
+		return err
+	}
+	out, outW, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMissing, err)
+	}
+	defer func() { _ = out.Close() }()
+	p, err := guard.Start(ctx, self, guard.Spec{Args: []string{self, "internal", "cut", group}, Dir: dir, Group: group, Stdout: outW, Grace: endGrace})
+	_ = outW.Close()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMissing, err)
+	}
+	defer func() { _ = p.Stop(context.WithoutCancel(ctx)) }()
+	address, err := told(ctx, out)
+	if err != nil {
+		return err
+	}
+	c, err := New(group, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	for _, x := range []struct {
+		cut   bool
+		limit time.Duration
+	}{{false, heardLimit}, {true, cutLimit}, {false, heardLimit}} {
+		var pairs [][2]int
+		if x.cut {
+			pairs = [][2]int{{Clients, 1}}
+		}
+		if err := c.Part(pairs); err != nil {
+			return err
+		}
+		switch err := reaches(ctx, address, x.limit); {
+		case x.cut && err == nil:
+			return fmt.Errorf("%w: an eBPF program was attached, and packets passed it (%s)", ErrMissing, needBPF)
+		case !x.cut && err != nil:
+			return fmt.Errorf("%w: a process in a control group is not reached on loopback: %w", ErrMissing, err)
+		}
+	}
+	return nil
+}
+
+// told reads where the process of a check listens.
+func told(ctx context.Context, out *os.File) (string, error) {
+	stop := context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Now()) })
+	defer stop()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if rest, failed := strings.CutPrefix(line, failWord); failed {
+		return "", fmt.Errorf("%w: %s", ErrMissing, strings.TrimSpace(strings.TrimPrefix(rest, ErrMissing.Error()+": ")))
+	}
+	switch {
+	case err != nil && ctx.Err() != nil: // a busy host lets weir do it later
+		return "", fmt.Errorf("trying to cut off a node: a process in a control group said nothing in time: %w", ctx.Err())
+	case err != nil:
+		return "", fmt.Errorf("%w: a process in a control group said nothing: %w", ErrMissing, err)
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// reaches connects and waits for a byte.
+func reaches(ctx context.Context, address string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	at, _ := ctx.Deadline()
+	_ = c.SetDeadline(at)
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	return nil
+}
