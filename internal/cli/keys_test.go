@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
 )
 
 // TestEveryKeyIsEverywhere looks for each row of the table of keys in the schema,
@@ -77,6 +79,17 @@ func explainedKeys(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sent := t.TempDir() // the folder of a run that another can receive from
+	b, err := result.Marshal(&result.Result{
+		Run: result.Run{Mode: result.ModeProduce, Number: 1}, System: result.System{Driver: "jetstream"},
+		MessagesAll: result.Messages{Sent: 1, Confirmed: 1}, Streams: []result.Stream{{Destination: "a", Sent: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(sent, result.FileResult), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	// One value of each kind, and runs that have a use for any key.
 	values := []string{"1", "2.14.2", "5s", "1KiB", "7/s", "1%", "yes", "x", "[x]", "lost == 0", "[{rate: 7/s, for: 5s}]", "kill 1 at 1s", "1Mbit", "{latency: 20ms}", "both at 1s for 1s", "at 1s for 1s", "{consumers: [1, 2]}"}
 	bases := [][]scenario.Override{
@@ -84,6 +97,7 @@ func explainedKeys(t *testing.T) []string {
 		{{Flag: "-", Path: "slo", Value: "send.p99 <= 1s"}},
 		{{Flag: "-", Path: "fleet.agents", Value: "1"}},
 		{{Flag: "-", Path: "mode", Value: "consume"}, {Flag: "-", Path: "topology.names", Value: "a"}, {Flag: "-", Path: "system.start", Value: "none"}},
+		{{Flag: "-", Path: "mode", Value: "consume"}, {Flag: "-", Path: "system.start", Value: "none"}, {Flag: "-", Path: "consume.of", Value: sent}},
 		{{Flag: "-", Path: "system.start", Value: "process"}},
 		{{Flag: "-", Path: "system.driver", Value: "rabbitmq"}, {Flag: "-", Path: "system.options.queue", Value: "quorum"}, {Flag: "-", Path: "system.start", Value: "process"}, {Flag: "-", Path: "consume.fail", Value: "10%"}},
 		{{Flag: "-", Path: "system.start", Value: "process"}, {Flag: "-", Path: "network.latency", Value: "10ms"}},

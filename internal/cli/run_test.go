@@ -185,7 +185,7 @@ func TestTheFirstSignalDrainsAndWrites(t *testing.T) {
 	if !saved.Result.Run.Interrupted || m.Delivered == 0 || m.Delivered != m.Confirmed {
 		t.Errorf("interrupted %v, messages %+v; want it marked, and all delivered", saved.Result.Run.Interrupted, m)
 	}
-	if !strings.Contains(stdout.String(), "interrupted: the figures cover the part that ran") {
+	if !strings.Contains(strings.Join(strings.Fields(stdout.String()), " "), "interrupted: the figures cover the part that ran") {
 		t.Errorf("the table does not say that the run was interrupted:\n%s", stdout)
 	}
 }
@@ -301,7 +301,7 @@ func TestCodesOfRunsWithFigures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			args := []string{"run", "--driver", "odd", "--warmup", "0s", "--out", "r"}
+			args := []string{"run", "--driver", "odd", "--warmup", "0s", "--full", "--out", "r"}
 			if tt.args == nil {
 				tt.args = []string{"--rate", "max", "--messages", "50", "--in-flight", "5"}
 			}

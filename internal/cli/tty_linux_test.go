@@ -139,7 +139,7 @@ func TestTheViewOnATerminal(t *testing.T) {
 	if code != int(Interrupted) {
 		t.Fatalf("exit code %d; want 130\n%s", code, out)
 	}
-	for _, want := range []string{"warming up, 1 s left", "measuring, ", "draining", "offered", "confirmed", "received", "backlog"} {
+	for _, want := range []string{"warming up, 1 s left", "measuring, ", "draining", "offered", "confirmed", "delivered", "backlog"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the view does not say %q:\n%q", want, out)
 		}
