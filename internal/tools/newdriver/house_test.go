@@ -214,8 +214,8 @@ func TestANewDriverIsAtHome(t *testing.T) {
 	}
 	slices.Sort(changed)
 	if d := cmp.Diff([]string{
-		"drivers/standard/standard.go", "drivers/mymq/consumer.go", "drivers/mymq/driver.go", "drivers/mymq/driver_test.go",
-		"drivers/mymq/page.md", "drivers/mymq/producer.go", "drivers/mymq/recipe.yaml",
+		"drivers/mymq/consumer.go", "drivers/mymq/driver.go", "drivers/mymq/driver_test.go", "drivers/mymq/page.md",
+		"drivers/mymq/producer.go", "drivers/mymq/recipe.yaml", "drivers/standard/standard.go",
 	}, changed); d != "" {
 		t.Errorf("changed (-want +got):\n%s", d)
 	}
@@ -227,7 +227,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 			t.Errorf("not formatted: %s %v", out, err)
 		}
 		h.spotless(filepath.Join("internal", "policy"))
-		h.spotless(filepath.Join("drivers", "standard"))
+		h.spotless(filepath.Join("drivers", "all"))
 	})
 
 	t.Run("its page is generated and its examples parse", func(t *testing.T) {
