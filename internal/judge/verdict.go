@@ -211,7 +211,7 @@ func rate(s *subject) result.Check {
 	case beyond && ours:
 		c.Status = result.Invalid
 		c.Value = "the generator did not keep up: " + c.Value
-		c.Why = "The generator itself was too late to send messages that were due. Lower the rate, or give it more cores."
+		c.Why = "The generator itself was too late to send messages that were due. Lower the rate, or give it a quieter host or more cores."
 	case beyond && s.slowStart() > 0:
 		slow := s.slowStart()
 		c.Why = fmt.Sprintf("The system was slow at first: messages that were ready in time found no room %s. It carried the rate from then on. Their ages are in the response as lower bounds. %s", atFirst(slow), warmUpFor(slow))
