@@ -136,6 +136,47 @@ func cpu(s *subject) (result.Check, float64) {
 	return c, *u.CPUShare
 }
 
+// loaded is for how long messages passed, of the seconds for which something was counted.
+// ok is false where that is so little that what was counted may lie outside.
+func (s *subject) loaded(counted float64) (seconds float64, ok bool) {
+	if !s.Consuming() {
+		return counted, counted > 0
+	}
+	seconds = min(s.Throughput.ReceiveS, counted)
+	return seconds, seconds > loadedLeast*counted
+}
+
+// outside is why waits that were counted for so many seconds are not judged.
+func outside(counted, loaded float64) string {
+	return fmt.Sprintf("It is known for %s, and messages came in %s of that.", nanos(int64(counted*1e9)), nanos(int64(loaded*1e9)))
+}
+
+// does says what a run without a schedule does while weir's threads run, and how it stops.
+func (s *subject) does() (does, still string) {
+	switch {
+	case s.Consuming():
+		return "weir receives", "weir receives nothing"
+	case s.filling():
+		return "weir sends and receives", "weir sends and receives nothing"
+	}
+	return "A closed loop goes on", "A closed loop stands still"
+}
+
+// tooLow says what waits of up to such a part of the time change.
+func (s *subject) tooLow(part float64) string {
+	what := fmt.Sprintf("the rate is too low by up to %s", percent(part))
+	if s.filling() {
+		what = fmt.Sprintf("the rates are too low by up to %s", percent(part))
+	}
+	switch {
+	case s.response() != nil:
+		what += ", and the service times hold these waits"
+	case s.e2e() != nil:
+		what += ", and the latencies hold these waits"
+	}
+	return what
+}
+
 // taken judges a closed loop by the core time that others took from it: it uses all that
 // there is, so that what weir used, or others besides, says nothing.
 func taken(s *subject) (result.Check, float64) {
@@ -154,14 +195,19 @@ func taken(s *subject) (result.Check, float64) {
 		}
 		lost = max(0, lost-all)
 	}
-	part := min(1, lost/u.SpanS, lost/max(1e-9, lost+*u.CPUSeconds))
+	seconds, ok := s.loaded(u.SpanS)
+	if !ok {
+		return notRun(CheckCPU, limit, outside(u.SpanS, seconds)), 0
+	}
+	part := min(1, lost/seconds, lost/max(1e-9, lost+*u.CPUSeconds))
 	c := result.Check{
 		Name: CheckCPU, Status: result.Valid, Limit: limit,
 		Value: fmt.Sprintf("weir's threads waited %.3g core-seconds for cores that others had, and ran %.3g", lost, *u.CPUSeconds),
 	}
 	if part > takenMost {
 		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("A closed loop goes on only when its threads run: the rate is too low by up to %s, and the service times hold these waits. Stop what else runs, or put the system on another host.", percent(part))
+		does, _ := s.does()
+		c.Why = fmt.Sprintf("%s only when its threads run: %s. Stop what else runs, or put the system on another host.", does, s.tooLow(part))
 	}
 	return c, part
 }
@@ -356,14 +402,21 @@ func held(s *subject) (result.Check, float64) {
 	if h.HeldNS == nil {
 		return notRun(CheckHiccups, limit, "Not watched."), 0
 	}
-	part := float64(*h.HeldNS) / max(1, float64(s.window()))
+	span := s.Run.MeasureS
+	seconds, ok := s.loaded(span)
+	if !ok {
+		return notRun(CheckHiccups, limit, outside(span, seconds)), 0
+	}
+	held := float64(*h.HeldNS) / 1e9
+	part := min(1, held/seconds)
 	c := result.Check{
 		Name: CheckHiccups, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("a thread that only sleeps was held up for %s of the time, %s at most", percent(part), nanos(h.MaxNS)),
+		Value: fmt.Sprintf("a thread that only sleeps was held up for %s of the time, %s at most", percent(held/span), nanos(h.MaxNS)),
 	}
 	if part > takenMost {
 		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("The host held up that thread, or weir was stopped (SIGSTOP). A closed loop stands still meanwhile: the rate is too low by %s, and the service times of what was in flight hold it. Use a quieter host, or repeat the run.", percent(part))
+		_, still := s.does()
+		c.Why = fmt.Sprintf("The host held up that thread, or weir was stopped (SIGSTOP). %s meanwhile: %s. Use a quieter host, or repeat the run.", still, s.tooLow(part))
 	}
 	return c, part
 }

@@ -65,10 +65,10 @@ func lateness(s *subject) result.Check {
 	}
 	responses := Responses(&s.Latency)
 	switch {
-	case s.closed():
-		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so no message can be late. Its figures are service times at saturation.")
 	case s.Consuming():
 		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
+	case s.closed():
+		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so no message can be late. Its figures are service times at saturation.")
 	case len(responses) == 0:
 		c.Why = "No message was sent and confirmed."
 		return c

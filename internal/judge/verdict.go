@@ -154,10 +154,10 @@ func rate(s *subject) result.Check {
 		Limit: fmt.Sprintf("sent within %s of the plan, and never over %s late; messages that a full system did not take do not count", percent(rateShortfall), nanos(int64(secondRateShortfall*float64(time.Second)))),
 	}
 	switch {
-	case s.closed():
-		return inapplicable(c.Name, c.Limit, "A closed loop offers what the system takes.")
 	case s.Consuming():
 		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
+	case s.closed():
+		return inapplicable(c.Name, c.Limit, "A closed loop offers what the system takes.")
 	case s.Messages.Scheduled == 0:
 		c.Why = "Nothing was scheduled in the measured window."
 		return c
