@@ -170,7 +170,7 @@ func rate(s *subject) result.Check {
 	if missing > 0 {
 		c.Value += fmt.Sprintf(" (%s dropped, %s unsent)", count(s.Messages.Dropped), count(s.Messages.Unsent))
 	}
-	behind, seconds, worst, at := 0, 0, int64(0), 0.0
+	behind, seconds, worst, at := 0, 0, int64(0), int64(0)
 	for i := range s.Intervals {
 		x := &s.Intervals[i]
 		if x.LatestNS == nil {
@@ -180,7 +180,7 @@ func rate(s *subject) result.Check {
 		if *x.LatestNS > int64(secondRateShortfall*float64(time.Second)) {
 			behind++
 			if *x.LatestNS > worst {
-				worst, at = *x.LatestNS, x.TS
+				worst, at = *x.LatestNS, int64(x.TS*1e9)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func rate(s *subject) result.Check {
 		if s := lateness(s).Status; s == result.Suspect || s == result.Invalid {
 			c.With = CheckLateness
 		}
-		c.Value += fmt.Sprintf("; late in %d of %d seconds, by up to %s in the one from %.0f s on", behind, seconds, nanos(worst), math.Round(at))
+		c.Value += fmt.Sprintf("; late in %d of %d seconds, by up to %s in the second from %s of the measurement on", behind, seconds, nanos(worst), s.atSecond(max(at, s.WindowFrom())))
 		c.Why = "The generator fell behind for a moment and caught up: the load had gaps and bursts that the scenario does not ask for. Use a quieter host, or more cores."
 	}
 	return c
