@@ -136,45 +136,17 @@ func cpu(s *subject) (result.Check, float64) {
 	return c, *u.CPUShare
 }
 
-// loaded is for how long messages passed, of the seconds for which something was counted.
-// ok is false where that is so little that what was counted may lie outside.
-func (s *subject) loaded(counted float64) (seconds float64, ok bool) {
-	if !s.Consuming() {
-		return counted, counted > 0
-	}
-	seconds = min(s.Throughput.ReceiveS, counted)
-	return seconds, seconds > loadedLeast*counted
-}
-
-// outside is why waits that were counted for so many seconds are not judged.
-func outside(counted, loaded float64) string {
-	return fmt.Sprintf("It is known for %s, and messages came in %s of that.", nanos(int64(counted*1e9)), nanos(int64(loaded*1e9)))
-}
-
-// does says what a run without a schedule does while weir's threads run, and how it stops.
-func (s *subject) does() (does, still string) {
-	switch {
-	case s.Consuming():
-		return "weir receives", "weir receives nothing"
-	case s.filling():
-		return "weir sends and receives", "weir sends and receives nothing"
-	}
-	return "A closed loop goes on", "A closed loop stands still"
-}
-
-// tooLow says what waits of up to such a part of the time change.
-func (s *subject) tooLow(part float64) string {
-	what := fmt.Sprintf("the rate is too low by up to %s", percent(part))
-	if s.filling() {
-		what = fmt.Sprintf("the rates are too low by up to %s", percent(part))
-	}
+// tooLow says, for a run without a schedule, by up to which part waits lowered a rate, and
+// what else holds them.
+func (s *subject) tooLow(rate string, part float64) string {
+	says := fmt.Sprintf("%s too low by up to %s", rate, percent(part))
 	switch {
 	case s.response() != nil:
-		what += ", and the service times hold these waits"
+		says += ", and the service times hold these waits"
 	case s.e2e() != nil:
-		what += ", and the latencies hold these waits"
+		says += ", and the latencies hold these waits"
 	}
-	return what
+	return says + "."
 }
 
 // taken judges a closed loop by the core time that others took from it: it uses all that
@@ -185,19 +157,21 @@ func taken(s *subject) (result.Check, float64) {
 	if u == nil || u.CPUSeconds == nil || u.TakenS == nil || u.SpanS <= 0 {
 		return notRun(CheckCPU, limit, "The host does not show it."), 0
 	}
+	seconds := u.SpanS
+	if s.Consuming() { // from the first message to the last
+		if seconds = min(seconds, s.Run.MeasureS); seconds <= loadedLeast*u.SpanS {
+			return notRun(CheckCPU, limit, fmt.Sprintf("It is known for %s, and messages came in %s of that.", nanos(int64(u.SpanS*1e9)), nanos(int64(s.window())))), 0
+		}
+	}
 	lost := *u.TakenS
 	if s.Servers != nil && len(s.Agents) == 0 { // the system's own use of the host is what is measured
 		all := 0.0
 		for _, p := range s.Servers.Processes {
 			if p.Cores != nil {
-				all += *p.Cores * u.SpanS
+				all += *p.Cores * seconds
 			}
 		}
 		lost = max(0, lost-all)
-	}
-	seconds, ok := s.loaded(u.SpanS)
-	if !ok {
-		return notRun(CheckCPU, limit, outside(u.SpanS, seconds)), 0
 	}
 	part := min(1, lost/seconds, lost/max(1e-9, lost+*u.CPUSeconds))
 	c := result.Check{
@@ -206,8 +180,14 @@ func taken(s *subject) (result.Check, float64) {
 	}
 	if part > takenMost {
 		c.Status = result.Suspect
-		does, _ := s.does()
-		c.Why = fmt.Sprintf("%s only when its threads run: %s. Stop what else runs, or put the system on another host.", does, s.tooLow(part))
+		does, rate := "A closed loop goes on", "the rate is"
+		switch {
+		case s.Consuming():
+			does = "weir receives"
+		case s.filling():
+			does, rate = "weir sends and receives", "the rates are"
+		}
+		c.Why = fmt.Sprintf("%s only when its threads run: %s Stop what else runs, or put the system on another host.", does, s.tooLow(rate, part))
 	}
 	return c, part
 }
@@ -402,21 +382,21 @@ func held(s *subject) (result.Check, float64) {
 	if h.HeldNS == nil {
 		return notRun(CheckHiccups, limit, "Not watched."), 0
 	}
-	span := s.Run.MeasureS
-	seconds, ok := s.loaded(span)
-	if !ok {
-		return notRun(CheckHiccups, limit, outside(span, seconds)), 0
-	}
-	held := float64(*h.HeldNS) / 1e9
-	part := min(1, held/seconds)
+	part := float64(*h.HeldNS) / max(1, float64(s.window()))
 	c := result.Check{
 		Name: CheckHiccups, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("a thread that only sleeps was held up for %s of the time, %s at most", percent(held/span), nanos(h.MaxNS)),
+		Value: fmt.Sprintf("a thread that only sleeps was held up for %s of the time, %s at most", percent(part), nanos(h.MaxNS)),
 	}
 	if part > takenMost {
 		c.Status = result.Suspect
-		_, still := s.does()
-		c.Why = fmt.Sprintf("The host held up that thread, or weir was stopped (SIGSTOP). %s meanwhile: %s. Use a quieter host, or repeat the run.", still, s.tooLow(part))
+		still, rate := "A closed loop stands still", "the rate is"
+		switch {
+		case s.Consuming():
+			still = "weir receives nothing"
+		case s.filling(): // it is watched until the consumers start
+			still, rate = "weir sends nothing", "the sent rate is"
+		}
+		c.Why = fmt.Sprintf("The host held up that thread, or weir was stopped (SIGSTOP). %s meanwhile: %s Use a quieter host, or repeat the run.", still, s.tooLow(rate, part))
 	}
 	return c, part
 }
