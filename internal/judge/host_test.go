@@ -200,12 +200,18 @@ func TestWaitsAreHeldAgainstTheTimeInWhichMessagesCame(t *testing.T) {
 		status       result.Status
 		cpu, hiccups string
 	}{
-		"received in 5 ms": {result.ModeConsume, 0.005, result.NotRun, "It is known for 5.00 s, and messages came in 5.00 ms of that.",
-			"weir receives nothing meanwhile: the rate is too low by up to 20 %. Use"},
-		"received in 4 s": {result.ModeConsume, 4, result.Suspect, "weir receives only when its threads run: the rate is too low by up to 25 %. Stop",
-			"weir receives nothing meanwhile: the rate is too low by up to 20 %. Use"},
-		"filled": {result.ModeBacklog, 3, result.Suspect, "weir sends and receives only when its threads run: the rates are too low by up to 20 %, and the service times hold these waits. Stop",
-			"weir sends nothing meanwhile: the sent rate is too low by up to 20 %, and the service times hold these waits. Use"},
+		"received in 5 ms": {
+			result.ModeConsume, 0.005, result.NotRun, "It is known for 5.00 s, and messages came in 5.00 ms of that.",
+			"weir receives nothing meanwhile: the rate is too low by up to 20 %. Use",
+		},
+		"received in 4 s": {
+			result.ModeConsume, 4, result.Suspect, "weir receives only when its threads run: the rate is too low by up to 25 %. Stop",
+			"weir receives nothing meanwhile: the rate is too low by up to 20 %. Use",
+		},
+		"filled": {
+			result.ModeBacklog, 3, result.Suspect, "weir sends and receives only when its threads run: the rates are too low by up to 20 %, and the service times hold these waits. Stop",
+			"weir sends nothing meanwhile: the sent rate is too low by up to 20 %, and the service times hold these waits. Use",
+		},
 	} {
 		in := quietHost()
 		in.Run.Loop, in.Run.Mode, in.Run.MeasureS = result.LoopClosed, tt.mode, tt.windowS

@@ -168,18 +168,30 @@ func TestLanesAreBlamedByEvidenceOnly(t *testing.T) {
 		spoil func(*result.Result)
 		want  string
 	}{
-		"a host busy with others": {func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.036), ptr(0.997) },
-			"The host was 99.7 % busy, mostly with other processes (weir used 3.6 % of its cores), and the lanes fell behind. It changes send p50 up to p99.99 by over 10 %. Stop what else runs, or put the system on another host."},
-		"a host busy with weir and others": {func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.6), ptr(0.997) },
-			"The host was 99.7 % busy, also with other processes (weir used 60 % of its cores), and the lanes fell behind. "},
-		"weir on all cores": {func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.85), ptr(0.9) },
-			"The generator had hardly a free core, and the lanes fell behind: weir used 85 % of its cores, and all processes together used 90 % of the host's. It changes send p50 up to p99.99 by over 10 %. Lower the rate, or use a host with more cores (each lane needs one)."},
-		"lanes near their limit": {func(in *result.Result) { in.Evidence.HighestPerS = 600_000 },
-			"The lanes work near their limit, and fell behind: 600,000/s is 60 % of the 1,000,000/s that the lanes can send to a system that costs nothing. "},
-		"a hypervisor with other guests": {func(in *result.Result) { in.Host.Usage.StealShare = ptr(0.02) },
-			"The lanes fell behind. The cause may be what another check found (steal: the hypervisor took 2 % of the processor time, warm-up and drain included (10.0 s)). It changes "},
-		"a quiet host": {func(*result.Result) {},
-			"The lanes fell behind: of all lateness the host's late wake-ups are 41 %, and nothing shows the cause of the rest. It changes "},
+		"a host busy with others": {
+			func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.036), ptr(0.997) },
+			"The host was 99.7 % busy, mostly with other processes (weir used 3.6 % of its cores), and the lanes fell behind. It changes send p50 up to p99.99 by over 10 %. Stop what else runs, or put the system on another host.",
+		},
+		"a host busy with weir and others": {
+			func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.6), ptr(0.997) },
+			"The host was 99.7 % busy, also with other processes (weir used 60 % of its cores), and the lanes fell behind. ",
+		},
+		"weir on all cores": {
+			func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.85), ptr(0.9) },
+			"The generator had hardly a free core, and the lanes fell behind: weir used 85 % of its cores, and all processes together used 90 % of the host's. It changes send p50 up to p99.99 by over 10 %. Lower the rate, or use a host with more cores (each lane needs one).",
+		},
+		"lanes near their limit": {
+			func(in *result.Result) { in.Evidence.HighestPerS = 600_000 },
+			"The lanes work near their limit, and fell behind: 600,000/s is 60 % of the 1,000,000/s that the lanes can send to a system that costs nothing. ",
+		},
+		"a hypervisor with other guests": {
+			func(in *result.Result) { in.Host.Usage.StealShare = ptr(0.02) },
+			"The lanes fell behind. The cause may be what another check found (steal: the hypervisor took 2 % of the processor time, warm-up and drain included (10.0 s)). It changes ",
+		},
+		"a quiet host": {
+			func(*result.Result) {},
+			"The lanes fell behind: of all lateness the host's late wake-ups are 41 %, and nothing shows the cause of the rest. It changes ",
+		},
 	} {
 		quiet := quietHost()
 		in := good()
