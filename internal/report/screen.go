@@ -194,11 +194,9 @@ func allFigures(p *layout.Page, dir string) {
 
 // reason writes the finding that counts most, with what to do.
 func (t *single) reason() {
-	for _, c := range t.r.Verdict.Checks {
-		if c.Status == t.r.Verdict.Status && (c.Status == result.Invalid || c.Status == result.Suspect) && c.With == "" {
-			t.Add(layout.Block{Form: layout.Item, Spans: []layout.Span{plain(finding(c))}, Under: c.Why})
-			return
-		}
+	if checks := judge.Deciding(&t.r.Verdict); len(checks) > 0 {
+		c := checks[0]
+		t.Add(layout.Block{Form: layout.Item, Spans: []layout.Span{plain(finding(c))}, Under: c.Why})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -30,7 +31,7 @@ func doubts(p *layout.Page, entries []Entry) {
 			continue
 		}
 		why := ": its report says why"
-		if checks := reasons(e.Result); checks != "" {
+		if checks := judge.Reasons(&e.Result.Verdict); checks != "" {
 			why = " for " + checks
 		}
 		b := layout.Block{
