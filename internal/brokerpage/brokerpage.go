@@ -137,7 +137,7 @@ func (s *System) Show(p *layout.Page) {
 		add("keeper", strconv.Itoa(k.Keeper)+", log "+filepath.Clean(k.Log))
 	}
 	p.Table(t)
-	driverpage.ShowOptions(p, "Settings (--set NAME=VALUE; in a scenario server.NAME)", s.Settings)
+	driverpage.ShowOptions(p, "Settings (--set NAME=VALUE; of a run --option server.NAME=VALUE)", s.Settings)
 }
 
 // ShowLogs puts the ends of the logs of a system that is up on a page, so many lines of each.

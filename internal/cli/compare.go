@@ -107,19 +107,24 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, alpha float64, err
 		}
 		e.complain(err)
 	}
-	asked := report.Asked{Given: c.Sides, Alpha: alpha, Appends: e.appends}
+	asked := report.Asked{Given: c.Sides, Alpha: alpha, Appends: e.appends, Flags: c.flags()}
 	if c.By != nil {
 		asked.By = *c.By
-	}
-	if c.Alpha != nil {
-		asked.Flags += " --alpha " + report.Quoted(*c.Alpha)
-	}
-	if c.AllowDifferent {
-		asked.Flags += " --allow-different"
 	}
 	for _, line := range asked.Advice(sides, err) {
 		e.say("%s", line)
 	}
+}
+
+// flags are those with which the same sides are compared again.
+func (c *compareCommand) flags() (flags string) {
+	if c.Alpha != nil {
+		flags += " --alpha " + report.Quoted(*c.Alpha)
+	}
+	if c.AllowDifferent {
+		flags += " --allow-different"
+	}
+	return flags
 }
 
 // appends reports whether weir run --append takes a folder.
@@ -130,7 +135,7 @@ func (e *env) appends(dir string) bool {
 
 // print writes the comparison in the form that was asked for.
 func (c *compareCommand) print(e *env, found *compare.Comparison) error {
-	parting := report.Parting{Given: c.Sides, Course: func(dir string) *report.Course {
+	parting := report.Parting{Given: c.Sides, Flags: c.flags(), Course: func(dir string) *report.Course {
 		x, _, err := report.Load(e.path(dir), dir, report.Loading{Drawn: true})
 		if err != nil {
 			return nil // its figures were read, and a picture of them is all that lacks

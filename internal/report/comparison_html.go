@@ -47,7 +47,7 @@ func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting P
 func (c comparison) drawn(s *compare.ShiftFunction, id string) {
 	f := &layout.Chart{
 		Caption: "At each percentile the median over the runs of a side. The band lies between the least and the largest of them. " +
-			"Where the rooms of two sides overlap, the runs do not tell them apart by eye; the tests below do.",
+			"Where the bands of two sides overlap, look at the tests below.",
 		Chart: plot.Chart{ID: id, Title: s.Family + " by percentile", Height: high},
 	}
 	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}

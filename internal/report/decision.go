@@ -18,6 +18,7 @@ import (
 type Parting struct {
 	Given []string // the folders, as the user gave them
 	By    string
+	Flags string // " --allow-different": what else the user gave
 
 	// Course gives the course of a run that a comparison names by its folder; nil for one
 	// that cannot be drawn. Where there is none, no run is drawn over time.
@@ -296,6 +297,7 @@ func (c comparison) next(parting Parting) {
 	if parting.By != "" {
 		command += " --by " + Quoted(parting.By)
 	}
+	command += parting.Flags
 	var lines []string
 	folders := c.folders()
 	until := ""
