@@ -60,7 +60,7 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 		return
 	}
 	for _, s := range o.Searches {
-		p.Labelled("capacity", plain(s.Dir+": "+Came(&s.Report.Answer)))
+		p.Labelled("capacity", plain(s.Dir+": "+Came(s.Report, answer(s.Report))))
 	}
 	if label, text := repeatedHeadline(entries); text != "" {
 		p.Labelled(label, plain(text))
