@@ -152,6 +152,9 @@ func (j *assembly) gone() error {
 	if senders == 0 || j.raw.Ended-from < int64(goneLimit) {
 		return nil
 	}
-	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
-	return fmt.Errorf("nothing was confirmed from %.1f s until the end of the drain at %.1f s, of %d messages handed over in that time", seconds(from), seconds(j.raw.Ended), handed)
+	since, seconds := "the warm-up on", func(ns int64) string { return fmt.Sprintf("%.1f s", float64(ns-j.from)/1e9) }
+	if from >= j.from {
+		since = seconds(from)
+	}
+	return fmt.Errorf("nothing was confirmed from %s until the end of the drain at %s of the measurement, of %d messages handed over in that time", since, seconds(j.raw.Ended), handed)
 }

@@ -63,8 +63,12 @@ func TestASystemThatTakesNothingAnyMoreIsGone(t *testing.T) {
 				if at := time.Duration(raw.GoneFrom); at < tt.since || at > tt.since+200*time.Millisecond {
 					t.Errorf("gone from %v; want about %v", at, tt.since)
 				}
-				if !strings.HasPrefix(raw.Gone.Error(), fmt.Sprintf("nothing was confirmed from %.1f s until the end of the drain", float64(raw.GoneFrom)/1e9)) {
-					t.Errorf("it says %q", raw.Gone)
+				from := "the warm-up on"
+				if s := time.Duration(raw.GoneFrom - int64(cfg.Plan.WarmUp)).Seconds(); s >= 0 {
+					from = fmt.Sprintf("%.1f s", s)
+				}
+				if want := fmt.Sprintf("nothing was confirmed from %s until the end of the drain at %.1f s of the measurement, ", from, time.Duration(raw.Ended-int64(cfg.Plan.WarmUp)).Seconds()); !strings.HasPrefix(raw.Gone.Error(), want) {
+					t.Errorf("it says %q, want %q", raw.Gone, want)
 				}
 			})
 		})

@@ -136,6 +136,19 @@ func cpu(s *subject) (result.Check, float64) {
 	return c, *u.CPUShare
 }
 
+// tooLow says, for a run without a schedule, by up to which part waits lowered a rate, and
+// what else holds them.
+func (s *subject) tooLow(rate string, part float64) string {
+	says := fmt.Sprintf("%s too low by up to %s", rate, percent(part))
+	switch {
+	case s.response() != nil:
+		says += ", and the service times hold these waits"
+	case s.e2e() != nil:
+		says += ", and the latencies hold these waits"
+	}
+	return says + "."
+}
+
 // taken judges a closed loop by the core time that others took from it: it uses all that
 // there is, so that what weir used, or others besides, says nothing.
 func taken(s *subject) (result.Check, float64) {
@@ -144,24 +157,37 @@ func taken(s *subject) (result.Check, float64) {
 	if u == nil || u.CPUSeconds == nil || u.TakenS == nil || u.SpanS <= 0 {
 		return notRun(CheckCPU, limit, "The host does not show it."), 0
 	}
+	seconds := u.SpanS
+	if s.Consuming() { // from the first message to the last
+		if seconds = min(seconds, s.Run.MeasureS); seconds <= loadedLeast*u.SpanS {
+			return notRun(CheckCPU, limit, fmt.Sprintf("It is known for %s, and messages came in %s of that.", nanos(int64(u.SpanS*1e9)), nanos(int64(s.window())))), 0
+		}
+	}
 	lost := *u.TakenS
 	if s.Servers != nil && len(s.Agents) == 0 { // the system's own use of the host is what is measured
 		all := 0.0
 		for _, p := range s.Servers.Processes {
 			if p.Cores != nil {
-				all += *p.Cores * u.SpanS
+				all += *p.Cores * seconds
 			}
 		}
 		lost = max(0, lost-all)
 	}
-	part := min(1, lost/u.SpanS, lost/max(1e-9, lost+*u.CPUSeconds))
+	part := min(1, lost/seconds, lost/max(1e-9, lost+*u.CPUSeconds))
 	c := result.Check{
 		Name: CheckCPU, Status: result.Valid, Limit: limit,
 		Value: fmt.Sprintf("weir's threads waited %.3g core-seconds for cores that others had, and ran %.3g", lost, *u.CPUSeconds),
 	}
 	if part > takenMost {
 		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("A closed loop goes on only when its threads run: the rate is too low by up to %s, and the service times hold these waits. Stop what else runs, or put the system on another host.", percent(part))
+		does, rate := "A closed loop goes on", "the rate is"
+		switch {
+		case s.Consuming():
+			does = "weir receives"
+		case s.filling():
+			does, rate = "weir sends and receives", "the rates are"
+		}
+		c.Why = fmt.Sprintf("%s only when its threads run: %s Stop what else runs, or put the system on another host.", does, s.tooLow(rate, part))
 	}
 	return c, part
 }
@@ -363,7 +389,14 @@ func held(s *subject) (result.Check, float64) {
 	}
 	if part > takenMost {
 		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("The host held up that thread, or weir was stopped (SIGSTOP). A closed loop stands still meanwhile: the rate is too low by %s, and the service times of what was in flight hold it. Use a quieter host, or repeat the run.", percent(part))
+		still, rate := "A closed loop stands still", "the rate is"
+		switch {
+		case s.Consuming():
+			still = "weir receives nothing"
+		case s.filling(): // it is watched until the consumers start
+			still, rate = "weir sends nothing", "the sent rate is"
+		}
+		c.Why = fmt.Sprintf("The host held up that thread, or weir was stopped (SIGSTOP). %s meanwhile: %s Use a quieter host, or repeat the run.", still, s.tooLow(rate, part))
 	}
 	return c, part
 }

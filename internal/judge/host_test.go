@@ -170,8 +170,8 @@ func TestAClosedLoopIsJudgedByWhatOthersTook(t *testing.T) {
 		"a third":                    {9.5, 0, 0, result.Suspect, result.Valid, "too low by up to 33.3 %"},
 		"most":                       {40, 0, 0, result.Suspect, result.Valid, "too low by up to 67.8 %"},
 		"by the servers of the run":  {9.5, 0.95, 0, result.Valid, result.Valid, ""},
-		"stopped for 1.5 s":          {0, 0, 1500e6, result.Valid, result.Suspect, "too low by 15 %"},
-		"stopped for most of it":     {0, 0, 6e9, result.Valid, result.Suspect, "too low by 60 %"},
+		"stopped for 1.5 s":          {0, 0, 1500e6, result.Valid, result.Suspect, "A closed loop stands still meanwhile: the rate is too low by up to 15 %, and the service times hold these waits."},
+		"stopped for most of it":     {0, 0, 6e9, result.Valid, result.Suspect, "too low by up to 60 %"},
 		"stopped, and a third taken": {9.5, 0, 1500e6, result.Suspect, result.Suspect, "too low by"},
 	} {
 		in := quietHost()
@@ -185,6 +185,42 @@ func TestAClosedLoopIsJudgedByWhatOthersTook(t *testing.T) {
 			c := statusOf(&in, check)
 			if c.Status != want || want != result.Valid && !strings.Contains(c.Why, tt.says) {
 				t.Errorf("%s: %+v; want it %s, and to say %q", name, c, want, tt.says)
+			}
+		}
+	}
+}
+
+// TestWaitsAreHeldAgainstTheTimeInWhichMessagesCame: what counts for a whole run of five
+// seconds says nothing of the few milliseconds in which messages came.
+func TestWaitsAreHeldAgainstTheTimeInWhichMessagesCame(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		mode         string
+		windowS      float64
+		status       result.Status
+		cpu, hiccups string
+	}{
+		"received in 5 ms": {result.ModeConsume, 0.005, result.NotRun, "It is known for 5.00 s, and messages came in 5.00 ms of that.",
+			"weir receives nothing meanwhile: the rate is too low by up to 20 %. Use"},
+		"received in 4 s": {result.ModeConsume, 4, result.Suspect, "weir receives only when its threads run: the rate is too low by up to 25 %. Stop",
+			"weir receives nothing meanwhile: the rate is too low by up to 20 %. Use"},
+		"filled": {result.ModeBacklog, 3, result.Suspect, "weir sends and receives only when its threads run: the rates are too low by up to 20 %, and the service times hold these waits. Stop",
+			"weir sends nothing meanwhile: the sent rate is too low by up to 20 %, and the service times hold these waits. Use"},
+	} {
+		in := quietHost()
+		in.Run.Loop, in.Run.Mode, in.Run.MeasureS = result.LoopClosed, tt.mode, tt.windowS
+		if in.Consuming() {
+			in.Latency = result.Latency{}
+		}
+		in.Host.Usage.SpanS, in.Host.Usage.CPUSeconds, in.Host.Usage.TakenS = 5, ptr(2.0), ptr(1.0)
+		in.Host.Hiccups.HeldNS = ptr(int64(tt.windowS * 2e8))
+		c, h := statusOf(&in, CheckCPU), statusOf(&in, CheckHiccups)
+		if c.Status != tt.status || !strings.Contains(c.Why, tt.cpu) || h.Status != result.Suspect || !strings.Contains(h.Why, tt.hiccups) {
+			t.Errorf("%s: %+v, %+v; want it %s, with %q and %q", name, c, h, tt.status, tt.cpu, tt.hiccups)
+		}
+		for _, c := range []result.Check{lateness(of(&in)), rate(of(&in))} {
+			if in.Consuming() && c.Why != "This run sends no messages." {
+				t.Errorf("%s: %+v", name, c)
 			}
 		}
 	}

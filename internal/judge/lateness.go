@@ -65,10 +65,10 @@ func lateness(s *subject) result.Check {
 	}
 	responses := Responses(&s.Latency)
 	switch {
-	case s.closed():
-		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so no message can be late. Its figures are service times at saturation.")
 	case s.Consuming():
 		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
+	case s.closed():
+		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so no message can be late. Its figures are service times at saturation.")
 	case len(responses) == 0:
 		c.Why = "No message was sent and confirmed."
 		return c
@@ -162,7 +162,38 @@ func (s *subject) culprit(where string, stands bool) string {
 		return fmt.Sprintf("The lanes were in time, but producers' goroutines woke late: that is %s of all lateness. It changes %s. Each producer has such a goroutine where the client may block and producers outnumber lanes (%d). Use %s. A goroutine takes 5 µs to 50 µs to wake even on a quiet host.",
 			percent(woken), where, lanes, s.alone(lanes))
 	}
-	return fmt.Sprintf("The lanes had more work than time, and fell behind. That changes %s. Lower the rate, or use a host with more cores (each lane needs one).", where)
+	why, advice := s.fellBehindFor()
+	return fmt.Sprintf("%s It changes %s. %s", why, where, advice)
+}
+
+// fellBehindFor says why lanes that were not woken late fell behind, as far as a check of
+// the host shows it, and what to do.
+func (s *subject) fellBehindFor() (why, advice string) {
+	const fewer = "Lower the rate, or use a host with more cores (each lane needs one)."
+	for _, c := range hostChecks(s) {
+		u := s.host.Usage // nil of a fleet
+		switch {
+		case rankOf(c.Status) <= rankOf(result.Valid):
+			continue
+		case c.Name == CheckHeadroom:
+			return "The lanes work near their limit, and fell behind: " + c.Value + ".", fewer
+		case c.Name != CheckCPU || u == nil:
+			return fmt.Sprintf("The lanes fell behind. The cause may be what another check found (%s: %s).", c.Name, c.Value), "Read its advice."
+		case *u.CPUShare > cpuMost:
+			return "The generator had hardly a free core, and the lanes fell behind: " + c.Value + ".", fewer
+		}
+		how := "also"
+		if *u.CPUShare < *u.HostBusyShare/2 {
+			how = "mostly"
+		}
+		return fmt.Sprintf("The host was %s busy, %s with other processes (weir used %s of its cores), and the lanes fell behind.", percent(*u.HostBusyShare), how, percent(*u.CPUShare)),
+			"Stop what else runs, or put the system on another host."
+	}
+	why = "The lanes fell behind, and nothing shows why."
+	if held := s.heldUp(); held > latenessValid {
+		why = fmt.Sprintf("The lanes fell behind: of all lateness the host's late wake-ups are %s, and nothing shows the cause of the rest.", percent(held))
+	}
+	return why, "Repeat the run on a quieter host, or at a lower rate."
 }
 
 // alone says with how many producers each has a lane of its own.

@@ -143,8 +143,8 @@ func TestAFindingIsToldOnce(t *testing.T) {
 func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
 	t.Parallel()
 	for held, want := range map[int64]string{
-		0:       "The lanes had more work than time, and fell behind. That changes send p50 up to p99.99 by over 10 %. Lower the rate, or use a host with more cores (each lane needs one).",
-		100_000: "The lanes had more work than time, and fell behind. ",
+		0:       "The lanes fell behind, and nothing shows why. It changes send p50 up to p99.99 by over 10 %. Repeat the run on a quieter host, or at a lower rate.",
+		100_000: "The lanes fell behind: of all lateness the host's late wake-ups are 33.3 %, and nothing shows the cause of the rest. It changes send p50 up to p99.99 by over 10 %. Repeat",
 		200_000: "The host woke the generator too late: that is 66.7 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Use a quieter host, or give each lane a free core, or run with --fifo.",
 	} {
 		in := good()
@@ -161,6 +161,47 @@ func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
 	}
 }
 
+// TestLanesAreBlamedByEvidenceOnly: the host woke them late for 41 % of their lateness.
+func TestLanesAreBlamedByEvidenceOnly(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		spoil func(*result.Result)
+		want  string
+	}{
+		"a host busy with others": {func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.036), ptr(0.997) },
+			"The host was 99.7 % busy, mostly with other processes (weir used 3.6 % of its cores), and the lanes fell behind. It changes send p50 up to p99.99 by over 10 %. Stop what else runs, or put the system on another host."},
+		"a host busy with weir and others": {func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.6), ptr(0.997) },
+			"The host was 99.7 % busy, also with other processes (weir used 60 % of its cores), and the lanes fell behind. "},
+		"weir on all cores": {func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.85), ptr(0.9) },
+			"The generator had hardly a free core, and the lanes fell behind: weir used 85 % of its cores, and all processes together used 90 % of the host's. It changes send p50 up to p99.99 by over 10 %. Lower the rate, or use a host with more cores (each lane needs one)."},
+		"lanes near their limit": {func(in *result.Result) { in.Evidence.HighestPerS = 600_000 },
+			"The lanes work near their limit, and fell behind: 600,000/s is 60 % of the 1,000,000/s that the lanes can send to a system that costs nothing. "},
+		"a hypervisor with other guests": {func(in *result.Result) { in.Host.Usage.StealShare = ptr(0.02) },
+			"The lanes fell behind. The cause may be what another check found (steal: the hypervisor took 2 % of the processor time, warm-up and drain included (10.0 s)). It changes "},
+		"a quiet host": {func(*result.Result) {},
+			"The lanes fell behind: of all lateness the host's late wake-ups are 41 %, and nothing shows the cause of the rest. It changes "},
+	} {
+		quiet := quietHost()
+		in := good()
+		in.Host, in.Evidence = quiet.Host, quiet.Evidence
+		tt.spoil(&in)
+		recorded(&in, func(s *measure.Sender, _ *measure.Receiver) {
+			for range 100_000 {
+				s.Handed(0, 0, 300_000, 123_000, 300_000, 64)
+				s.Confirmed(0, 300_000, 1_000_000, 300_000)
+			}
+		})
+		if c := lateness(of(&in)); c.Status != result.Suspect || !strings.HasPrefix(c.Why, tt.want) {
+			t.Errorf("%s: %+v; want %q", name, c, tt.want)
+		}
+		in.Agents = []result.Agent{{Name: "a", Producers: 1, Host: &result.AgentHost{Usage: in.Host.Usage, Lanes: 1}, Cost: in.Evidence.Cost}}
+		in.Host.Usage = nil
+		if c := lateness(of(&in)); strings.Contains(c.Why, "nothing shows") != (name == "a quiet host") {
+			t.Errorf("%s, by an agent: %+v", name, c)
+		}
+	}
+}
+
 // TestProducersThatWokeLateAreNamed: they are to blame where they made more of the lateness
 // than the host and the lanes' own work each did.
 func TestProducersThatWokeLateAreNamed(t *testing.T) {
@@ -171,8 +212,8 @@ func TestProducersThatWokeLateAreNamed(t *testing.T) {
 		cores       float64
 		want        string
 	}{
-		{0, 0, 4, "The lanes had more work than time, and fell behind. "},
-		{90_000, 0, 4, "The lanes had more work than time, and fell behind. "},
+		{0, 0, 4, "The lanes fell behind, and nothing shows why. "},
+		{90_000, 0, 4, "The lanes fell behind, and nothing shows why. "},
 		{90_000, 160_000, 4, "The host woke the generator too late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Use a quieter host, or give each lane a free core, or run with --fifo. Producers' goroutines that woke late are another 30 %: with --producers 3 each lane sends by itself."},
 		{160_000, 30_000, 4, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 3. "},
 		{130_000, 100_000, 4, "The lanes were in time, but producers' goroutines woke late: that is 43.3 % of all lateness. "},

@@ -33,6 +33,9 @@ const (
 	// Which part of a closed loop's time others may take: so much is then missing from
 	// its rate, and half a tenth turns no comparison around.
 	takenMost = 0.05
+	// Waits are counted for a whole run. Of one that receives for half of it or less, most
+	// of them may lie where no messages came.
+	loadedLeast = 0.50
 
 	// The rate kept: messages sent of those scheduled, over the window, and how
 	// much of a second's messages the generator may owe at any instant, which

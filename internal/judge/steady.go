@@ -43,8 +43,12 @@ func steady(s *subject) result.Check {
 		return notRun(CheckSteady, limit, "The run measured nothing.")
 	case s.Lost().Any():
 		return notRun(CheckSteady, limit, "An agent was lost, so seconds differ and messages wait for that reason.")
-	case s.wholeSeconds(len(rows)) < fewestSeconds:
-		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, s.wholeSeconds(len(rows))))
+	case s.wholeSeconds(len(rows)) < fewestSeconds || len(rows) < fewestSampled:
+		whole := s.wholeSeconds(len(rows))
+		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, whole))
+		if whole >= fewestSeconds {
+			c.Why = fmt.Sprintf("The %d measured seconds have only %d intervals, since weir read some of them late, and this check needs %d.", whole, len(rows), fewestSampled)
+		}
 		if found, advice := s.behind(); found != "" {
 			c.Status, c.Value, c.Why = result.Suspect, found, advice
 			c.Limit = fmt.Sprintf("at the end, the largest of %s of all messages, those due in %s, and the average in flight; the other checks of steady state need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
@@ -180,9 +184,6 @@ func abs(v float64) float64 { return max(v, -v) }
 func (s *subject) wholeSeconds(rows int) int {
 	if s.Run.MeasureS <= 0 {
 		return rows
-	}
-	if rows < fewestSampled {
-		return min(rows, int(s.Run.MeasureS+0.05))
 	}
 	return int(s.Run.MeasureS + 0.05) // a window that ends a few milliseconds early is whole
 }

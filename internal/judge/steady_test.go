@@ -275,6 +275,8 @@ func TestWholeMeasuredSecondsAreCounted(t *testing.T) {
 	}{
 		{2, 1, "It needs 10 measured seconds, and the run has 1."},
 		{1, 0.2, "It needs 10 measured seconds, and the run has 0."},
+		{5, 7, "It needs 10 measured seconds, and the run has 7."}, // two of them are long
+		{7, 10, "The 10 measured seconds have only 7 intervals, since weir read some of them late, and this check needs 8."},
 		{10, 9.4, "It needs 10 measured seconds, and the run has 9."},
 		{9, 0, "It needs 10 measured seconds, and the run has 9."}, // of an older version
 		{11, 9.98, ""},

@@ -177,10 +177,10 @@ func rate(s *subject) result.Check {
 		Limit: fmt.Sprintf("sent within %s of the plan, and never over %s late; messages that a full system did not take do not count", percent(rateShortfall), nanos(int64(secondRateShortfall*float64(time.Second)))),
 	}
 	switch {
-	case s.closed():
-		return inapplicable(c.Name, c.Limit, "A closed loop offers what the system takes.")
 	case s.Consuming():
 		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
+	case s.closed():
+		return inapplicable(c.Name, c.Limit, "A closed loop offers what the system takes.")
 	case s.Messages.Scheduled == 0:
 		c.Why = "Nothing was scheduled in the measured window."
 		return c
@@ -193,7 +193,7 @@ func rate(s *subject) result.Check {
 	if missing > 0 {
 		c.Value += fmt.Sprintf(" (%s dropped, %s unsent)", count(s.Messages.Dropped), count(s.Messages.Unsent))
 	}
-	behind, seconds, worst, at := 0, 0, int64(0), 0.0
+	behind, seconds, worst, at := 0, 0, int64(0), int64(0)
 	for i := range s.Intervals {
 		x := &s.Intervals[i]
 		if x.LatestNS == nil {
@@ -203,7 +203,7 @@ func rate(s *subject) result.Check {
 		if *x.LatestNS > int64(secondRateShortfall*float64(time.Second)) {
 			behind++
 			if *x.LatestNS > worst {
-				worst, at = *x.LatestNS, x.TS
+				worst, at = *x.LatestNS, int64(x.TS*1e9)
 			}
 		}
 	}
@@ -234,7 +234,7 @@ func rate(s *subject) result.Check {
 	case beyond && ours:
 		c.Status = result.Invalid
 		c.Value = "the generator did not keep up: " + c.Value
-		c.Why = "The generator itself was too late to send messages that were due. Lower the rate, or give it more cores."
+		c.Why = "The generator itself was too late to send messages that were due. Lower the rate, or give it a quieter host or more cores."
 	case beyond && s.slowStart() > 0:
 		slow := s.slowStart()
 		c.Why = fmt.Sprintf("The system was slow at first: messages that were ready in time found no room %s. It carried the rate from then on. Their ages are in the response as lower bounds. %s", atFirst(slow), warmUpFor(slow))
@@ -247,7 +247,7 @@ func rate(s *subject) result.Check {
 		if s := lateness(s).Status; s == result.Suspect || s == result.Invalid {
 			c.With = CheckLateness
 		}
-		c.Value += fmt.Sprintf("; late in %d of %d seconds, by up to %s in the one from %.0f s on", behind, seconds, nanos(worst), math.Round(at))
+		c.Value += fmt.Sprintf("; late in %d of %d seconds, by up to %s in the second from %s of the measurement on", behind, seconds, nanos(worst), s.atSecond(max(at, s.WindowFrom())))
 		c.Why = "The generator fell behind for a moment and caught up: the load had gaps and bursts that the scenario does not ask for. Use a quieter host, or more cores."
 	}
 	return c

@@ -189,10 +189,10 @@ func (m *measurement) untold() error {
 }
 
 // undone returns an error for the first fault that could not be done, or not be undone.
-func undone(faults []result.Fault) error {
-	for _, f := range faults {
+func undone(r *result.Result) error {
+	for _, f := range r.Faults {
 		if f.Error != "" {
-			return fmt.Errorf("the fault %s %s, due at %.1f s: %s", f.Do, f.To, float64(f.DueNS)/1e9, f.Error)
+			return fmt.Errorf("the fault %s %s, due at %.1f s of the measurement: %s", f.Do, f.To, float64(f.DueNS-r.WindowFrom())/1e9, f.Error)
 		}
 	}
 	return nil

@@ -369,7 +369,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	}
 	o.Result = m.compose(raw)
 	o.Result.Run.Series, o.Result.Run.Repeat, o.Result.Run.Place = t.series, t.repeat, t.place
-	o.Undone = errors.Join(undone(o.Result.Faults), m.untold(), m.broke)
+	o.Undone = errors.Join(undone(o.Result), m.untold(), m.broke)
 	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
 	all := raw.All
 	if len(o.Result.Lost().Receivers) > 0 { // what a consumer that died had not settled comes again, and late
