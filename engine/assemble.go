@@ -349,11 +349,11 @@ func (j *assembly) censor() {
 	}
 	for sub := range j.raw.Subscriptions {
 		response, service := j.kindsOf(sub)
-		j.ledger.Undelivered(sub, func(_ ledger.Fate, measured bool, n uint64, due, start int64) {
+		j.ledger.Undelivered(sub, func(fate ledger.Fate, measured bool, n uint64, due, start int64) {
 			p := phaseOf(measured)
 			if open {
 				add(response, p, j.stageAt(due), age(due), n)
-				j.raw.Paused.censor(sub, j.raw.Dry[sub], due, age(due), n)
+				j.raw.Paused.censor(sub, fate, j.raw.Dry[sub], due, age(due), n)
 			}
 			add(service, p, none, age(start), n)
 		})

@@ -33,9 +33,10 @@ type Paused struct {
 
 	// Response times of first deliveries after the resume, by when they were due: before
 	// it, or later. What never came is censored at its age at the end of the drain. Of what
-	// was due before the resume that is only what still waited then: see censor.
+	// was due before the resume that is only what the system may still hold: see censor.
 	Old, Live                 measure.Counts `json:"-"`
 	OldCensored, LiveCensored measure.Counts `json:"-"`
+	OldLost                   uint64         `json:"-"` // due before the resume and after Newest, but failed or lost: not in Old
 
 	// Of a part of the run: all that it knows of what waits. The counts above are 0 then, but for
 	// those of Old and Live. Nil of the whole run.
@@ -159,17 +160,17 @@ func (p *pausing) sum() *Paused {
 	return &p.state
 }
 
-// censor adds messages that never came to a subscription. Of those due before the resume it takes
-// what still waited then: all of them where the system may still hold them; where they are lost,
-// what was due after the newest message that the subscription had received by the resume. What
-// was due before that message was passed over: it was lost before the resume, and the pause did
-// not make it wait.
-func (s *Paused) censor(sub int, lost bool, due, age int64, n uint64) {
+// censor adds messages that never came to a subscription. Of those due before the resume, Old gets
+// what the system may still hold. What failed or was lost is left out, since nobody saw until when
+// it waited; what was due before the newest message received by the resume was passed over by then.
+func (s *Paused) censor(sub int, fate ledger.Fate, lost bool, due, age int64, n uint64) {
 	switch {
 	case s == nil || s.Resumed == 0:
 	case due >= s.Resumed:
 		s.LiveCensored.Add(age, n)
-	case !lost || due > s.Newest[sub]:
+	case !lost && fate != ledger.FateFailed:
 		s.OldCensored.Add(age, n)
+	case due > s.Newest[sub]:
+		s.OldLost += n
 	}
 }

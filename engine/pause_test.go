@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -79,32 +80,36 @@ func TestAPauseEndsWithThePlan(t *testing.T) {
 	})
 }
 
-// TestOldMessagesStillWaitedAtTheResume: of what never came and was due before the resume, only
-// that counts which still waited then.
+// TestOldMessagesStillWaitedAtTheResume: what failed or was lost before the consumers resumed did
+// not wait any more, and nobody saw when.
 func TestOldMessagesStillWaitedAtTheResume(t *testing.T) {
 	const newest, resumed = 10, 20
 	for name, tt := range map[string]struct {
-		due       int64
-		lost      bool
-		old, live uint64
+		due             int64
+		fate            ledger.Fate
+		lost            bool
+		old, gone, live uint64
 	}{
 		"lost before the pause":         {due: 3, lost: true},
 		"the newest that came":          {due: newest, lost: true},
-		"lost in the pause":             {due: 15, lost: true, old: 1},
+		"lost in the pause":             {due: 15, lost: true, gone: 1},
 		"held since before the pause":   {due: 3, old: 1},
+		"failed before the pause":       {due: 3, fate: ledger.FateFailed},
+		"failed in the pause":           {due: 15, fate: ledger.FateFailed, gone: 1},
+		"unconfirmed and perhaps held":  {due: 15, fate: ledger.FateUnconfirmed, old: 1},
 		"due after the resume and lost": {due: resumed, lost: true, live: 1},
 		"due after the resume and held": {due: resumed, live: 1},
 	} {
 		s := &Paused{Began: 12, Resumed: resumed, Newest: []int64{99, newest}}
-		s.censor(1, tt.lost, tt.due, 100, 1)
-		expect(t, name, []uint64{s.OldCensored.Total(), s.LiveCensored.Total()}, []uint64{tt.old, tt.live})
+		s.censor(1, tt.fate, tt.lost, tt.due, 100, 1)
+		expect(t, name, []uint64{s.OldCensored.Total(), s.OldLost, s.LiveCensored.Total()}, []uint64{tt.old, tt.gone, tt.live})
 	}
-	(&Paused{}).censor(0, true, 1, 1, 1)
-	(*Paused)(nil).censor(0, true, 1, 1, 1)
+	(&Paused{}).censor(0, 0, true, 1, 1, 1)
+	(*Paused)(nil).censor(0, 0, true, 1, 1, 1)
 }
 
 // TestALossyRunPausesWithoutItsLosses: one message of 20 is lost throughout. The consumers
-// catch up, and what was lost before the pause is no old message.
+// catch up, and no lost message is an old one.
 func TestALossyRunPausesWithoutItsLosses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := pausedRun(&fake{copies: func(_, n int) int { return min(n%20, 1) }})
@@ -115,8 +120,12 @@ func TestALossyRunPausesWithoutItsLosses(t *testing.T) {
 		if p.Waiting < 185 || p.Waiting > 195 || p.Left > p.Before || p.Before > 20 {
 			t.Errorf("%d waited before the pause, %d at the resume, %d at the end; want a few, 190 and a few", p.Before, p.Waiting, p.Left)
 		}
-		if n := p.OldCensored.Total(); n < 9 || n > 11 {
-			t.Errorf("%d old messages never came; want the 10 of the pause", n)
+		expect(t, "old messages that never came", p.OldCensored.Total(), 0)
+		if n := p.Old.Total(); n < 185 || n > 195 {
+			t.Errorf("%d old messages; want the 190 that waited", n)
+		}
+		if n := p.OldLost; n < 9 || n > 11 {
+			t.Errorf("%d messages of the pause were lost; want 10", n)
 		}
 		if n := p.LiveCensored.Total(); n < 24 || n > 26 {
 			t.Errorf("%d live messages never came; want 25", n)

@@ -21,6 +21,8 @@ type Pause struct {
 
 	Old  *Dist `json:"old,omitempty"`  // e2e response of messages that were due before the resume and still waited then; nil: there were none
 	Live *Dist `json:"live,omitempty"` // of those that were due after it
+
+	OldLost uint64 `json:"old_lost,omitempty"` // messages that failed or were lost, due before the resume and after the newest one received by then; not in Old
 }
 
 // A Churn is consumers that closed on purpose while messages were sent, with others opened

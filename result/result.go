@@ -532,7 +532,7 @@ type Fault struct {
 type FaultEffect struct {
 	UntilNS     int64  `json:"until_ns"`
 	StepNS      int64  `json:"step_ns,omitempty"`     // how fine its times are
-	Unconfirmed *Span  `json:"unconfirmed,omitempty"` // longest time without a confirmation; absent where none was more than twice as long as before the first fault
+	Unconfirmed *Span  `json:"unconfirmed,omitempty"` // longest time without a confirmation, in whole steps: up to two steps longer; absent where none was more than twice as long as before the first fault
 	Undelivered *Span  `json:"undelivered,omitempty"` // the same of deliveries
 	Failed      uint64 `json:"failed,omitempty"`      // messages
 	Failing     *Span  `json:"failing,omitempty"`     // from the first of them to the last

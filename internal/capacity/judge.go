@@ -35,7 +35,7 @@ func Judge(r *result.Result, broken bool) (j Judgement, why string) {
 	case judge.Full(*rate):
 		return missed(r, rate.Value)
 	case r.Verdict.Status == result.Invalid:
-		return Limited, "INVALID for " + found(r, result.Invalid)
+		return Limited, "INVALID for " + judge.Reasons(&r.Verdict)
 	}
 	if steady := find(judge.CheckSteady); steady.Status == result.Suspect {
 		if grows, _ := judge.Growing(*steady); grows {
@@ -87,15 +87,4 @@ func keptOnTime(r *result.Result, expr string) bool {
 	}
 	s, ok := o.JudgeOnTime(r)
 	return ok && s.Outcome() != result.Fail
-}
-
-// found lists the checks of a status.
-func found(r *result.Result, status result.Status) string {
-	var names []string
-	for _, c := range r.Verdict.Checks {
-		if c.Status == status {
-			names = append(names, c.Name)
-		}
-	}
-	return strings.Join(names, ", ")
 }

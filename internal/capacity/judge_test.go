@@ -45,8 +45,10 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 			want:    Failed, why: "the system took 60 % of the rate",
 		},
 		"the generator was late, whatever the objective says": {
-			verdict: result.Verdict{Status: result.Invalid, SLO: []result.SLO{missed}, Checks: []result.Check{check(judge.CheckLateness, result.Invalid, "")}},
-			want:    Limited, why: "INVALID for lateness",
+			verdict: result.Verdict{Status: result.Invalid, SLO: []result.SLO{missed}, Checks: []result.Check{
+				check(judge.CheckLateness, result.Invalid, ""), {Name: judge.CheckHiccups, Status: result.Invalid, With: judge.CheckLateness}, check(judge.CheckCPU, result.Suspect, ""),
+			}},
+			want: Limited, why: "INVALID for lateness",
 		},
 		"the backlog grows": {
 			verdict: result.Verdict{Status: result.Suspect, SLO: []result.SLO{met}, Checks: []result.Check{check(judge.CheckSteady, result.Suspect, "the backlog grew by 9 messages (1/s)")}},

@@ -73,14 +73,11 @@ func (c *runCommand) reason(code Code, o *runs.Outcome) string {
 
 // deserved says why a verdict and its objectives deserve an exit code of codesOf.
 func deserved(code Code, v *result.Verdict, strict bool) string {
-	var checks, failed, undecided []string
+	var failed, undecided []string
 	refused := ""
 	for _, x := range v.Checks {
 		if x.Name == judge.CheckRun && x.Status == result.Invalid && code == Invalid { // its name says nothing
 			return "the run is INVALID: " + x.Value
-		}
-		if x.Status == v.Status && x.With == "" {
-			checks = append(checks, x.Name)
 		}
 		if x.Name == judge.CheckFailed {
 			refused = fmt.Sprintf("%s; the limit is %s", x.Value, x.Limit)
@@ -94,9 +91,9 @@ func deserved(code Code, v *result.Verdict, strict bool) string {
 			undecided = append(undecided, x.Expr)
 		}
 	}
-	why := ""
-	if len(checks) > 0 {
-		why = " for " + strings.Join(checks, ", ")
+	why := judge.Reasons(v)
+	if why != "" {
+		why = " for " + why
 	}
 	switch {
 	case code == Refused:

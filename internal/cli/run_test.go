@@ -267,7 +267,7 @@ func TestCodesOfRunsWithFigures(t *testing.T) {
 				return refuse
 			}
 			return pass
-		}, nil, Refused, "suspect  failed messages: 12 of 50 messages failed (24 %) (limit 0 % of what was sent (limits.failed))\n           The most frequent error, 12 times: overloaded: system overloaded: no room."},
+		}, nil, Refused, "suspect  failed messages: 12 of 50 messages failed (24 %) (limit 0 % of what was sent (limits.failed))\n           The system did not carry the load. The most frequent error, 12 times: overloaded: system"},
 		{"messages that are never confirmed", func(_ *driver.Message, n uint64) fate {
 			if n == 7 {
 				return swallow

@@ -94,29 +94,30 @@ func failed(s *subject) result.Check {
 	if e := s.evidence.Errors; e != nil && e.Blocked > 0 && refused == "" {
 		refused = fmt.Sprintf("The system answered, and failed %s of them because it takes no messages for now. ", count(e.Blocked))
 	}
+	frequent := ""
 	if e := s.evidence.Errors; e != nil && e.Worst != "" {
-		c.Why = fmt.Sprintf("The most frequent error, %s times: %s. ", count(e.Failed), e.Worst)
+		frequent = fmt.Sprintf("The most frequent error, %s times: %s. ", count(e.Failed), e.Worst)
 	}
 	if after, what := s.afterFaults(); after >= n {
-		c.Why += fmt.Sprintf("All of it came after weir's own %s. ", what)
+		c.Why = fmt.Sprintf("All of it came after weir's own %s. ", what)
 	} else if after > 0 && after >= m.Failed { // when the others would have failed is not known
-		c.Why += fmt.Sprintf("All that failed came after weir's own %s. ", what)
+		c.Why = fmt.Sprintf("All that failed came after weir's own %s. ", what)
 	} else if after > 0 {
-		c.Why += fmt.Sprintf("%s of it came after weir's own %s, and %s without a fault: the system did not carry the load. ", count(after), what, count(n-after))
+		c.Why = fmt.Sprintf("%s of it came after weir's own %s, and %s without a fault: the system did not carry the load. ", count(after), what, count(n-after))
 	} else if refused != "" {
-		c.Why += refused
+		c.Why = refused
 	} else if slow > 0 {
-		c.Why += fmt.Sprintf("All of it failed %s: the system was slow at first, and carried the load from then on. ", atFirst(slow))
+		c.Why = fmt.Sprintf("All of it failed %s: the system was slow at first, and carried the load from then on. ", atFirst(slow)) + frequent
 		if s.Messages.Failed == 0 {
-			c.Why += "The measured window has none of it, so its figures stand. State the share that may fail (limits.failed)."
+			c.Why += "No message of the measured window failed, so its figures stand. State the share that may fail (limits.failed)."
 		} else {
-			c.Why += "The latencies count it as lower bounds. " + warmUpFor(slow) + " Failures in a warm-up count here too, unless a share may fail (limits.failed)."
+			c.Why += "The latencies count what failed as lower bounds. " + warmUpFor(slow) + " Failures in a warm-up count here too, unless a share may fail (limits.failed)."
 		}
 		return c
 	} else {
-		c.Why += "The system did not carry the load. "
+		c.Why = "The system did not carry the load. "
 	}
-	c.Why += "Its rates describe what it accepted. Its latencies count what failed as lower bounds. "
+	c.Why += frequent + "The rates describe what the system accepted. The latencies count what failed as lower bounds. "
 	if e := s.evidence.Errors; e != nil && strings.HasPrefix(e.Worst, classOverloaded) && refused == "" {
 		c.Why += "Allow fewer messages in flight (--in-flight), or lower the rate."
 	} else if refused != "" {

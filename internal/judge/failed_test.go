@@ -60,13 +60,13 @@ func TestWhatFailedAfterAFaultIsNotPutDownToTheLoad(t *testing.T) {
 		says   string
 		load   bool
 	}{
-		"no fault":        {nil, "The system did not carry the load. Its rates", true},
-		"all of it":       {[]result.Fault{kill(30)}, "All of it came after weir's own fault kill leader at 3.0 s. Its rates", false},
-		"of two":          {[]result.Fault{kill(10), kill(20)}, "All of it came after weir's own 2 faults, the first kill leader at 3.0 s. Its rates", false},
-		"part of it":      {[]result.Fault{kill(10)}, "10 of it came after weir's own fault kill leader at 3.0 s, and 20 without a fault: the system did not carry the load. Its rates", true},
-		"all that failed": {[]result.Fault{kill(28)}, "All that failed came after weir's own fault kill leader at 3.0 s. Its rates", false},
-		"another failure": {[]result.Fault{kill(0)}, "The system did not carry the load. Its rates", true},
-		"half a second":   {[]result.Fault{kill(30)}, "All of it came after weir's own fault kill leader at 4.5 s. Its rates", false},
+		"no fault":        {nil, "The system did not carry the load. The rates", true},
+		"all of it":       {[]result.Fault{kill(30)}, "All of it came after weir's own fault kill leader at 3.0 s. The rates", false},
+		"of two":          {[]result.Fault{kill(10), kill(20)}, "All of it came after weir's own 2 faults, the first kill leader at 3.0 s. The rates", false},
+		"part of it":      {[]result.Fault{kill(10)}, "10 of it came after weir's own fault kill leader at 3.0 s, and 20 without a fault: the system did not carry the load. The rates", true},
+		"all that failed": {[]result.Fault{kill(28)}, "All that failed came after weir's own fault kill leader at 3.0 s. The rates", false},
+		"another failure": {[]result.Fault{kill(0)}, "The system did not carry the load. The rates", true},
+		"half a second":   {[]result.Fault{kill(30)}, "All of it came after weir's own fault kill leader at 4.5 s. The rates", false},
 	} {
 		in := good()
 		in.MessagesAll = result.Messages{Scheduled: 100, Sent: 100, Confirmed: 70, Failed: 30}

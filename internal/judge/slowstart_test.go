@@ -45,7 +45,7 @@ func TestASlowStartIsNotTheLoad(t *testing.T) {
 		says   []string
 	}{
 		"failed":                {cold(first, nil), failed, result.Suspect, []string{"All of it failed in the first 4 s of the run, warm-up included: the system was slow at first, and carried the load from then on.", warmup}},
-		"failed in the warm-up": {cold(map[int]uint64{0: 900, 1: 10}, nil), failed, result.Suspect, []string{"in the first 2 s of the run", "The measured window has none of it"}},
+		"failed in the warm-up": {cold(map[int]uint64{0: 900, 1: 10}, nil), failed, result.Suspect, []string{"in the first 2 s of the run", "No message of the measured window failed"}},
 		"seconds end late":      {jitter, rate, result.Valid, []string{"in the first 4 s of the run", warmup}},
 		"no room":               {cold(nil, first), rate, result.Valid, []string{"in the first 4 s of the run, warm-up included", "carried the rate from then on", warmup}},
 	} {

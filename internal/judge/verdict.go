@@ -71,6 +71,29 @@ func Worst(checks []result.Check) result.Status {
 	return worst
 }
 
+// Deciding returns the checks that give a verdict its status: none of a valid one, and of an
+// invalid one only those that are invalid. A finding that another check has too is left out.
+func Deciding(v *result.Verdict) (checks []result.Check) {
+	for _, c := range v.Checks {
+		if c.Status == v.Status && rankOf(c.Status) > rankOf(result.Valid) && c.With == "" {
+			checks = append(checks, c)
+		}
+	}
+	return checks
+}
+
+// Reasons names the checks that are why a run is not valid; "" of a valid one.
+func Reasons(v *result.Verdict) string {
+	var names []string
+	for _, c := range Deciding(v) {
+		names = append(names, c.Name)
+	}
+	if n := len(names) - mostReasons; n > 1 { // one more has room
+		names = append(names[:mostReasons], fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
+}
+
 func rankOf(s result.Status) int {
 	return slices.Index([]result.Status{result.Valid, result.Suspect, result.Invalid}, s)
 }

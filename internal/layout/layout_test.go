@@ -578,4 +578,14 @@ func TestBriefTextEndsAndFits(t *testing.T) {
 	if got := text.Height(p); got != 5 {
 		t.Errorf("%d lines; want 5", got)
 	}
+	for most, want := range map[int]string{
+		0: "  value\n  The cause. The broker does what it can, and\n  that takes a while.\n",
+		4: "  value\n  The cause. The broker does what it can, and\n  that takes a while. Its user waits for it\n  meanwhile. Do this, in so many words.\n",
+	} {
+		p := new(Page)
+		p.Add(Block{Form: Item, Spans: []Span{Plain.Of("value")}, Under: "The cause. The broker does what it can, and that takes a while. Its user waits for it meanwhile. Do this, in so many words."})
+		if got := (Text{Width: 46, Fold: true, Brief: 2, Advice: most}).Page(p); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
 }

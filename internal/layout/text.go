@@ -12,7 +12,8 @@ type Text struct {
 	Width  int  // in characters: wider tables are cut; 0: none is
 	Fold   bool // longer sentences and prose are broken into several lines
 	Colour bool // escape sequences of ECMA-48 paint
-	Brief  int  // with Fold, a sentence ends with … after so many lines, and a table loses the columns that have no room; 0: they are whole
+	Brief  int  // with Fold, text ends after so many lines, at the end of a sentence or with …, and a table loses the columns that have no room; 0: they are whole
+	Advice int  // with Brief, the same for what is below an Item
 }
 
 // Height is how many lines of a terminal a page takes, one that is too long more than one.
@@ -54,9 +55,10 @@ const labelWidth = 12
 // Page returns a page as text.
 func (t Text) Page(p *Page) string {
 	var b strings.Builder
-	say := func(before string, column int, spans []Span) {
-		b.WriteString(before + strings.Join(t.briefly(spans, t.Width-column), "\n"+blanks(column)) + "\n")
+	write := func(before string, column, most int, spans []Span) {
+		b.WriteString(before + strings.Join(t.briefly(spans, t.Width-column, most), "\n"+blanks(column)) + "\n")
 	}
+	say := func(before string, column int, spans []Span) { write(before, column, t.Brief, spans) }
 	for _, x := range p.blocks {
 		switch x.Form {
 		case Gap:
@@ -76,7 +78,7 @@ func (t Text) Page(p *Page) string {
 			}
 			say(mark+"  ", column, x.Spans)
 			if x.Under != "" {
-				say(blanks(column), column, []Span{Plain.Of(x.Under)})
+				write(blanks(column), column, max(t.Brief, t.Advice), []Span{Plain.Of(x.Under)})
 			}
 		case Labelled:
 			label := t.paint(x.Mark.Tone, x.Mark.Text) + blanks(labelWidth-length(x.Mark.Text))
@@ -190,14 +192,22 @@ func (t Text) folded(spans []Span, width int) []string {
 	return lines
 }
 
-// briefly is folded, without what a sentence has beyond its most lines.
-func (t Text) briefly(spans []Span, width int) []string {
+// briefly is folded, without what a text has beyond its most lines: without its last
+// sentences, and where the first alone is longer, ending with ….
+func (t Text) briefly(spans []Span, width, most int) []string {
 	lines := t.folded(spans, width)
-	if !t.Fold || t.Brief == 0 || len(lines) <= t.Brief {
+	if !t.Fold || t.Brief == 0 || len(lines) <= most {
 		return lines
 	}
-	lines = t.folded(spans, width-1)[:t.Brief]
-	lines[t.Brief-1] += "…"
+	shorter, last := slices.Clone(spans), len(spans)-1
+	for i := strings.LastIndex(spans[last].Text, ". "); i >= 0; i = strings.LastIndex(spans[last].Text[:i], ". ") {
+		shorter[last].Text = spans[last].Text[:i+1]
+		if lines := t.folded(shorter, width); len(lines) <= most {
+			return lines
+		}
+	}
+	lines = t.folded(spans, width-1)[:most]
+	lines[most-1] += "…"
 	return lines
 }
 

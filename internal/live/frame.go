@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -142,6 +143,10 @@ func (v *View) rows() []row {
 			rows = append(rows, row{name: d.name, fields: []field{{"", "none yet, only of warm-up messages"}}})
 		}
 	}
+	held, bad := v.held(), trouble(&f.all)
+	if len(held)+len(bad) > 0 && some(&f.send, &f.e2e, &f.rtt) {
+		rows = append(rows, row{fields: []field{{"", "percentiles of completed messages only"}}})
+	}
 	var last []field
 	if some(&f.late) {
 		last = append(last, field{"p99", at(&f.late[phase], 99)})
@@ -156,10 +161,10 @@ func (v *View) rows() []row {
 		}
 		rows = append(rows, row{name: name, fields: last})
 	}
-	if held := v.held(); len(held) > 0 {
+	if len(held) > 0 {
 		rows = append(rows, row{name: "waiting", fields: held, alarm: true})
 	}
-	if bad := trouble(&f.all); len(bad) > 0 {
+	if len(bad) > 0 {
 		rows = append(rows, row{name: "trouble", fields: bad, alarm: true})
 	}
 	return rows
@@ -196,9 +201,11 @@ func (v *View) held() []field {
 	return fields
 }
 
-// some reports whether any phase has a sample.
-func some(c *[measure.NumPhases]measure.Counts) bool {
-	return c[measure.WarmUp].Total()+c[measure.Measure].Total() > 0
+// some reports whether any phase of any of them has a sample.
+func some(all ...*[measure.NumPhases]measure.Counts) bool {
+	return slices.ContainsFunc(all, func(c *[measure.NumPhases]measure.Counts) bool {
+		return c[measure.WarmUp].Total()+c[measure.Measure].Total() > 0
+	})
 }
 
 // at is a percentile so far, for eyes only; "-" where there is none yet.

@@ -238,6 +238,34 @@ func TestRoundTripsAreShownWhereThereAreSome(t *testing.T) {
 	}
 }
 
+// TestPercentilesBesideFailuresAreMarked: what failed, found no room or waits is in no percentile.
+func TestPercentilesBesideFailuresAreMarked(t *testing.T) {
+	t.Parallel()
+	const says = "; percentiles of completed messages only; "
+	for name, tt := range map[string]struct {
+		change func(*measure.Counters)
+		want   bool
+	}{
+		"all completed":      {func(*measure.Counters) {}, false},
+		"failed":             {func(c *measure.Counters) { c.Failed = 1 }, true},
+		"dropped":            {func(c *measure.Counters) { c.Dropped = 1 }, true},
+		"a stall":            {func(c *measure.Counters) { c.Sent, c.Confirmed = 1000, 0 }, true},
+		"no percentiles yet": {func(c *measure.Counters) { c.Failed = 1 }, false},
+	} {
+		v := New(Terminal{Out: io.Discard}, plan)
+		v.Event(2*second, "phase", "measure")
+		iv := interval(2)
+		tt.change(&iv.Counters[measure.Measure])
+		if name == "no percentiles yet" {
+			iv = &measure.Interval{From: iv.From, To: iv.To, Counters: iv.Counters}
+		}
+		v.Interval(iv)
+		if got := v.plain(); strings.Contains(got, says) != tt.want {
+			t.Errorf("%s: %q; marked: want %v", name, got, tt.want)
+		}
+	}
+}
+
 func BenchmarkRefresh(b *testing.B) {
 	iv := interval(2)
 	v := New(Terminal{Out: io.Discard, Rewrite: true, Colour: true}, plan)

@@ -56,23 +56,6 @@ func next(p *layout.Page, command, why string) {
 // roomy is how long a text beside a label is at most on a terminal of 80 columns.
 const roomy = 68
 
-// mostReasons is how many findings a sentence names.
-const mostReasons = 3
-
-// reasons names the checks that are why a run is not valid.
-func reasons(r *result.Result) string {
-	var names []string
-	for _, c := range r.Verdict.Checks {
-		if (c.Status == result.Suspect || c.Status == result.Invalid) && c.With == "" {
-			names = append(names, c.Name)
-		}
-	}
-	if n := len(names) - mostReasons; n > 1 { // one more has room
-		names = append(names[:mostReasons], fmt.Sprintf("%d more", n))
-	}
-	return strings.Join(names, ", ")
-}
-
 // verdictOn is the verdict: a word, and what it means for the figures.
 func verdictOn(r *result.Result) (word layout.Span, says string) {
 	says = map[result.Status]string{
@@ -80,7 +63,7 @@ func verdictOn(r *result.Result) (word layout.Span, says string) {
 		result.Suspect: "read why before you use a figure",
 		result.Invalid: "do not use the figures",
 	}[r.Verdict.Status]
-	if why := reasons(r); why != "" {
+	if why := judge.Reasons(&r.Verdict); why != "" {
 		says = "for " + why + ": " + says
 	}
 	if r.Run.Interrupted {

@@ -178,3 +178,24 @@ func TestTheAnswerOfSeveralScenariosIsAComparison(t *testing.T) {
 		}
 	}
 }
+
+// TestAVerdictNamesTheChecksBehindIt: an INVALID run has only the reasons that make its figures
+// unusable, on its report and in an overview.
+func TestAVerdictNamesTheChecksBehindIt(t *testing.T) {
+	t.Parallel()
+	e := Entry{Dir: "results/x", Result: stored(t, "testdata/valid.json")}
+	e.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{
+		{Name: judge.CheckFailed, Status: result.Suspect},
+		{Name: judge.CheckLateness, Status: result.Invalid},
+		{Name: judge.CheckHiccups, Status: result.Invalid, With: judge.CheckLateness},
+		{Name: judge.CheckCPU, Status: result.Suspect},
+	}}
+	if _, says := verdictOn(e.Result); says != "for lateness: do not use the figures" {
+		t.Error(says)
+	}
+	page := &layout.Page{}
+	doubts(page, []Entry{e})
+	if says := (layout.Text{}).Page(page); !strings.Contains(says, " for lateness\n") {
+		t.Error(says)
+	}
+}

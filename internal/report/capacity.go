@@ -14,8 +14,16 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Came says in a line what a search for the capacity came to.
-func Came(a *capacity.Answered) string {
+// answer is what a search came to, of one over several numbers with the best of them.
+func answer(r *capacity.Report) capacity.Ended {
+	if i := slices.IndexFunc(r.Over, func(e capacity.Ended) bool { return e.Answered == r.Answer }); i >= 0 {
+		return r.Over[i]
+	}
+	return capacity.Ended{Answered: r.Answer}
+}
+
+// Came says in a line what a search for the capacity came to, or the search with one of several numbers.
+func Came(r *capacity.Report, a capacity.Ended) string {
 	pass, fail := Rate(a.PassPerS), Rate(a.FailPerS)
 	switch a.Stop {
 	case capacity.Found:
@@ -23,7 +31,7 @@ func Came(a *capacity.Answered) string {
 	case capacity.Between:
 		return fmt.Sprintf("%s kept the promise, %s did not: wider than asked, because the rates between them could not be decided from %s on", pass, fail, Rate(a.UndecidedPerS))
 	case capacity.Doubtful:
-		return fmt.Sprintf("not known: most probes of %s kept the promise, but no probe confirmed it at the end", pass)
+		return "not known: " + votes(r, a) + "; no probe confirmed the rate at the end"
 	case capacity.Generator:
 		if a.PassPerS == 0 {
 			return "not known: the generator or its host was the limit, not the system: use a quieter host"
@@ -53,6 +61,31 @@ func Came(a *capacity.Answered) string {
 	return "not known yet"
 }
 
+// votes says what the probes of the highest rate that passed came to.
+func votes(r *capacity.Report, a capacity.Ended) string {
+	all, by := 0, map[string]int{}
+	for i := range r.Probes {
+		if p := &r.Probes[i]; p.N == a.N && p.RatePerS == a.PassPerS {
+			all++
+			by[p.Judgement]++
+		}
+	}
+	text := fmt.Sprintf("%d of %s of %s kept the promise", by[capacity.Passed.String()], Counted(uint64(all), "probe", "probes"), Rate(a.PassPerS))
+	for _, of := range []struct {
+		judgement capacity.Judgement
+		words     string
+	}{
+		{capacity.Failed, ", %d did not"},
+		{capacity.Undecided, ", %d could not decide"},
+		{capacity.Limited, ", in %d the generator or its host was the limit"},
+	} {
+		if n := by[of.judgement.String()]; n > 0 {
+			text += fmt.Sprintf(of.words, n)
+		}
+	}
+	return text
+}
+
 // inTheWay says what kept a rate from passing that the system did not fail.
 func inTheWay(by capacity.Judgement) string {
 	if by == capacity.Undecided {
@@ -70,13 +103,13 @@ func CapacityHTML(w io.Writer, r *capacity.Report) error {
 	p, search := new(layout.Page), &Search{Report: r}
 	title := search.name()
 	p.Heading(title)
-	p.Line(layout.Strong.Of("capacity"), plain(": "+Came(&r.Answer)))
+	p.Line(layout.Strong.Of("capacity"), plain(": "+Came(r, answer(r))))
 	for _, o := range r.Over[:min(len(r.Over), mostProbes)] {
 		of := ""
 		if r.Plan.Over != nil {
 			of = " " + r.Plan.Over.Of
 		}
-		p.Bullet(fmt.Sprintf("with %d%s: %s", o.N, of, Came(&o.Answered)))
+		p.Bullet(fmt.Sprintf("with %d%s: %s", o.N, of, Came(r, o)))
 	}
 	search.drawn(p, true)
 	page := browser(title)
@@ -147,10 +180,7 @@ func describes(p *capacity.Probed, f *capacity.Figure) bool {
 // loaded draws the promised percentiles against the rate; of a search over several numbers,
 // with the number that the answer is of. It is nil where fewer than two rates have a latency.
 func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
-	of, with := "", 0
-	if i := slices.IndexFunc(r.Over, func(e capacity.Ended) bool { return e.Answered == r.Answer }); i >= 0 {
-		with = r.Over[i].N
-	}
+	of, with := "", answer(r).N
 	all = slices.DeleteFunc(slices.Clone(all), func(x capacity.Probed) bool {
 		if with > 0 && x.N != with || !(x.RatePerS > 0) || x.Of == "" || of != "" && x.Of != of {
 			return true

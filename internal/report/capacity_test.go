@@ -202,6 +202,32 @@ func TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides(t *testing.
 	}
 }
 
+// TestADoubtfulAnswerCountsItsProbes: a probe that the generator spoilt kept no promise.
+func TestADoubtfulAnswerCountsItsProbes(t *testing.T) {
+	t.Parallel()
+	probes := func(n int, rate float64, judgements ...capacity.Judgement) (all []capacity.Probed) {
+		for _, j := range judgements {
+			all = append(all, capacity.Probed{N: n, RatePerS: rate, Judgement: j.String()})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		n      int
+		probes []capacity.Probed
+		want   string
+	}{
+		{0, probes(0, 800, capacity.Passed, capacity.Limited, capacity.Limited, capacity.Limited), "1 of 4 probes of 800/s kept the promise, in 3 the generator or its host was the limit"},
+		{0, probes(0, 800, capacity.Passed, capacity.Passed, capacity.Passed, capacity.Failed, capacity.Undecided), "3 of 5 probes of 800/s kept the promise, 1 did not, 1 could not decide"},
+		{2, append(probes(1, 800, capacity.Failed), probes(2, 800, capacity.Passed, capacity.Limited)...), "1 of 2 probes of 800/s kept the promise, in 1 the generator or its host was the limit"},
+	} {
+		r := &capacity.Report{Probes: append(c.probes, probes(c.n, 1600, capacity.Failed)...)}
+		want := "not known: " + c.want + "; no probe confirmed the rate at the end"
+		if got := Came(r, capacity.Ended{N: c.n, Answered: capacity.Answered{PassPerS: 800, FailPerS: 1600, FailBy: "failed", Stop: capacity.Doubtful}}); got != want {
+			t.Errorf("came to %q; want %q", got, want)
+		}
+	}
+}
+
 func TestWhatASearchThatIsNotOverCameTo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -213,11 +239,11 @@ func TestWhatASearchThatIsNotOverCameTo(t *testing.T) {
 		{0, 125, "not known yet: no rate down to 125/s passed"},
 		{100, 200, "not known yet: 100/s kept the promise; at 200/s the generator or its host was the limit, not the system"},
 	} {
-		if got := Came(&capacity.Answered{PassPerS: c.pass, FailPerS: c.fail, Stop: capacity.OutOfTries}); got != c.want {
+		if got := Came(&capacity.Report{}, capacity.Ended{Answered: capacity.Answered{PassPerS: c.pass, FailPerS: c.fail, Stop: capacity.OutOfTries}}); got != c.want {
 			t.Errorf("%v and %v came to %q; want %q", c.pass, c.fail, got, c.want)
 		}
 	}
-	between := Came(&capacity.Answered{PassPerS: 100, FailPerS: 400, UndecidedPerS: 150, Stop: capacity.Between})
+	between := Came(&capacity.Report{}, capacity.Ended{Answered: capacity.Answered{PassPerS: 100, FailPerS: 400, UndecidedPerS: 150, Stop: capacity.Between}})
 	if want := "100/s kept the promise, 400/s did not: wider than asked, because the rates between them could not be decided from 150/s on"; between != want {
 		t.Errorf("an interval with rates that were not decided came to %q; want %q", between, want)
 	}

@@ -24,6 +24,7 @@ func (t *single) faults() {
 		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
 	}
 	var band, bound *int64
+	var step int64
 	var agents []string
 	for i := range all[:min(len(all), mostFaults)] {
 		f := &all[i]
@@ -40,7 +41,7 @@ func (t *single) faults() {
 		if e == nil {
 			e = &result.FaultEffect{}
 		} else {
-			band = e.BandNS
+			band, step = e.BandNS, max(step, e.StepNS)
 		}
 		row = append(row, lasted(e, e.Unconfirmed), lasted(e, e.Undelivered), plain(Count(e.Failed)), instant(e.WorstNS), instant(e.BackNS))
 		switch last := &row[len(row)-1]; {
@@ -77,10 +78,15 @@ func (t *single) faults() {
 		t.Note(fmt.Sprintf("By agents %s, at instants of their clocks: %s.", strings.Join(agents, ", "), off))
 	}
 	if band != nil {
+		within := "0.1 s"
+		if step > 0 {
+			within = Time(step)
+		}
 		t.Note(
 			"at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery. A cell - means: at most twice the longest before the faults.",
+			"A range a..b: messages are counted in steps of "+within+", so the time is somewhere between.",
 			"slowest: the longest time of a message that came between this fault and the next. Failed messages do not count.",
-			fmt.Sprintf("p99 back: the time from the fault until p99 was at or below %s again, and stayed there. That is the larger of twice its median and its highest value before the faults. Times are to within 0.1 s.", Time(*band)))
+			fmt.Sprintf("p99 back: the time from the fault until p99 was at or below %s again, and stayed there. That is the larger of twice its median and its highest value before the faults. It is to within %s.", Time(*band), within))
 	}
 	t.faultLogs()
 }
@@ -147,16 +153,20 @@ func undoneAfter(f *result.Fault) layout.Span {
 	return plain(Time(*f.UndoneNS - f.BeganNS))
 }
 
-// lasted is a time without messages. One that had not ended with what is known of the
-// fault is so long at least.
+// lasted is a time without messages: that of the steps in which there were none, up to that with
+// the steps before and after them. One that had not ended with what is known of the fault is so long
+// at least.
 func lasted(e *result.FaultEffect, s *result.Span) layout.Span {
 	switch {
 	case s == nil:
 		return plain("-")
 	case unended(e, s):
 		return layout.Doubtful.Of(">= " + Time(s.ToNS-s.FromNS))
+	case e.StepNS == 0: // an older result
+		return plain(">= " + Time(s.ToNS-s.FromNS))
 	}
-	return plain(Time(s.ToNS - s.FromNS))
+	least, most := s.ToNS-s.FromNS, s.ToNS-s.FromNS+2*e.StepNS
+	return plain(endOf(least, most) + ".." + Time(most))
 }
 
 // unended reports whether nothing had come again when the next fault began, or when the

@@ -43,7 +43,11 @@ func (t *single) pause() {
 		if x.StepNS > 0 {
 			step = Time(x.StepNS)
 		}
-		t.Note("old messages: due before the consumers resumed, and still waiting then. live: due after they resumed",
+		left := ""
+		if x.OldLost > 0 {
+			left = fmt.Sprintf(" (not among them: %s that failed or were lost, since nobody saw until when they waited)", Count(x.OldLost))
+		}
+		t.Note("old messages: due before the consumers resumed, and still waiting then"+left+". live: due after they resumed",
 			"caught up: no more waited than at 99 % of the times before the pause. Times are to within "+step)
 	}
 }

@@ -41,6 +41,13 @@ func TestAPauseSaysHowItWasCaughtUp(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
+	if strings.Contains(text, "not among them") {
+		t.Errorf("nothing was lost, but:\n%s", text)
+	}
+	x.OldLost = 4996
+	if want, text := "still waiting then (not among them: 4,996 that failed or were lost, since nobody saw until when they waited)", strings.Join(strings.Fields(paused(x)), " "); !strings.Contains(text, want) {
+		t.Errorf("no %q in:\n%s", want, text)
+	}
 	if strings.Contains(text, "live messages ") {
 		t.Errorf("a row without messages:\n%s", text)
 	}

@@ -31,8 +31,12 @@ type part struct {
 	*layout.Page
 }
 
-// gap is the rank of the lines that separate parts.
-const gap = 6
+// gap is the rank of the lines that separate parts, advice that of what a finding's advice has
+// beyond two lines.
+const (
+	gap    = 6
+	advice = 4
+)
 
 // Add adds what show puts on a page, as a part of a rank.
 func (s *Screen) Add(rank int, show func(*layout.Page)) {
@@ -45,10 +49,10 @@ func (s *Screen) Add(rank int, show func(*layout.Page)) {
 func (s *Screen) Gap() { s.Add(gap, (*layout.Page).Gap) }
 
 // Write writes the screen in at most so many lines, for a terminal of so many columns; 0:
-// ScreenWidth. Sentences end after two lines.
+// ScreenWidth. Text ends after two lines, the advice of a finding after four.
 func (s *Screen) Write(w io.Writer, most, columns int, colour bool) error {
 	t := layout.Terminal(cmp.Or(columns, ScreenWidth), colour)
-	t.Brief = 2
+	t.Brief, t.Advice = 2, 4
 	parts := slices.Clone(s.parts)
 	for {
 		p := new(layout.Page)
@@ -61,11 +65,15 @@ func (s *Screen) Write(w io.Writer, most, columns int, colour bool) error {
 				least = i
 			}
 		}
-		if parts[least].rank == 0 || t.Height(p) <= most {
+		switch rank := parts[least].rank; {
+		case t.Height(p) <= most || rank == 0:
 			_, err := io.WriteString(w, t.Page(p))
 			return err
+		case rank < advice && t.Advice > t.Brief:
+			t.Advice--
+		default:
+			parts = slices.Delete(parts, least, least+1)
 		}
-		parts = slices.Delete(parts, least, least+1)
 	}
 }
 
@@ -186,28 +194,10 @@ func allFigures(p *layout.Page, dir string) {
 
 // reason writes the finding that counts most, with what to do.
 func (t *single) reason() {
-	for _, c := range t.r.Verdict.Checks {
-		if c.Status == t.r.Verdict.Status && (c.Status == result.Invalid || c.Status == result.Suspect) && c.With == "" {
-			t.Add(layout.Block{Form: layout.Item, Spans: []layout.Span{plain(finding(c))}, Under: advised(c.Why)})
-			return
-		}
+	if checks := judge.Deciding(&t.r.Verdict); len(checks) > 0 {
+		c := checks[0]
+		t.Add(layout.Block{Form: layout.Item, Spans: []layout.Span{plain(finding(c))}, Under: c.Why})
 	}
-}
-
-// mostAdvice is how long the advice of a finding is at most where a sentence of it may be left
-// out: two lines of a screen.
-const mostAdvice = 2 * (ScreenWidth - 4)
-
-// advised are the last sentences of a finding, which say what to do.
-func advised(why string) string {
-	for layout.Length(why) > mostAdvice {
-		_, rest, more := strings.Cut(why, ". ")
-		if !more {
-			break
-		}
-		why = rest
-	}
-	return why
 }
 
 // screenTables adds the percentiles that matter, and of a profile each stage.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/result"
 )
 
@@ -46,6 +47,16 @@ func lossy(r *result.Result) {
 	for _, m := range []*result.Messages{&r.Messages, &r.MessagesAll} {
 		m.Lost, m.Duplicated, m.Corrupted, m.Misrouted, m.Failed, m.Unconfirmed, m.Pending = 17, 4, 2, 3, 1200, 7, 5
 	}
+}
+
+// refused failed many messages after a fault of weir's own.
+func refused(r *result.Result) {
+	r.Verdict.Status = result.Suspect
+	r.Verdict.Checks = []result.Check{{
+		Name: judge.CheckFailed, Status: result.Suspect, Value: "1,199 of 12,000 messages failed (9.99 %)",
+		Why: "All of it came after weir's own fault restart broker at 4.0 s. The most frequent error, 1,150 times: overloaded: OOM command not allowed when used memory > 'maxmemory'. " +
+			"The rates describe what the system accepted. The latencies count what failed as lower bounds. Look at the errors in events.jsonl, or state the share that may fail (limits.failed).",
+	}}
 }
 
 func objectives(r *result.Result) {
@@ -92,12 +103,14 @@ func TestALastScreenIsOneScreen(t *testing.T) {
 		"produce":    {of("produce"), []string{"loss was not checked"}},
 		"backlog":    {of("backlog"), []string{"drained 126,771/s"}},
 		"closed":     {of("closed"), []string{"closed loop: service times at saturation", "  99 %   234 ns"}},
-		"fault":      {of("valid", broken), []string{"restart server-1 at 4.0 s: nothing confirmed for 5.50 s, 5,703", "kill leader failed: asking which node leads", "and 2 more faults"}},
+		"fault":      {of("valid", broken), []string{"restart server-1 at 4.0 s: nothing confirmed for 5.50..5.70 s", "kill leader failed: asking which node leads", "and 2 more faults"}},
 		"pause":      {of("valid", stopped), []string{"the consumers took nothing for 2.00 s", "caught up 1.00 s after"}},
 		"steps":      {of("valid", stepped), []string{"1000/s..2000/s", "and 2 further stages"}},
 		"fleet":      {of("fleet"), []string{"agents      4: a on north, b on south", "clock       e2e rests on two clocks"}},
 		"invalid":    {of("nothing"), []string{"INVALID  for samples: do not use the figures", "Nothing was measured"}},
 		"lost":       {of("valid", lossy), []string{"the system lost 17 messages and corrupted 2", "the system failed 1,200 of", "3 messages from another destination"}},
+		"refused":    {of("valid", refused), []string{"All of it came after weir's own fault restart broker at 4.0 s.", "OOM command not allowed", "lower bounds.\n"}},
+		"crowded":    {of("valid", refused, broken, lossy, objectives, stepped), []string{"All of it came after weir's own fault restart broker at 4.0 s."}},
 		"objectives": {of("valid", objectives), []string{"fail       objective e2e.p99 <= 5ms", "undecided  objective e2e.p99 <= 3ms", "pass       objective e2e.p99 <= 4ms"}},
 		"everything": {of("suspect", lossy, broken, stopped, stepped, objectives), []string{"SUSPECT", "the system lost 17 messages", "fail       objective"}},
 		"matrix":     {several(suite(t)[:3]...), []string{"3 runs: ", "\njetstream-500     INVALID", "guarantees differ"}},

@@ -99,10 +99,10 @@ func (s *Search) found(p *layout.Page, most int) {
 	r := s.Report
 	row := func(label, format string, args ...any) { p.Labelled(label, plain(fmt.Sprintf(format, args...))) }
 	for _, ended := range r.Over[:min(len(r.Over), most)] {
-		row(fmt.Sprintf("with %d", ended.N), "%s", Came(&ended.Answered))
+		row(fmt.Sprintf("with %d", ended.N), "%s", Came(r, ended))
 	}
 	if len(r.Over) == 0 {
-		row("capacity", "%s", Came(&r.Answer))
+		row("capacity", "%s", Came(r, answer(r)))
 	}
 	if l := r.Law; l != nil && r.Plan.Over != nil {
 		row("law", "Universal Scalability Law over %s, 95 %% intervals:", r.Plan.Over.Of)

@@ -23,7 +23,7 @@ func (t *single) slowest() {
 	if s == nil {
 		return
 	}
-	t.Labelled("slowest", plain(clustersSay(s, originOf(t.r))))
+	t.Labelled("slowest", plain(clustersSay(s, t.uncompleted(s.Of), originOf(t.r))))
 	for _, b := range s.Beside {
 		if slow.Tells(s, b) {
 			t.Labelled("", plain(fmt.Sprintf("%d of these %d met %s; of messages as slow at random times %s would", b.Messages, len(s.Messages), besideSays(b.What), shareText(b.ByChance))))
@@ -47,9 +47,19 @@ func (t *single) slowestOf(name string) *result.Slowest {
 	return nil
 }
 
+// uncompleted is how many measured messages of a direction never completed.
+func (t *single) uncompleted(of string) uint64 {
+	for _, c := range distributions(t.r) {
+		if c.group == of && c.interval {
+			return c.d.Censored
+		}
+	}
+	return 0
+}
+
 // clustersSay says when slow messages came: since the end of the warm-up, as faults and
-// pauses are told.
-func clustersSay(s *result.Slowest, from origin) string {
+// pauses are told. Those that never completed are not among them.
+func clustersSay(s *result.Slowest, never uint64, from origin) string {
 	at, since := from.says, ""
 	if near(s.Clusters) {
 		at = func(ns int64) string { return commas(fmt.Sprintf("%.3f", from.seconds(ns))) + " s" }
@@ -58,12 +68,21 @@ func clustersSay(s *result.Slowest, from origin) string {
 		since = " after the warm-up"
 	}
 	n := len(s.Messages)
-	text := fmt.Sprintf("the %d slowest %s messages took %s to %s", n, s.Of, Time(s.Messages[n-1].NS), Time(s.Messages[0].NS))
-	switch quickest, slowest := Time(s.Messages[n-1].NS), Time(s.Messages[0].NS); {
-	case n > 1 && quickest == slowest:
-		text = fmt.Sprintf("the %d slowest %s messages took %s", n, s.Of, slowest)
-	case n == 1:
-		text = fmt.Sprintf("the slowest %s message took %s", s.Of, Time(s.Messages[0].NS))
+	which := fmt.Sprintf("the %d slowest %s messages", n, s.Of)
+	if n == 1 {
+		which = fmt.Sprintf("the slowest %s message", s.Of)
+	}
+	took := Time(s.Messages[0].NS)
+	if quickest := Time(s.Messages[n-1].NS); quickest != took {
+		took = quickest + " to " + took
+	}
+	text := which + " took " + took
+	if never > 0 {
+		more := uncompleted[s.Of]
+		if never == 1 {
+			more = strings.Replace(more, "were", "was", 1)
+		}
+		text = fmt.Sprintf("%s that completed took %s (%s more %s)", which, took, Count(never), more)
 	}
 	many := slices.DeleteFunc(slices.Clone(s.Clusters), func(c result.SlowCluster) bool { return c.Messages < 2 })
 	slices.SortStableFunc(many, func(a, b result.SlowCluster) int { return cmp.Compare(b.Messages, a.Messages) })
@@ -151,6 +170,6 @@ func (t *single) slowestTable() {
 		}
 	}
 	if len(rows) > 0 {
-		t.Fold(listed(rows, "", "took", "due, after the warm-up", "producer", "destination", "what happened meanwhile"), plain("the slowest messages"))
+		t.Fold(listed(rows, "", "took", "due, after the warm-up", "producer", "destination", "what happened meanwhile"), plain("the slowest messages that completed"))
 	}
 }

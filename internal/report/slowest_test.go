@@ -53,7 +53,16 @@ func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
 	if s := says(); s != "slowest     the 2 slowest e2e messages took 49.0 ms to 50.0 ms; all were in flight within 500 ms, from 1.0 s after the warm-up on\n" {
 		t.Error(s)
 	}
+	r.Latency.E2E.Response = &result.Dist{Count: 5000, Censored: 1199}
+	if s := says(); s != "slowest     the 2 slowest e2e messages that completed took 49.0 ms to 50.0 ms (1,199 more never came); all were in flight within 500 ms, from 1.0 s after the warm-up on\n" {
+		t.Error(s)
+	}
 	r.Slowest = r.Slowest[:1]
+	r.Latency.Send.Service = &result.Dist{Count: 5000, Censored: 1}
+	if s := says(); s != "slowest     the slowest send message that completed took 50.0 ms (1 more was never confirmed)\n" {
+		t.Error(s)
+	}
+	r.Latency.Send.Service = nil
 	if s := says(); s != "slowest     the slowest send message took 50.0 ms\n" {
 		t.Error(s)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/result"
 )
@@ -30,7 +31,7 @@ func doubts(p *layout.Page, entries []Entry) {
 			continue
 		}
 		why := ": its report says why"
-		if checks := reasons(e.Result); checks != "" {
+		if checks := judge.Reasons(&e.Result.Verdict); checks != "" {
 			why = " for " + checks
 		}
 		b := layout.Block{
@@ -59,7 +60,7 @@ func summary(p *layout.Page, entries []Entry, o Options) {
 		return
 	}
 	for _, s := range o.Searches {
-		p.Labelled("capacity", plain(s.Dir+": "+Came(&s.Report.Answer)))
+		p.Labelled("capacity", plain(s.Dir+": "+Came(s.Report, answer(s.Report))))
 	}
 	if label, text := repeatedHeadline(entries); text != "" {
 		p.Labelled(label, plain(text))

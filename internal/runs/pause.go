@@ -14,6 +14,7 @@ func paused(p *engine.Paused, asked []float64) *result.Pause {
 	out := &result.Pause{
 		BeganNS: p.Began, ResumedNS: p.Resumed, Before: p.Before, Waiting: p.Waiting, UntilNS: p.Until, Left: p.Left, Received: p.Received,
 		Old: judge.OfStage(&p.Old, &p.OldCensored, asked...), Live: judge.OfStage(&p.Live, &p.LiveCensored, asked...),
+		OldLost: p.OldLost,
 	}
 	if p.Step > 0 {
 		out.StepNS = p.Step
