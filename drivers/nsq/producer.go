@@ -113,7 +113,7 @@ type link struct {
 	kill func() // ends the Producer, and waits until it reads no message: at most for write-timeout
 }
 
-// Output takes a line that the client logs. It tells of a lost connection in no
+// Output takes a line that the client logs. The client reports a lost connection in no
 // other way, and does so before anybody can make it connect again.
 func (l *link) Output(_ int, line string) error {
 	if !strings.Contains(line, "protocol error") { // that is the answer to a message

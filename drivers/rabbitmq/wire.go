@@ -17,7 +17,7 @@ type wire struct {
 	net.Conn
 	silence time.Duration // a server that sends nothing for longer counts as gone
 	gone    *time.Timer   // ends the connection then
-	frames  frames        // touched by whoever reads
+	frames  frames        // used by the reading goroutine only
 	heard   atomic.Bool   // something was read
 }
 
@@ -32,7 +32,7 @@ func newWire(c net.Conn, silence time.Duration, hears listener) *wire {
 // write waits, which a server in an alarm may cause for long. So Read has a limit of its own.
 func (w *wire) SetReadDeadline(time.Time) error { return nil }
 
-// Read reads, and tells of what it read. An error ends the connection, and with it a write
+// Read reads and notes the frames that came. An error ends the connection, and with it a write
 // that waits: the client would wait for that write before it ended the connection.
 func (w *wire) Read(p []byte) (int, error) {
 	if w.frames.to != nil {

@@ -11,7 +11,7 @@ import (
 // A Fact is something that a run is, or was put to.
 type Fact struct{ Name, Value string }
 
-// A RunFacts is what a run tells of itself.
+// RunFacts are what a run reports about itself.
 type RunFacts struct {
 	Facts []Fact                 // each name once
 	Tells func(name string) bool // whether the run tells such facts at all

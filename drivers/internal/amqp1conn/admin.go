@@ -270,7 +270,7 @@ func (a *Admin) once(ctx context.Context, use func(ctx context.Context) error) (
 			return err
 		}
 	}
-	stop := context.AfterFunc(ctx, a.link.kill) // a session whose window is closed heeds no context
+	stop := context.AfterFunc(ctx, a.link.kill) // go-amqp ignores the context while the session window is closed
 	defer stop()
 	if err = use(ctx); err != nil {
 		if err = words.Cause(err); ctx.Err() != nil {
