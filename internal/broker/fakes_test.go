@@ -119,7 +119,7 @@ func playWeir(what string) {
 
 // serveFake is a server that says hello and how many nodes it was told there are.
 // Modes: ok; die (at once, with a last word); mute (takes connections and says
-// nothing); stubborn (ignores SIGTERM, and has a child that does); late (answers
+// nothing); full (says that it has no room); stubborn (ignores SIGTERM, and has a child that does); late (answers
 // after half a second); behind (its first three connections hear
 // that it confirms nothing); logs
 // (when asked to end, it adds its kind to a file, of the kind server a moment late); thief (holds the port, says so by a file, and serves nobody).
@@ -171,7 +171,12 @@ func serveFake(args []string) {
 		if err != nil {
 			os.Exit(1)
 		}
-		if mode != "mute" {
+		switch mode {
+		case "mute":
+		case "full":
+			fmt.Fprint(c, "no room")
+			_ = c.Close()
+		default:
 			fmt.Fprintf(c, "hello %s\n%d\n%t\n", nodes, time.Now().Unix(), mode != "behind" || n > 3)
 			_ = c.Close()
 		}
@@ -217,6 +222,9 @@ func (c *fakeConn) hear(ctx context.Context, address string) ([]string, error) {
 	_ = nc.SetDeadline(time.Now().Add(300 * time.Millisecond))
 	b, err := io.ReadAll(nc)
 	_ = nc.Close()
+	if string(b) == "no room" {
+		return nil, fmt.Errorf("%w: no room", driver.ErrBlocked)
+	}
 	text, found := strings.CutPrefix(string(b), "hello ")
 	said := strings.Fields(text)
 	if err != nil || !found || len(said) != 3 {
@@ -296,6 +304,7 @@ func fakeDefinition() driver.Definition {
 	text := fakeRecipe("fake", "ok", "ready: {declare: true, within: 20s}\n") +
 		fakeRecipe("hanging", "mute", "ready: {within: 5m}\n") +
 		fakeRecipe("mute", "mute", "ready: {within: 1s}\nstop: {grace: 1s}\n") +
+		fakeRecipe("full", "full", "ready: {within: 1s}\nstop: {grace: 1s}\n") +
 		fakeRecipe("behind", "behind", "ready: {confirm: true, within: 20s}\n") +
 		`recipe: 1
 name: kinds

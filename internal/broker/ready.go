@@ -70,11 +70,29 @@ func (q *question) ask(ctx context.Context, gone func() error) (driver.Facts, er
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return f, fmt.Errorf("%w: the driver says: %w", ctx.Err(), last)
+			return f, &unready{ctx.Err(), last}
 		}
 		pause = min(2*pause, askPauses)
 	}
 }
+
+// An unready system was not ready when its time was over, or when nobody wanted it any more.
+type unready struct {
+	ended error // of the context
+	said  error // by the driver, last
+}
+
+// Error says what the driver said.
+func (e *unready) Error() string {
+	says := "the driver says: " + e.said.Error()
+	if errors.Is(e.ended, context.DeadlineExceeded) {
+		return says
+	}
+	return e.ended.Error() + ": " + says
+}
+
+// Unwrap returns why the wait ended, and what the driver said.
+func (e *unready) Unwrap() []error { return []error{e.ended, e.said} }
 
 // once connects, reads the facts, and where asked for makes a destination, has messages
 // confirmed there, and deletes it.

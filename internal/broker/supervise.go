@@ -352,7 +352,11 @@ func (s *supervisor) answers(ctx, limited context.Context, stdout io.Writer) err
 			return gone
 		}
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			err = fmt.Errorf("does not answer after %v: %w", s.plan.recipe.within(), err)
+			what := "does not answer after"
+			if errors.Is(err, driver.ErrBlocked) {
+				what = "answers, and was not ready after"
+			}
+			err = fmt.Errorf("%s %v: %w", what, s.plan.recipe.within(), err)
 		}
 		return err
 	}
