@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 )
 
 // again returns the scenarios of the folder of --append, each to be done as often as

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // suiteCommand is `weir suite`.
@@ -130,12 +130,12 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	}
 	if code := e.enter(ctx, all, nil, gathering{}); code != OK {
 		if code == Usage {
-			e.say("weir: --rows runs other rows without it (weir suite show %s lists them)", report.Quoted(c.Name))
+			e.say("weir: --rows runs other rows without it (weir suite show %s lists them)", view.Quoted(c.Name))
 		}
 		return code
 	}
 	if code := e.obtainable(ctx, all); code != OK {
-		e.say("weir: --drivers runs the suite without a system (weir suite show %s lists them)", report.Quoted(c.Name))
+		e.say("weir: --drivers runs the suite without a system (weir suite show %s lists them)", view.Quoted(c.Name))
 		return code
 	}
 	if err := x.Begin(); err != nil {
@@ -143,7 +143,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	}
 	code := c.measure(ctx, e, r, x, h)
 	show := func(w io.Writer) error {
-		return x.Report.Screen(x.Dir(), c.Name).Write(w, report.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
+		return x.Report.Screen(x.Dir(), c.Name).Write(w, view.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
 	}
 	if c.Full {
 		show = func(w io.Writer) error {
