@@ -7,24 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirmq/weir/driver"
-	channel "github.com/weirmq/weir/drivers/chan"
-	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/measure"
 )
-
-// inputs are those of a scenario file in a folder.
-func inputs(t *testing.T, dir, text string) scenario.Inputs {
-	t.Helper()
-	registry, err := driver.NewRegistry(channel.Definition(), noop.Definition())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return scenario.Inputs{File: "f.yaml", Text: []byte(text), Drivers: registry, Dir: dir, Env: func(string) (string, bool) { return "", false }}
-}
 
 // A stopper is an observer that stops what it observes once messages flow.
 type stopper struct{ stop func() }
@@ -61,23 +48,24 @@ func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
 	o := Options{Dir: dir, Out: "o"}
 	in := inputs(t, dir, strings.ReplaceAll(searched, "300ms", "30s"))
 	stop := stopping(&o, 1)
-	s, err := NewSearch(o, in)
+	p, err := NewSearch(o.Words, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("planning left %v", left)
 	}
-	if err := s.Begin(); err != nil {
+	s, err := New(o, p)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for p := range s.All(t.Context(), stop) {
-		if p.Says != nil || !p.Interrupted() {
-			t.Errorf("a run that was stopped says %+v; interrupted: %v", p.Says, p.Interrupted())
+	for o := range s.All(t.Context(), stop) {
+		if o.Probed != nil || !o.Interrupted() {
+			t.Errorf("a run that was stopped says %+v; interrupted: %v", o.Probed, o.Interrupted())
 		}
 	}
-	if s.Err() != nil || len(s.Report.Probes) != 0 {
-		t.Fatalf("after the stop: %v, %+v", s.Err(), s.Report.Probes)
+	if s.Err() != nil || len(p.Report.Probes) != 0 {
+		t.Fatalf("after the stop: %v, %+v", s.Err(), p.Report.Probes)
 	}
 	// What was cut short is long: it is shortened for the rest of this test.
 	path := filepath.Join(dir, "o", "scenario.yaml")
@@ -92,17 +80,18 @@ func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err = ResumeSearch(Options{Dir: dir, Out: "o"}, inputs(t, dir, ""), was)
+	o = Options{Dir: dir, Out: "o"}
+	p, err = ResumeSearch(o, inputs(t, dir, ""), was)
 	if err == nil {
-		err = s.Begin()
+		s, err = New(o, p)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for p := range s.All(t.Context(), nil) {
-		if n++; p.Says == nil {
-			t.Fatalf("run %d: %v", n, p.Wrong())
+	for o := range s.All(t.Context(), nil) {
+		if n++; o.Probed == nil {
+			t.Fatalf("run %d: %v", n, o.Wrong())
 		}
 	}
 	was, err = ReadSearch(dir, "o")
@@ -115,9 +104,10 @@ func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
 func TestAStudyEndsWhereItsFileCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := NewSearch(Options{Dir: dir, Out: "o"}, inputs(t, dir, searched))
+	var s *Series
+	p, err := NewSearch(Words{}, inputs(t, dir, searched))
 	if err == nil {
-		err = s.Begin()
+		s, err = New(Options{Dir: dir, Out: "o"}, p)
 	}
 	if err == nil {
 		err = os.Mkdir(filepath.Join(dir, "o", "capacity.json.new"), 0o700)
@@ -138,25 +128,25 @@ func TestAStudyEndsWhereItsFileCannotBeWritten(t *testing.T) {
 func TestASearchIsRefusedInTheWordsOfItsUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	refusal := func(o Options, from, to string) string {
-		_, err := NewSearch(o, inputs(t, dir, strings.Replace(searched, from, to, 1)))
+	refusal := func(w Words, from, to string) string {
+		_, err := NewSearch(w, inputs(t, dir, strings.Replace(searched, from, to, 1)))
 		if err == nil {
 			return ""
 		}
 		return err.Error()
 	}
-	flags := Options{Words: Words{Key: func(path string) string { return "--" + path }}}
+	flags := Words{Key: func(path string) string { return "--" + path }}
 	for _, tt := range []struct {
-		o              Options
+		w              Words
 		from, to, want string
 	}{
-		{Options{}, "rate: 100/s", "rate: max", "load.rate: a search needs a rate to begin with"},
-		{Options{}, "slo: [lost == 0]", "slo: []", `slo: is missing: a search needs an objective to keep (such as slo "e2e.p99 <= 10ms")`},
+		{Words{}, "rate: 100/s", "rate: max", "load.rate: a search needs a rate to begin with"},
+		{Words{}, "slo: [lost == 0]", "slo: []", `slo: is missing: a search needs an objective to keep (such as slo "e2e.p99 <= 10ms")`},
 		{flags, "most: 200/s", "most: 10/s", `--search.most: "10/s" is not a rate from --load.rate on (100/s or more)`},
-		{Options{}, "retests: 0", "longest: 1ms", "search.longest: 1ms is shorter than measure (300ms or more)"},
-		{Options{}, "warmup: 0s", "warmup: 0s, repeat: 2", ErrSeveral.Error()},
+		{Words{}, "retests: 0", "longest: 1ms", "search.longest: 1ms is shorter than measure (300ms or more)"},
+		{Words{}, "warmup: 0s", "warmup: 0s, repeat: 2", ErrSeveral.Error()},
 	} {
-		if got := refusal(tt.o, tt.from, tt.to); !strings.HasPrefix(got, tt.want) {
+		if got := refusal(tt.w, tt.from, tt.to); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: %q; want %q", tt.to, got, tt.want)
 		}
 	}
@@ -196,19 +186,20 @@ func TestASuiteGoesOnWhereItWasStopped(t *testing.T) {
 	}
 	o := Options{Dir: dir, Out: "o"}
 	stop := stopping(&o, 2)
-	x, err := NewSuite(o, inputs(t, dir, ""), of, suite.Choice{Scale: 1})
+	var s *Series
+	x, err := NewSuite(inputs(t, dir, ""), of, suite.Choice{Scale: 1})
 	if err == nil {
-		err = x.Begin()
+		s, err = New(o, x)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []bool
-	for row := range x.All(t.Context(), stop) {
+	for row := range s.All(t.Context(), stop) {
 		lines = append(lines, row.Line != nil)
 	}
-	if len(lines) != 2 || !lines[0] || lines[1] || x.Done() != 1 || x.Err() != nil {
-		t.Fatalf("runs in the table: %v, %d done: %v", lines, x.Done(), x.Err())
+	if len(lines) != 2 || !lines[0] || lines[1] || x.Done() != 1 || s.Err() != nil {
+		t.Fatalf("runs in the table: %v, %d done: %v", lines, x.Done(), s.Err())
 	}
 	// What was cut short is long: its row is shortened for the rest of this test.
 	if err := os.WriteFile(filepath.Join(dir, "o", suite.File), text("100ms"), 0o600); err != nil {
@@ -219,11 +210,15 @@ func TestASuiteGoesOnWhereItWasStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	x, err = ResumeSuite(Options{Dir: dir, Out: "o"}, inputs(t, dir, ""), was)
+	o = Options{Dir: dir, Out: "o"}
+	x, err = ResumeSuite(o, inputs(t, dir, ""), was)
+	if err == nil {
+		s, err = New(o, x)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for row := range x.All(t.Context(), nil) {
+	for row := range s.All(t.Context(), nil) {
 		names = append(names, filepath.Base(row.Dir))
 	}
 	if got := strings.Join(names, " "); got != "long-chan-2 last-chan" || x.Done() != 3 {

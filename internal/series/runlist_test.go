@@ -9,9 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirmq/weir/driver"
-	channel "github.com/weirmq/weir/drivers/chan"
-	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
@@ -32,7 +29,8 @@ scenarios: [{name: a, message: {size: 64B}}, {name: b, message: {size: 128B}}]
 // the scenario and the repeat that it was planned as.
 func TestASeriesGoesOnWhereItWasStopped(t *testing.T) {
 	dir := t.TempDir()
-	s, err := New(Options{Dir: dir, Out: "s"}, resolved(t, fourRuns)...)
+	p := Repeat("", resolved(t, fourRuns)...)
+	s, err := New(Options{Dir: dir, Out: "s"}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,11 +50,11 @@ func TestASeriesGoesOnWhereItWasStopped(t *testing.T) {
 			break
 		}
 	}
-	if s.Rest() != 2 || s.Close() != nil {
-		t.Errorf("%d runs are left; want 2", s.Rest())
+	if p.Rest() != 2 || s.Close() != nil {
+		t.Errorf("%d runs are left; want 2", p.Rest())
 	}
 	var planned []PlannedRun
-	for i, x := range s.tasks {
+	for i, x := range p.tasks {
 		planned = append(planned, PlannedRun{x.folder, x.scenario.Name, x.place, x.repeat})
 		if i == 2 {
 			if err := os.Mkdir(filepath.Join(dir, "s", x.folder), 0o755); err != nil {
@@ -64,22 +62,16 @@ func TestASeriesGoesOnWhereItWasStopped(t *testing.T) {
 			}
 		}
 	}
-	rest, err := OpenRemaining(filepath.Join(dir, "s"), "s")
-	if err != nil {
+	if p, err = Resume(filepath.Join(dir, "s"), "s"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(planned, rest.plan.Runs); diff != "" {
+	if diff := cmp.Diff(planned, p.planned.Runs); diff != "" {
 		t.Errorf("the stored plan (-want +got):\n%s", diff)
 	}
-	registry, err := driver.NewRegistry(channel.Definition(), noop.Definition())
-	if err != nil {
+	if err := p.Resolve(inputs(t, dir, ""), scenario.Override{}); err != nil {
 		t.Fatal(err)
 	}
-	left, err := rest.Resolve(scenario.Inputs{Drivers: registry, Dir: dir, Env: func(string) (string, bool) { return "", false }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err = New(Options{Dir: dir, Rest: rest}, left...)
+	s, err = New(Options{Dir: dir}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,24 +92,24 @@ func TestASeriesGoesOnWhereItWasStopped(t *testing.T) {
 	if diff := cmp.Diff(want, did); diff != "" {
 		t.Errorf("what was done (-want +got):\n%s", diff)
 	}
-	if s.Rest() != 0 || s.Close() != nil {
-		t.Errorf("%d runs are left; want none", s.Rest())
+	if p.Rest() != 0 || s.Close() != nil {
+		t.Errorf("%d runs are left; want none", p.Rest())
 	}
-	if rest, err = OpenRemaining(filepath.Join(dir, "s"), "s"); err != nil {
+	if p, err = Resume(filepath.Join(dir, "s"), "s"); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := rest.Resolve(scenario.Inputs{Drivers: registry, Dir: dir}); len(left) > 0 || err != nil {
-		t.Errorf("what is left of a whole series: %d scenarios, %v", len(left), err)
+	if err := p.Resolve(inputs(t, dir, ""), scenario.Override{}); len(p.Scenarios()) > 0 || err != nil {
+		t.Errorf("what is left of a whole series: %d scenarios, %v", len(p.Scenarios()), err)
 	}
 }
 
 func TestASeriesWithoutFiguresLeavesNoFolder(t *testing.T) {
 	dir := t.TempDir()
-	s, err := New(Options{Dir: dir, Out: "s"}, resolved(t, fourRuns)...)
+	s, err := New(Options{Dir: dir, Out: "s"}, Repeat("", resolved(t, fourRuns)...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadPlan(filepath.Join(dir, "s"), "s"); err != nil {
+	if _, err := ReadRunList(filepath.Join(dir, "s"), "s"); err != nil {
 		t.Error(err)
 	}
 	if err := s.Close(); err != nil {
@@ -144,7 +136,7 @@ func TestAPlanThatIsNotOneIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := ReadPlan(dir, "x")
+		_, err := ReadRunList(dir, "x")
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNoPlan) != (c.text == "") {
 			t.Errorf("%s: %v; want %q", name, err, c.want)
 		}
@@ -154,16 +146,16 @@ func TestAPlanThatIsNotOneIsRefused(t *testing.T) {
 // TestOneProgramDoesTheRunsOfAFolder: two would disturb each other, and count both.
 func TestOneProgramDoesTheRunsOfAFolder(t *testing.T) {
 	dir := t.TempDir()
-	first, err := New(Options{Dir: dir, Out: "s"}, resolved(t, fourRuns)...)
+	first, err := New(Options{Dir: dir, Out: "s"}, Repeat("", resolved(t, fourRuns)...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest, err := OpenRemaining(filepath.Join(dir, "s"), "s")
+	rest, err := Resume(filepath.Join(dir, "s"), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var folder *FolderError
-	if _, err := New(Options{Dir: dir, Rest: rest}, resolved(t, fourRuns)...); !errors.As(err, &folder) || err.Error() != "s: another weir does its runs now (wait for its end)" {
+	if _, err := New(Options{Dir: dir}, rest); !errors.As(err, &folder) || err.Error() != "s: another weir does its runs now (wait for its end)" {
 		t.Errorf("a second at the same time: %v; want it refused", err)
 	}
 	for out := range first.All(t.Context(), nil) {
@@ -175,7 +167,7 @@ func TestOneProgramDoesTheRunsOfAFolder(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := New(Options{Dir: dir, Rest: rest}, resolved(t, fourRuns)...)
+	second, err := New(Options{Dir: dir}, rest)
 	if err != nil {
 		t.Fatalf("when the first has ended: %v", err)
 	}
@@ -186,7 +178,7 @@ func TestOneProgramDoesTheRunsOfAFolder(t *testing.T) {
 
 // TestARunThatWasDoneAgainIsNotLeft: what counts is a whole run of the scenario and repeat.
 func TestARunThatWasDoneAgainIsNotLeft(t *testing.T) {
-	p := &Plan{
+	p := &RunList{
 		Scenarios: []PlannedScenario{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 		Runs:      []PlannedRun{{Name: "a-r1", Place: 1, Repeat: 1}, {Name: "b", Place: 2}, {Name: "a-r2", Place: 1, Repeat: 2}, {Name: "c", Place: 3}},
 	}
