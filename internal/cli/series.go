@@ -55,7 +55,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 	}
 	defer unserve()
 	o := c.doing(e, h)
-	o.FIFO, o.Fleet, o.Session, o.Percentiles, o.Exit = c.FIFO, f, c.session, c.percentiles, c.exit
+	o.FIFO, o.Fleet, o.Percentiles, o.Exit = c.FIFO, f, c.percentiles, c.exit
 	if c.Out != nil {
 		o.Out = *c.Out
 	}
@@ -293,7 +293,7 @@ func (c *runCommand) show(e *env, o *series.Outcome) error {
 	ro := c.tables(e)
 	ro.Dir, ro.Partly = o.Dir, o.Written != nil
 	ro.Fleet = c.met(o.Result)
-	return report.Text(table, report.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}, ro)
+	return report.Text(table, report.Entry{Entry: result.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}}, ro)
 }
 
 // overview prints what several runs gave.
@@ -310,7 +310,7 @@ func (c *runCommand) overview(e *env, p *series.Repeats, dir string) error {
 	if c.until != nil {
 		o.Shown = shownUntil(c.until)
 	}
-	return report.Overview(w, p.Entries(), o)
+	return report.Overview(w, report.Entries(p.Entries()), o)
 }
 
 // tables is how they are shown.

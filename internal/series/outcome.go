@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/capacity"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/measure"
@@ -78,7 +77,7 @@ type Outcome struct {
 
 	// Entry is the run as reports show it among others, with the samples of each
 	// distribution where the run is one of several repeats.
-	Entry report.Entry
+	Entry result.Entry
 }
 
 // Interrupted reports whether the run was stopped before its end, or before the first message.

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -22,14 +21,14 @@ type Repeats struct {
 	// More is called when all runs are done, with those that have figures, and before the first
 	// run where earlier ones are there. If it returns true, each scenario is done again, in an
 	// order of its own. nil: none is. Not for a single run.
-	More func([]report.Entry) bool
+	More func([]result.Entry) bool
 
 	file      string // that the scenarios are from, by which the folder of several is named; "": none
 	scenarios []*scenario.Scenario
 	tasks     []*task
 	begun     int            // of the tasks
-	entries   []report.Entry // the runs with figures, in their order
-	written   []report.Entry // those of entries that are whole in their folders
+	entries   []result.Entry // the runs with figures, in their order
+	written   []result.Entry // those of entries that are whole in their folders
 	planned   *RunList       // that is stored in the folder; nil: none is
 
 	dir    string // a folder that has runs; "": a new one
@@ -57,7 +56,7 @@ func Repeat(file string, scenarios ...*scenario.Scenario) *Repeats {
 // Append is the plan of more runs in the folder dir, which is shown as name. Its Resolve makes
 // them. It refuses the folder of a single run, and one with a run that cannot be read.
 func Append(dir, name string) (*Repeats, error) {
-	found, err := report.Find(dir)
+	found, err := result.Find(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func Append(dir, name string) (*Repeats, error) {
 		if err != nil {
 			return nil, err
 		}
-		digits := report.NumberOfFolder(inside)
+		digits := result.FolderNumber(inside)
 		if digits == "" || filepath.Dir(inside) != "." {
 			return nil, fmt.Errorf("%s: %s is not the folder of one of several runs (a folder that weir run made for several)", name, inside)
 		}
@@ -79,7 +78,7 @@ func Append(dir, name string) (*Repeats, error) {
 			return nil, err
 		}
 		p.before.number, p.before.digits = max(p.before.number, number), max(p.before.digits, len(digits))
-		e, _, err := report.Load(f, filepath.Join(name, inside), report.Loading{Totals: true})
+		e, _, err := result.Load(f, filepath.Join(name, inside), result.Loading{Totals: true})
 		switch {
 		case errors.Is(err, result.ErrNotResult):
 			continue // it was killed, and its number stays taken
@@ -104,8 +103,8 @@ func Append(dir, name string) (*Repeats, error) {
 }
 
 // first returns the first run of a scenario.
-func (p *Repeats) first(name string) report.Entry {
-	return p.entries[slices.IndexFunc(p.entries, func(e report.Entry) bool { return e.Result.Run.Scenario() == name })]
+func (p *Repeats) first(name string) result.Entry {
+	return p.entries[slices.IndexFunc(p.entries, func(e result.Entry) bool { return e.Result.Run.Scenario() == name })]
 }
 
 // Resume is the plan of the runs that the series in the folder dir, which is shown as name, has
@@ -118,7 +117,7 @@ func Resume(dir, name string) (*Repeats, error) {
 		return nil, err
 	}
 	p := &Repeats{dir: name, planned: planned}
-	found, err := report.Find(dir)
+	found, err := result.Find(dir)
 	if err != nil && !errors.Is(err, result.ErrNotResult) {
 		return nil, err
 	}
@@ -130,7 +129,7 @@ func Resume(dir, name string) (*Repeats, error) {
 		if filepath.Dir(inside) != "." {
 			continue
 		}
-		e, _, err := report.Load(f, filepath.Join(name, inside), report.Loading{Totals: true})
+		e, _, err := result.Load(f, filepath.Join(name, inside), result.Loading{Totals: true})
 		switch {
 		case errors.Is(err, result.ErrNotResult), errors.Is(err, result.ErrTorn), errors.Is(err, result.ErrMalformed):
 		case err != nil:
@@ -193,7 +192,7 @@ func (p *Repeats) resolveLeft(in scenario.Inputs) error {
 func (p *Repeats) Scenarios() []*scenario.Scenario { return p.scenarios }
 
 // Entries returns the runs with figures so far, in their order, for an overview.
-func (p *Repeats) Entries() []report.Entry { return p.entries }
+func (p *Repeats) Entries() []result.Entry { return p.entries }
 
 // Left returns the names of the folders of the runs that are not begun, of several.
 func (p *Repeats) Left() []string {
@@ -296,7 +295,7 @@ func (p *Repeats) round() []*task {
 	before := earlier{digits: p.before.digits, number: p.before.number + len(p.tasks), repeats: map[string]int{}}
 	maps.Copy(before.repeats, p.before.repeats)
 	if before.digits == 0 {
-		before.digits = len(report.NumberOfFolder(p.tasks[0].folder))
+		before.digits = len(result.FolderNumber(p.tasks[0].folder))
 	}
 	once := make([]*scenario.Scenario, len(p.scenarios))
 	for i, s := range p.scenarios {

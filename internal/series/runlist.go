@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
@@ -94,7 +93,7 @@ func (p *RunList) check() error {
 }
 
 // Left returns those of the plan's runs that none of entries did to its end, in their order.
-func (p *RunList) Left(entries []report.Entry) []PlannedRun {
+func (p *RunList) Left(entries []result.Entry) []PlannedRun {
 	type which struct {
 		scenario string // the names of a file's scenarios differ
 		repeat   int
@@ -112,7 +111,7 @@ func (p *RunList) Left(entries []report.Entry) []PlannedRun {
 
 // Unfinished counts the runs that a series has left, where dirs is its folder, below root where
 // it is relative, and entries are its runs. 0 also where there is no plan that can be read.
-func Unfinished(root string, dirs []string, entries []report.Entry) int {
+func Unfinished(root string, dirs []string, entries []result.Entry) int {
 	if len(dirs) != 1 {
 		return 0
 	}
@@ -120,7 +119,7 @@ func Unfinished(root string, dirs []string, entries []report.Entry) int {
 	if err != nil {
 		return 0
 	}
-	own := slices.DeleteFunc(slices.Clone(entries), func(e report.Entry) bool { return filepath.Dir(e.Dir) != filepath.Clean(dirs[0]) })
+	own := slices.DeleteFunc(slices.Clone(entries), func(e result.Entry) bool { return filepath.Dir(e.Dir) != filepath.Clean(dirs[0]) })
 	if len(own) == 0 {
 		return 0 // the command could not be told from an entry's folder
 	}

@@ -1,7 +1,6 @@
 package series
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -15,7 +14,6 @@ import (
 	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/latch"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -31,11 +29,11 @@ type Options struct {
 	Fleet *Fleet // that does the runs; nil: this process, or the two of placement split
 	Words Words  // for what is told of a run
 
-	Files   map[string][]byte // that the scenarios read, by absolute path; for a fleet only
-	Session uint64            // messages of a user's session, for report.html; 0: not asked for
+	Files map[string][]byte // that the scenarios read, by absolute path; for a fleet only
 	// Percentiles are stored besides the usual ones, in percent, and are those that
 	// report.html shows; nil: those with samples enough.
 	Percentiles []float64
+	Pages       Pages // draws report.html; nil: it is not written
 
 	// Exit is called with a run that has figures, before they are written, and returns
 	// what is kept of the exit code that it deserves. nil: nothing is.
@@ -46,6 +44,16 @@ type Options struct {
 	// Note tells of what concerns more than one run: agents that are waited for, memory
 	// that may not do. nil: not wanted.
 	Note func(format string, args ...any)
+}
+
+// Pages draws the pages of results for browsers.
+type Pages interface {
+	// Run draws a run in the folder dir, of which all files but the page are written. The
+	// Result of e has all its intervals.
+	Run(e result.Entry, dir string, percentiles []float64) ([]byte, error)
+	// Runs draws several runs with figures; rest of those that were planned were not done to
+	// their end.
+	Runs(entries []result.Entry, rest int) ([]byte, error)
 }
 
 // A Host is what starting processes on this one takes.
@@ -185,11 +193,14 @@ func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcom
 // WritePage writes the page of several runs with figures into the folder that they
 // have in common.
 func (s *Series) WritePage(p *Repeats) error {
-	var b bytes.Buffer
-	if err := report.OverviewHTML(&b, p.Entries(), report.Options{Session: s.o.Session, Percentiles: s.o.Percentiles, Rest: p.Rest()}); err != nil {
+	if s.o.Pages == nil {
+		return nil
+	}
+	page, err := s.o.Pages.Runs(p.Entries(), p.Rest())
+	if err != nil {
 		return err
 	}
-	return s.folder.WriteReport(b.Bytes())
+	return s.folder.WriteReport(page)
 }
 
 // Close ends the fleet, where there is one, and leaves no folder behind in which
@@ -205,7 +216,7 @@ func (s *Series) Close() error {
 // do does a run.
 func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome {
 	o := &Outcome{Run: Run{Scenario: t.scenario, Number: t.number, Of: t.of, Several: t.place > 0, Series: t.series, Repeat: t.repeat}}
-	m := &measurement{host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), session: s.o.Session, percentiles: s.o.Percentiles, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
+	m := &measurement{host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), pages: s.o.Pages, percentiles: s.o.Percentiles, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
 	if t.percentiles != nil {
 		m.percentiles = t.percentiles
 	}
@@ -250,9 +261,9 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome
 	if s.o.Exit != nil {
 		o.Result.Exit = s.o.Exit(o)
 	}
+	m.entry = result.Entry{Dir: o.Dir, Result: o.Result, Scenario: t.scenario.YAML()}
 	o.Written = m.write(ctx, raw, o.Result)
 	o.Entry = m.entry
-	o.Entry.Dir = o.Dir
 	if t.series != "" {
 		o.Entry.Totals = totals(raw)
 	}

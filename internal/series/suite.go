@@ -1,14 +1,12 @@
 package series
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/result"
@@ -17,7 +15,8 @@ import (
 // A Suite is the plan of a suite: its runs that have no figures yet. A run that fails does not
 // keep the others from being done.
 type Suite struct {
-	Report    *suite.Report // what it came to so far
+	Report    *suite.Report                       // what it came to so far
+	Draw      func(*suite.Report) ([]byte, error) // draws its page; nil: none is written
 	scenarios []*scenario.Scenario
 	suite     *suite.Suite
 	items     []suite.Item
@@ -103,12 +102,14 @@ func (x *Suite) store(in *Series) error {
 	if err := in.document(suite.FileReport, x.Report); err != nil {
 		return err
 	}
-	var page bytes.Buffer
-	html := layout.HTML{Title: "suite " + x.suite.Name, Schema: result.SchemaReport, Footer: "This page is a picture of suite.json. The folder of each run has a page of its own."}
-	if err := html.Write(&page, x.Report.Drawn()); err != nil {
+	if x.Draw == nil {
+		return nil
+	}
+	page, err := x.Draw(x.Report)
+	if err != nil {
 		return fmt.Errorf("%w %s: %w", ErrWriting, result.FileReport, err)
 	}
-	return in.write(result.FileReport, page.Bytes())
+	return in.write(result.FileReport, page)
 }
 
 // next returns the next run that has no figures.
@@ -131,7 +132,7 @@ func (x *Suite) add(in *Series, o *Outcome) (counts bool, err error) {
 	case o.Result == nil:
 		l = item.Failed(strings.ReplaceAll(o.Err.Error(), "\n", "; "))
 	default:
-		l = item.Measured(o.Result, &o.Entry.Around, filepath.Base(o.Dir), x.Report.Scale)
+		l = item.Measured(o.Result, &o.Entry.Environment, filepath.Base(o.Dir), x.Report.Scale)
 		var told []string
 		for _, err := range o.Wrong() {
 			told = append(told, err.Error())
