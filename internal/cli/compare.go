@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 )
 
 // compareCommand is `weir compare`.
@@ -129,7 +129,7 @@ func (c *compareCommand) flags() (flags string) {
 
 // appends reports whether weir run --append takes a folder.
 func (e *env) appends(dir string) bool {
-	_, err := runs.OpenEarlier(e.path(dir), dir)
+	_, err := series.OpenEarlier(e.path(dir), dir)
 	return err == nil
 }
 

@@ -7,12 +7,12 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
 
 // exit is what result.json keeps of the exit code that a run deserves; nil: OK.
-func (c *runCommand) exit(o *runs.Outcome) *result.Exit {
+func (c *runCommand) exit(o *series.Outcome) *result.Exit {
 	code := worst(c.codes(o)...)
 	if code == OK {
 		return nil
@@ -42,7 +42,7 @@ func (e *env) ended(code Code, exits map[string]*result.Exit, dirs []string) {
 }
 
 // reason says why a run with figures deserves an exit code.
-func (c *runCommand) reason(code Code, o *runs.Outcome) string {
+func (c *runCommand) reason(code Code, o *series.Outcome) string {
 	v := &o.Result.Verdict
 	if says := disturbed(code, v); says != "" {
 		return says

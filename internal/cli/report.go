@@ -11,8 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
-	"github.com/weirmq/weir/internal/study"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
 
@@ -83,10 +82,10 @@ func (c *reportCommand) report(e *env) Code {
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}
-	if o.Searches, err = study.Searches(e.Dir, c.Dirs, entries); err != nil {
+	if o.Searches, err = series.Searches(e.Dir, c.Dirs, entries); err != nil {
 		return e.refused(err)
 	}
-	o.Rest = runs.Unfinished(e.Dir, c.Dirs, entries)
+	o.Rest = series.Unfinished(e.Dir, c.Dirs, entries)
 	var b bytes.Buffer
 	err = report.Write(&b, format, entries, o, e.path)
 	if errors.Is(err, report.ErrOneRun) {
