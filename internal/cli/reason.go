@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
@@ -37,7 +38,7 @@ func (e *env) ended(code Code, exits map[string]*result.Exit, dirs []string) {
 	case len(dirs) == 1:
 		e.complain(said(exits[with[0]]))
 	default:
-		e.complain(fmt.Errorf("exit code %d, in %d of %s, first in %s: %s", code, len(with), report.Counted(len(dirs), "run", "runs"), with[0], exits[with[0]].Why))
+		e.complain(fmt.Errorf("exit code %d, in %d of %s, first in %s: %s", code, len(with), quantity.Counted(len(dirs), "run", "runs"), with[0], exits[with[0]].Why))
 	}
 }
 

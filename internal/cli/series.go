@@ -55,7 +55,7 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 	}
 	defer unserve()
 	o := c.doing(e, h)
-	o.File, o.FIFO, o.Fleet, o.Session, o.Percentiles = c.File, c.FIFO, f, c.session, c.percentiles
+	o.File, o.FIFO, o.Fleet, o.Percentiles = c.File, c.FIFO, f, c.percentiles
 	o.Earlier, o.Rest, o.Exit = c.earlier, c.rest, c.exit
 	if c.until != nil {
 		o.More = c.until.More
@@ -298,7 +298,7 @@ func (c *runCommand) show(e *env, o *series.Outcome) error {
 	ro := c.tables(e)
 	ro.Dir, ro.Partly = o.Dir, o.Written != nil
 	ro.Fleet = c.met(o.Result)
-	return report.Text(table, report.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}, ro)
+	return report.Text(table, report.Entry{Entry: result.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}}, ro)
 }
 
 // overview prints what several runs gave.
@@ -315,7 +315,7 @@ func (c *runCommand) overview(e *env, s *series.Series) error {
 	if c.until != nil {
 		o.Shown = shownUntil(c.until)
 	}
-	return report.Overview(w, s.Entries(), o)
+	return report.Overview(w, report.Entries(s.Entries()), o)
 }
 
 // tables is how they are shown.

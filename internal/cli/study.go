@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/weirmq/weir/internal/form"
+	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/result"
@@ -15,7 +16,7 @@ import (
 // doing is how runs are done: shown as the flags say, and ended by signals.
 func (c *runCommand) doing(e *env, h *signals.Halting) series.Options {
 	return series.Options{
-		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read,
+		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read, Pages: &report.Pages{Session: c.session},
 		Observe: func(r series.Run) series.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}

@@ -123,6 +123,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return e.refused(err)
 	}
+	x.Draw = (*suite.Report).HTML
 	all := x.Scenarios
 	if c.Explain {
 		return explain(e, all)

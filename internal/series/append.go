@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -15,7 +14,7 @@ import (
 // An Earlier is a folder with runs that more of the same are to be added to.
 type Earlier struct {
 	dir     string
-	entries []report.Entry // in the order of their folders
+	entries []result.Entry // in the order of their folders
 	digits  int            // of the numbers with which their folders begin
 	number  int            // the highest of these
 	repeats map[string]int // the highest of each scenario's, by its name
@@ -25,7 +24,7 @@ type Earlier struct {
 // OpenEarlier reads what is below the folder dir, which is shown as name. It refuses the
 // folder of a single run, and one with a run that cannot be read.
 func OpenEarlier(dir, name string) (*Earlier, error) {
-	found, err := report.Find(dir)
+	found, err := result.Find(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +37,7 @@ func OpenEarlier(dir, name string) (*Earlier, error) {
 		if err != nil {
 			return nil, err
 		}
-		digits := report.NumberOfFolder(inside)
+		digits := result.FolderNumber(inside)
 		if digits == "" || filepath.Dir(inside) != "." {
 			return nil, fmt.Errorf("%s: %s is not the folder of one of several runs (a folder that weir run made for several)", name, inside)
 		}
@@ -47,7 +46,7 @@ func OpenEarlier(dir, name string) (*Earlier, error) {
 			return nil, err
 		}
 		x.number, x.digits = max(x.number, number), max(x.digits, len(digits))
-		e, _, err := report.Load(f, filepath.Join(name, inside), report.Loading{Totals: true})
+		e, _, err := result.Load(f, filepath.Join(name, inside), result.Loading{Totals: true})
 		switch {
 		case errors.Is(err, result.ErrNotResult):
 			continue // it was killed, and its number stays taken
@@ -71,8 +70,8 @@ func OpenEarlier(dir, name string) (*Earlier, error) {
 }
 
 // first returns the first run of a scenario.
-func (x *Earlier) first(name string) report.Entry {
-	return x.entries[slices.IndexFunc(x.entries, func(e report.Entry) bool { return e.Result.Run.Scenario() == name })]
+func (x *Earlier) first(name string) result.Entry {
+	return x.entries[slices.IndexFunc(x.entries, func(e result.Entry) bool { return e.Result.Run.Scenario() == name })]
 }
 
 // Resolve returns each scenario of the runs once, as it is stored. Each is to be done as often

@@ -19,7 +19,6 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -38,8 +37,8 @@ type measurement struct {
 	early       *judge.Early  // ends the run; nil: nothing does
 	enough      chan struct{} // closed by it
 	percentiles []float64     // asked for; see Options
-	session     uint64        // messages of a user's session, for report.html; 0: not asked for
-	entry       report.Entry  // what its page shows, when it is written
+	pages       Pages         // draws report.html; nil: it is not written
+	entry       result.Entry  // what its folder holds
 
 	running   *broker.Running      // the system, where weir started it
 	installed *broker.Installation // what was started, with start: process

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/result"
 )
 
 // A task is one run of a series.
@@ -56,7 +56,7 @@ func round(scenarios []*scenario.Scenario, earlier *Earlier, done []task) []task
 		before.number, before.digits = earlier.number+len(done), earlier.digits
 		maps.Copy(before.repeats, earlier.repeats)
 	} else if len(done) > 0 {
-		before.digits = len(report.NumberOfFolder(done[0].folder))
+		before.digits = len(result.FolderNumber(done[0].folder))
 	}
 	once := make([]*scenario.Scenario, len(scenarios))
 	for i, s := range scenarios {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -73,7 +72,7 @@ type Outcome struct {
 
 	// Entry is the run as reports show it among others, with the samples of each
 	// distribution where the run is one of several repeats.
-	Entry report.Entry
+	Entry result.Entry
 }
 
 // Interrupted reports whether the run was stopped before its end, or before the first message.

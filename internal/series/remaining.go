@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/flock"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
@@ -97,7 +96,7 @@ func (p *Plan) check() error {
 }
 
 // Left returns those of the plan's runs that none of entries did to its end, in their order.
-func (p *Plan) Left(entries []report.Entry) []PlannedRun {
+func (p *Plan) Left(entries []result.Entry) []PlannedRun {
 	type which struct {
 		scenario string // the names of a file's scenarios differ
 		repeat   int
@@ -115,7 +114,7 @@ func (p *Plan) Left(entries []report.Entry) []PlannedRun {
 
 // Unfinished counts the runs that a series has left, where dirs is its folder, below root where
 // it is relative, and entries are its runs. 0 also where there is no plan that can be read.
-func Unfinished(root string, dirs []string, entries []report.Entry) int {
+func Unfinished(root string, dirs []string, entries []result.Entry) int {
 	if len(dirs) != 1 {
 		return 0
 	}
@@ -123,7 +122,7 @@ func Unfinished(root string, dirs []string, entries []report.Entry) int {
 	if err != nil {
 		return 0
 	}
-	own := slices.DeleteFunc(slices.Clone(entries), func(e report.Entry) bool { return filepath.Dir(e.Dir) != filepath.Clean(dirs[0]) })
+	own := slices.DeleteFunc(slices.Clone(entries), func(e result.Entry) bool { return filepath.Dir(e.Dir) != filepath.Clean(dirs[0]) })
 	if len(own) == 0 {
 		return 0 // the command could not be told from an entry's folder
 	}
@@ -135,7 +134,7 @@ func Unfinished(root string, dirs []string, entries []report.Entry) int {
 type Remaining struct {
 	dir     string
 	plan    *Plan
-	entries []report.Entry
+	entries []result.Entry
 	tasks   []task
 }
 
@@ -148,7 +147,7 @@ func OpenRemaining(dir, name string) (*Remaining, error) {
 		return nil, err
 	}
 	x := &Remaining{dir: name, plan: plan}
-	found, err := report.Find(dir)
+	found, err := result.Find(dir)
 	if err != nil && !errors.Is(err, result.ErrNotResult) {
 		return nil, err
 	}
@@ -160,7 +159,7 @@ func OpenRemaining(dir, name string) (*Remaining, error) {
 		if filepath.Dir(inside) != "." {
 			continue
 		}
-		e, _, err := report.Load(f, filepath.Join(name, inside), report.Loading{Totals: true})
+		e, _, err := result.Load(f, filepath.Join(name, inside), result.Loading{Totals: true})
 		switch {
 		case errors.Is(err, result.ErrNotResult), errors.Is(err, result.ErrTorn), errors.Is(err, result.ErrMalformed):
 		case err != nil:

@@ -12,7 +12,6 @@ import (
 	"github.com/weirmq/weir/driver"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/noop"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -190,10 +189,10 @@ func TestARunThatWasDoneAgainIsNotLeft(t *testing.T) {
 		Scenarios: []PlannedScenario{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 		Runs:      []PlannedRun{{Name: "a-r1", Place: 1, Repeat: 1}, {Name: "b", Place: 2}, {Name: "a-r2", Place: 1, Repeat: 2}, {Name: "c", Place: 3}},
 	}
-	entry := func(name, series string, place, repeat int, interrupted bool) report.Entry {
-		return report.Entry{Result: &result.Result{Run: result.Run{Name: name, Series: series, Place: place, Repeat: repeat, Interrupted: interrupted}}}
+	entry := func(name, series string, place, repeat int, interrupted bool) result.Entry {
+		return result.Entry{Result: &result.Result{Run: result.Run{Name: name, Series: series, Place: place, Repeat: repeat, Interrupted: interrupted}}}
 	}
-	got := p.Left([]report.Entry{
+	got := p.Left([]result.Entry{
 		entry("a-r1", "a", 1, 1, true), entry("b", "", 2, 0, true), entry("a-r1", "a", 1, 1, false), entry("a-r3", "a", 1, 3, false),
 		entry("c-r2", "c", 2, 2, false), entry("c", "", 2, 0, false), // --append did not know of b, and gave its place to c
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/result"
@@ -64,7 +64,7 @@ func NewSearch(o Options, in scenario.Inputs) (*Search, error) {
 	case len(x.Objectives) == 0:
 		return refused("slo", "is missing: a search needs an objective to keep (such as %s \"e2e.p99 <= 10ms\")", s.key("slo"))
 	case p.MostPerS > 0 && p.MostPerS < p.FromPerS:
-		return refused("search.most", "%q is not a rate from %s on (%s or more)", x.Search.Most, s.key("load.rate"), report.Rate(p.FromPerS))
+		return refused("search.most", "%q is not a rate from %s on (%s or more)", x.Search.Most, s.key("load.rate"), quantity.Rate(p.FromPerS))
 	case x.Search.Longest > 0 && x.Search.Longest < x.Measure:
 		return refused("search.longest", "%v is shorter than measure (%v or more)", x.Search.Longest, x.Measure)
 	case x.Search.Over.Of != "" && x.Search.Curve > 0:
@@ -113,25 +113,32 @@ func ReadSearch(root, dir string) (*capacity.Report, error) {
 	return r, err
 }
 
+// A Found is the search that a folder is of.
+type Found struct {
+	Dir     string // as it is to be named
+	Report  *capacity.Report
+	Measure time.Duration // of its first probe; 0: not known
+}
+
 // Searches are those that the folders dirs are of, for a report on their runs. A relative
 // folder is below root.
-func Searches(root string, dirs []string, entries []report.Entry) (all []*report.Search, err error) {
+func Searches(root string, dirs []string, entries []result.Entry) (all []Found, err error) {
 	for _, dir := range dirs {
 		dir = filepath.Clean(dir)
-		if _, err := os.Stat(report.Place(root).Path(filepath.Join(dir, capacity.File))); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(Options{Dir: root}.Path(filepath.Join(dir, capacity.File))); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		r, err := ReadSearch(root, dir)
 		if err != nil {
 			return nil, err
 		}
-		measure := time.Duration(0)
+		f := Found{Dir: dir, Report: r}
 		for _, x := range entries {
 			if len(r.Probes) > 0 && x.Dir == filepath.Join(dir, r.Probes[0].Dir) {
-				measure = time.Duration(x.Result.Run.MeasureS * float64(time.Second))
+				f.Measure = time.Duration(x.Result.Run.MeasureS * float64(time.Second))
 			}
 		}
-		all = append(all, report.NewSearch(dir, r, measure))
+		all = append(all, f)
 	}
 	return all, nil
 }

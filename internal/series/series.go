@@ -1,7 +1,6 @@
 package series
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"github.com/weirmq/weir/internal/guard"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/latch"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -44,13 +42,13 @@ type Options struct {
 	// More is called when all runs are done, with those that have figures, and before the
 	// first run where Earlier has some. If it returns true, each scenario is done again,
 	// in an order of its own. nil: none is. Not for a single run.
-	More func([]report.Entry) bool
+	More func([]result.Entry) bool
 
-	Files   map[string][]byte // that the scenarios read, by absolute path; for a fleet only
-	Session uint64            // messages of a user's session, for report.html; 0: not asked for
+	Files map[string][]byte // that the scenarios read, by absolute path; for a fleet only
 	// Percentiles are stored besides the usual ones, in percent, and are those that
 	// report.html shows; nil: those with samples enough.
 	Percentiles []float64
+	Pages       Pages // draws report.html; nil: it is not written
 
 	// Exit is called with a run that has figures, before they are written, and returns
 	// what is kept of the exit code that it deserves. nil: nothing is.
@@ -61,6 +59,16 @@ type Options struct {
 	// Note tells of what concerns more than one run: agents that are waited for, memory
 	// that may not do. nil: not wanted.
 	Note func(format string, args ...any)
+}
+
+// Pages draws the pages of results for browsers.
+type Pages interface {
+	// Run draws a run in the folder dir, of which all files but the page are written. The
+	// Result of e has all its intervals.
+	Run(e result.Entry, dir string, percentiles []float64) ([]byte, error)
+	// Runs draws several runs with figures; rest of those that were planned were not done to
+	// their end.
+	Runs(entries []result.Entry, rest int) ([]byte, error)
 }
 
 // A Host is what starting processes on this one takes.
@@ -96,10 +104,10 @@ type Series struct {
 	made    bool           // this series made the folder results
 	planned *Plan          // that is stored in the folder; nil: none is
 	lock    *os.File       // on the plan; nil: there is none
-	written []report.Entry // those of entries that are whole in their folders
+	written []result.Entry // those of entries that are whole in their folders
 	tasks   []task
 	next    int // of the tasks
-	entries []report.Entry
+	entries []result.Entry
 
 	scenarios []*scenario.Scenario // that the tasks are of
 
@@ -176,7 +184,7 @@ func (silent) Done()                       {}
 func (s *Series) Dir() string { return s.parent }
 
 // Entries returns the runs with figures so far, in their order, for an overview.
-func (s *Series) Entries() []report.Entry { return s.entries }
+func (s *Series) Entries() []result.Entry { return s.entries }
 
 // Left returns the names of the folders of the runs that are not begun, of several.
 func (s *Series) Left() []string {
@@ -234,11 +242,14 @@ func (s *Series) goesOn() bool {
 // WritePage writes the page of several runs with figures into the folder that they
 // have in common.
 func (s *Series) WritePage() error {
-	var b bytes.Buffer
-	if err := report.OverviewHTML(&b, s.entries, report.Options{Session: s.o.Session, Percentiles: s.o.Percentiles, Rest: s.Rest()}); err != nil {
+	if s.o.Pages == nil {
+		return nil
+	}
+	page, err := s.o.Pages.Runs(s.entries, s.Rest())
+	if err != nil {
 		return err
 	}
-	return s.folder.WriteReport(b.Bytes())
+	return s.folder.WriteReport(page)
 }
 
 // Close ends the fleet, where there is one, and leaves no folder behind in which
@@ -340,7 +351,7 @@ func (s *Series) create(name string) (dir string, folder *result.Folder, err err
 func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	t := s.tasks[i]
 	o := &Outcome{Run: Run{Scenario: t.scenario, Number: i + 1, Of: len(s.tasks), Several: s.parent != "", Series: t.series, Repeat: t.repeat}}
-	m := &measurement{host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), session: s.o.Session, percentiles: s.o.Percentiles, fleet: s.fleet, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
+	m := &measurement{host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), pages: s.o.Pages, percentiles: s.o.Percentiles, fleet: s.fleet, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
 	if f := s.o.Fleet; f != nil {
 		m.startOn, m.paused = f.StartOn, f.Paused
 		if f.Paused != nil {
@@ -379,9 +390,9 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	if s.o.Exit != nil {
 		o.Result.Exit = s.o.Exit(o)
 	}
+	m.entry = result.Entry{Dir: o.Dir, Result: o.Result, Scenario: t.scenario.YAML()}
 	o.Written = m.write(ctx, raw, o.Result)
 	o.Entry = m.entry
-	o.Entry.Dir = o.Dir
 	if t.series != "" {
 		o.Entry.Totals = totals(raw)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/weirmq/weir/driver"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/noop"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -140,7 +139,7 @@ func TestRoundsGoOnUntilTheyAreEnough(t *testing.T) {
 	t.Parallel()
 	const text = "weir: 1\nsystem: {driver: noop}\nmode: produce\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nscenarios:\n- {name: a}\n- {name: b}\n"
 	dir := t.TempDir()
-	names := func(more func([]report.Entry) bool, earlier *Earlier, stop chan struct{}) (got []string) {
+	names := func(more func([]result.Entry) bool, earlier *Earlier, stop chan struct{}) (got []string) {
 		s, err := New(Options{Dir: dir, Out: "m", Earlier: earlier, More: more}, resolved(t, text)...)
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +156,7 @@ func TestRoundsGoOnUntilTheyAreEnough(t *testing.T) {
 		}
 		return got
 	}
-	got := names(func(all []report.Entry) bool { return len(all) < 4 }, nil, nil)
+	got := names(func(all []result.Entry) bool { return len(all) < 4 }, nil, nil)
 	slices.Sort(got[2:])
 	if want := []string{"01-a 0", "02-b 0", "03-" + got[2][3:4] + " 2", "04-" + got[3][3:4] + " 2"}; !slices.Equal(got, want) || got[2][3] == got[3][3] {
 		t.Errorf("%v; want two rounds, %v", got, want)
@@ -166,10 +165,10 @@ func TestRoundsGoOnUntilTheyAreEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := names(func([]report.Entry) bool { return false }, earlier, nil); len(got) > 0 {
+	if got := names(func([]result.Entry) bool { return false }, earlier, nil); len(got) > 0 {
 		t.Errorf("%v were run although what there was is enough", got)
 	}
-	got = names(func([]report.Entry) bool { return true }, earlier, make(chan struct{}))
+	got = names(func([]result.Entry) bool { return true }, earlier, make(chan struct{}))
 	if len(got) != 5 || !strings.HasPrefix(got[0], "05-") || !strings.HasSuffix(got[0], " 3") || !strings.HasPrefix(got[4], "09-") || !strings.HasSuffix(got[4], " 5") {
 		t.Errorf("%v; want five runs from 05 on, and then a stop", got)
 	}
@@ -192,11 +191,11 @@ func TestTheOverviewKnowsTheHosts(t *testing.T) {
 		t.Fatalf("%d entries; want 2", len(s.Entries()))
 	}
 	for _, x := range s.Entries() {
-		loaded, _, err := report.Load(filepath.Join(dir, x.Dir), x.Dir, report.Loading{})
+		loaded, _, err := result.Load(filepath.Join(dir, x.Dir), x.Dir, result.Loading{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(loaded.Around.Hosts, x.Around.Hosts); diff != "" || len(x.Around.Hosts) != 1 {
+		if diff := cmp.Diff(loaded.Environment.Hosts, x.Environment.Hosts); diff != "" || len(x.Environment.Hosts) != 1 {
 			t.Errorf("%s: hosts differ from those that weir report reads (-read +known):\n%s", x.Dir, diff)
 		}
 	}

@@ -1,7 +1,6 @@
 package series
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/result"
@@ -19,8 +17,9 @@ import (
 // A Suite is a suite that is run.
 type Suite struct {
 	folder
-	Scenarios []*scenario.Scenario // of all its runs, in their order
-	Report    *suite.Report        // what it came to so far
+	Scenarios []*scenario.Scenario                // of all its runs, in their order
+	Report    *suite.Report                       // what it came to so far
+	Draw      func(*suite.Report) ([]byte, error) // draws its page; nil: none is written
 	suite     *suite.Suite
 	items     []suite.Item
 }
@@ -102,12 +101,14 @@ func (x *Suite) store() error {
 	if err := x.document(suite.FileReport, x.Report); err != nil {
 		return err
 	}
-	var page bytes.Buffer
-	html := layout.HTML{Title: "suite " + x.suite.Name, Schema: result.SchemaReport, Footer: "This page is a picture of suite.json. The folder of each run has a page of its own."}
-	if err := html.Write(&page, x.Report.Drawn()); err != nil {
+	if x.Draw == nil {
+		return nil
+	}
+	page, err := x.Draw(x.Report)
+	if err != nil {
 		return fmt.Errorf("%w %s: %w", ErrWriting, result.FileReport, err)
 	}
-	return x.write(result.FileReport, page.Bytes())
+	return x.write(result.FileReport, page)
 }
 
 // All does the runs that have no figures yet, and yields each with its line of the table. A
@@ -145,7 +146,7 @@ func (x *Suite) line(item *suite.Item, o *Outcome, dir string) *suite.Line {
 	case o.Result == nil:
 		l = item.Failed(strings.ReplaceAll(o.Err.Error(), "\n", "; "))
 	default:
-		l = item.Measured(o.Result, &o.Entry.Around, dir, x.Report.Scale)
+		l = item.Measured(o.Result, &o.Entry.Environment, dir, x.Report.Scale)
 		var told []string
 		for _, err := range o.Wrong() {
 			told = append(told, err.Error())

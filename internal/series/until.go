@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/export"
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -57,16 +57,16 @@ const MostInvalid = 4
 
 // useless reports whether the last runs are INVALID. Those of before do not count: their
 // user asks for more in spite of them.
-func (u *Until) useless(entries []report.Entry) bool {
+func (u *Until) useless(entries []result.Entry) bool {
 	if u.Appends && !u.asked {
 		u.first = len(entries)
 	}
 	of := entries[min(u.first, len(entries)):]
-	return len(of) >= MostInvalid && !slices.ContainsFunc(of[len(of)-MostInvalid:], func(e report.Entry) bool { return e.Result.Verdict.Status != result.Invalid })
+	return len(of) >= MostInvalid && !slices.ContainsFunc(of[len(of)-MostInvalid:], func(e result.Entry) bool { return e.Result.Verdict.Status != result.Invalid })
 }
 
 // More reports whether another round is to follow these runs.
-func (u *Until) More(entries []report.Entry) bool {
+func (u *Until) More(entries []result.Entry) bool {
 	sides, count, lacks := u.sides(entries)
 	before := u.Look.Runs
 	u.Look = compare.LookAt(sides, u.Goal)
@@ -96,9 +96,9 @@ func (u *Until) More(entries []report.Entry) bool {
 // Told says what is known of each side, in a line of its own.
 func (u *Until) Told() []string {
 	var lines []string
-	write := func(v float64) string { return report.Time(int64(v)) }
+	write := func(v float64) string { return quantity.Time(int64(v)) }
 	if strings.HasSuffix(u.Figure, ".rate") {
-		write = report.Rate
+		write = quantity.Rate
 	}
 	for i, s := range u.Look.Spans {
 		if len(u.Names) == 1 {
@@ -114,16 +114,16 @@ func (u *Until) Told() []string {
 // sides returns the figure of the runs of each scenario in their order, those left out
 // that compare leaves out, how many runs there are of the one that has most, and the
 // folder of a run that has no such figure.
-func (u *Until) sides(entries []report.Entry) (sides [][]float64, count int, lacks string) {
+func (u *Until) sides(entries []result.Entry) (sides [][]float64, count int, lacks string) {
 	for _, name := range u.Names {
-		var of []report.Entry
+		var of []result.Entry
 		for _, e := range entries {
 			if e.Result.Run.Scenario() == name {
 				of = append(of, e)
 			}
 		}
 		count = max(count, len(of))
-		slices.SortStableFunc(of, func(a, b report.Entry) int { return a.Result.Run.Repeat - b.Result.Run.Repeat })
+		slices.SortStableFunc(of, func(a, b result.Entry) int { return a.Result.Run.Repeat - b.Result.Run.Repeat })
 		side := []float64{}
 		for _, e := range of {
 			if e.Result.Verdict.Status == result.Invalid || e.Result.Run.Interrupted {

@@ -7,19 +7,18 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/compare"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/result"
 )
 
 // rounds are n runs each of the scenarios a and b. b sends a twentieth more. Their rates
 // are up to so many percent off.
-func rounds(n int, off float64) (all []report.Entry) {
+func rounds(n int, off float64) (all []result.Entry) {
 	for i := range n {
 		for j, name := range []string{"a", "b"} {
 			r := &result.Result{}
 			r.Run.Series, r.Run.Name, r.Run.Repeat = name, fmt.Sprintf("%s-r%d", name, i+1), i+1
 			r.Throughput.SentPerS = (1000 + 50*float64(j)) * (1 + off/200*float64((i*(2+j))%5-2))
-			all = append(all, report.Entry{Dir: r.Run.Name, Result: r})
+			all = append(all, result.Entry{Dir: r.Run.Name, Result: r})
 		}
 	}
 	return all
@@ -40,7 +39,7 @@ func TestRoundsFollowUntilAFigureIsKnown(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		until   Until
-		entries []report.Entry
+		entries []result.Entry
 		more    bool
 		stop    Stop
 		looks   int // that were told of

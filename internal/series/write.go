@@ -1,7 +1,6 @@
 package series
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"runtime"
@@ -10,7 +9,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -41,14 +40,15 @@ func (m *measurement) write(ctx context.Context, raw *engine.Raw, r *result.Resu
 			_ = f.WriteHGRM(k, c, raw.Censored[k][measure.Measure].Total())
 		}
 	}
-	m.draw(r, env, totals(raw)) // last: it is of what is written
+	m.entry.Environment = *env
+	m.draw(totals(raw)) // last: it is of what is written
 	return f.Close()
 }
 
 // hiccup is a stall of the host as an event.
 func hiccup(s engine.Stall) result.Event {
 	long := s.To - s.From
-	return result.Event{TNS: s.From, Kind: slow.Hiccup, Text: "a thread that only sleeps was not woken for " + report.Time(long), DurationNS: long}
+	return result.Event{TNS: s.From, Kind: slow.Hiccup, Text: "a thread that only sleeps was not woken for " + quantity.Time(long), DurationNS: long}
 }
 
 // environment is what is known of where the run takes place; raw is nil before
@@ -82,15 +82,16 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 
 // draw writes report.html, as weir report --html does of the folder. Of a log that
 // could not be written, which is told of where it failed, it shows what there is.
-func (m *measurement) draw(r *result.Result, env *result.Environment, counts map[string]*measure.Counts) {
-	course, _ := report.NewCourse(r, r.Intervals, m.folder.Dir())
-	m.entry = report.Entry{Result: r, Scenario: m.scenario.YAML(), Around: *env, Course: course}
+func (m *measurement) draw(counts map[string]*measure.Counts) {
+	if m.pages == nil {
+		return
+	}
 	drawn := m.entry
 	drawn.Totals = counts
-	var b bytes.Buffer
-	if err := report.HTML(&b, drawn, report.Options{Session: m.session, Percentiles: m.percentiles}); err != nil { // a Buffer takes all
+	page, err := m.pages.Run(drawn, m.folder.Dir(), m.percentiles)
+	if err != nil {
 		m.observer.Complain(fmt.Errorf("drawing %s: %w", result.FileReport, err))
 		return
 	}
-	_ = m.folder.WriteReport(b.Bytes()) // kept by the folder
+	_ = m.folder.WriteReport(page) // kept by the folder
 }
