@@ -11,10 +11,10 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -39,10 +39,10 @@ func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*sce
 	}
 	for _, x := range scenarios {
 		chosen := opened.Choose(dealers(x, f.Agents), x.Placement, f.StartOn)
-		var agents []deal.Agent
+		var agents []placement.Agent
 		for _, a := range opened.Agents() {
 			if slices.Contains(chosen, a.Name) {
-				agents = append(agents, deal.Agent{Name: a.Name, Labels: a.Labels})
+				agents = append(agents, placement.Agent{Name: a.Name, Labels: a.Labels})
 			}
 		}
 		if err := deals(x, agents); err != nil {
@@ -53,7 +53,7 @@ func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*sce
 }
 
 // split reports whether a scenario is run by two processes of this host.
-func split(s *scenario.Scenario) bool { return s.Placement.Kind == deal.Split }
+func split(s *scenario.Scenario) bool { return s.Placement.Kind == placement.Split }
 
 // split reports whether two processes of this host do runs.
 func (s *Series) split() bool {
@@ -112,7 +112,7 @@ func (s *Series) pair(ctx context.Context) error {
 		return err
 	}
 	self := s.o.Host.Self
-	for _, name := range []string{deal.SplitProducers, deal.SplitConsumers} {
+	for _, name := range []string{placement.SplitProducers, placement.SplitConsumers} {
 		home := filepath.Join(dir, name)
 		if err := os.Mkdir(home, 0o700); err != nil {
 			return fmt.Errorf("making a folder for the process of the %s: %w", name, err)

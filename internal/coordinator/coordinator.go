@@ -1,4 +1,4 @@
-package conduct
+package coordinator
 
 import (
 	"errors"
@@ -205,7 +205,7 @@ func (c *Coordinator) release(stage engine.Stage) {
 		if c.cfg.Mode == engine.Consume {
 			lead = 0 // the first delivery may come as soon as somebody listens
 		}
-		c.epochNS = c.base.Epoch().MonotonicNS + c.base.Now() + int64(lead)
+		c.epochNS = c.base.Monotonic() + int64(lead)
 		c.clock = c.base.At(c.epochNS)
 		if c.cfg.OnStart != nil {
 			c.cfg.OnStart(c.clock.Epoch())

@@ -1,4 +1,4 @@
-// Package conduct conducts a run: it lets the parts that do it pass their stages,
+// Package coordinator conducts a run: it lets the parts that do it pass their stages,
 // decides for all of them when it is over, adds up what they report, and joins them.
 //
 // A part is done by engine.Execute. In this process it is reached by calls: Alone is
@@ -6,4 +6,4 @@
 // brings what its agents say to a Coordinator, and its decisions to them.
 //
 // A part that is silent for SilentLimit no longer holds the others up, and may come back.
-package conduct
+package coordinator

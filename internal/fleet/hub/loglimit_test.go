@@ -1,4 +1,4 @@
-package loglimit
+package hub
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 func TestLinesThatOthersCauseAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		l := New(slog.New(slog.NewTextHandler(&b, nil)))
+		l := NewLimitedLog(slog.New(slog.NewTextHandler(&b, nil)))
 		lines := func(what string) (n int) {
 			for line := range strings.Lines(b.String()) {
 				if strings.Contains(line, what) {
@@ -29,13 +29,13 @@ func TestLinesThatOthersCauseAreBounded(t *testing.T) {
 		}
 		l.Warn("refused", "two")
 		l.Warn("other", "one")
-		if n := lines("msg=refused from=one"); n != EachMost {
-			t.Errorf("%d lines of one peer; want %d", n, EachMost)
+		if n := lines("msg=refused from=one"); n != LogEachMost {
+			t.Errorf("%d lines of one peer; want %d", n, LogEachMost)
 		}
 		if lines("from=two") != 1 || lines("msg=other") != 1 {
 			t.Errorf("one peer that floods hides another, or another kind:\n%s", &b)
 		}
-		time.Sleep(Window + time.Second)
+		time.Sleep(logWindow + time.Second)
 		l.Tick()
 		if n := lines("lines=6990"); n != 1 {
 			t.Errorf("%d lines say how many were left out; want one:\n%s", n, &b)
@@ -44,8 +44,8 @@ func TestLinesThatOthersCauseAreBounded(t *testing.T) {
 		for i := range 7000 {
 			l.Warn("refused", fmt.Sprint("peer-", i))
 		}
-		if n := lines("refused"); n != Most {
-			t.Errorf("%d lines of many peers; want %d", n, Most)
+		if n := lines("refused"); n != logMost {
+			t.Errorf("%d lines of many peers; want %d", n, logMost)
 		}
 		l.End()
 		if n := lines("lines=6950"); n != 1 {

@@ -1,6 +1,4 @@
-// Package foreign is about texts that other hosts sent: which are short and plain, and how
-// the others are shown on a terminal.
-package foreign
+package protocol
 
 import (
 	"strings"

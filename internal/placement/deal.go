@@ -1,10 +1,10 @@
-// Package deal says which agent of a fleet does which part of a run: which
+// Package placement says which agent of a fleet does which part of a run: which
 // producers and consumers belong to which agent.
 //
 // It is pure data: the same placement, shape and agents give the same shares on
 // every machine, in whatever order the agents came. A share is made of residue
 // classes, because that is what a schedule can be split by.
-package deal
+package placement
 
 import (
 	"cmp"

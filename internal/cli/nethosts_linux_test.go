@@ -1,4 +1,4 @@
-package nethosts
+package cli
 
 import (
 	"bytes"
@@ -16,29 +16,29 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// Hosts are network namespaces on one bridge, which is in a namespace of its own.
-type Hosts struct {
+// netHosts are network namespaces on one bridge, which is in a namespace of its own.
+type netHosts struct {
 	t      testing.TB
 	bridge *os.File
-	hosts  map[string]*host
+	hosts  map[string]*netHost
 }
 
-type host struct {
+type netHost struct {
 	space *os.File
 	addr  string
 	port  string // of the bridge
 }
 
-// New makes hosts of these names, 200 at most: the first has the address 10.77.0.1,
+// newNetHosts makes hosts of these names, 200 at most: the first has the address 10.77.0.1,
 // the next 10.77.0.2, and so on. Nothing of it can be reached from outside. It skips
 // the test in a run of the short ones, and where this machine does not let it. The hosts are gone when the test has ended.
-func New(t testing.TB, names ...string) *Hosts {
+func newNetHosts(t testing.TB, names ...string) *netHosts {
 	t.Helper()
 	needs.Time(t)
 	if _, err := exec.LookPath("ip"); err != nil {
 		needs.Host(t, "hosts", "network namespaces as hosts need the command ip (package iproute2)")
 	}
-	h := &Hosts{t: t, hosts: map[string]*host{}}
+	h := &netHosts{t: t, hosts: map[string]*netHost{}}
 	var err error
 	if h.bridge, err = newSpace(); errors.Is(err, unix.EPERM) {
 		needs.Host(t, "hosts", err)
@@ -55,7 +55,7 @@ func New(t testing.TB, names ...string) *Hosts {
 		t.Fatal(err)
 	}
 	for i, name := range names {
-		x := &host{addr: fmt.Sprintf("10.77.0.%d", i+1), port: fmt.Sprintf("port%d", i+1)}
+		x := &netHost{addr: fmt.Sprintf("10.77.0.%d", i+1), port: fmt.Sprintf("port%d", i+1)}
 		if x.space, err = newSpace(); err != nil {
 			t.Fatalf("making the namespace of host %s: %v", name, err)
 		}
@@ -79,9 +79,9 @@ func New(t testing.TB, names ...string) *Hosts {
 }
 
 // Addr is a host's address.
-func (h *Hosts) Addr(name string) string { return h.host(name).addr }
+func (h *netHosts) Addr(name string) string { return h.host(name).addr }
 
-func (h *Hosts) host(name string) *host {
+func (h *netHosts) host(name string) *netHost {
 	h.t.Helper()
 	x := h.hosts[name]
 	if x == nil {
@@ -92,12 +92,12 @@ func (h *Hosts) host(name string) *host {
 
 // Cut pulls a host's cable: what is sent meanwhile is lost, and no connection is
 // told.
-func (h *Hosts) Cut(name string) { h.link(name, "down") }
+func (h *netHosts) Cut(name string) { h.link(name, "down") }
 
 // Mend puts it back.
-func (h *Hosts) Mend(name string) { h.link(name, "up") }
+func (h *netHosts) Mend(name string) { h.link(name, "up") }
 
-func (h *Hosts) link(name, state string) {
+func (h *netHosts) link(name, state string) {
 	h.t.Helper()
 	// The bridge's end of the pair: the host keeps its address and routes.
 	if err := ip(h.bridge, fmt.Sprintf("link set %s %s", h.host(name).port, state)); err != nil {
@@ -107,7 +107,7 @@ func (h *Hosts) link(name, state string) {
 
 // Start starts a command on a host. The caller waits for it. It is killed when this
 // process ends before.
-func (h *Hosts) Start(name string, cmd *exec.Cmd) error {
+func (h *netHosts) Start(name string, cmd *exec.Cmd) error {
 	h.t.Helper()
 	space := h.host(name).space
 	started := make(chan error)
@@ -138,12 +138,12 @@ func (h *Hosts) Start(name string, cmd *exec.Cmd) error {
 }
 
 // Run runs a command on a host to its end, and returns what it printed.
-func (h *Hosts) Run(name string, args ...string) (string, error) {
+func (h *netHosts) Run(name string, args ...string) (string, error) {
 	h.t.Helper()
-	return run(h.host(name).space, args...)
+	return runIn(h.host(name).space, args...)
 }
 
-func (h *Hosts) close() {
+func (h *netHosts) close() {
 	for _, x := range h.hosts {
 		if x.space != nil {
 			_ = x.space.Close()
@@ -168,12 +168,12 @@ func newSpace() (space *os.File, err error) {
 
 // ip runs the command ip in a namespace.
 func ip(space *os.File, args string) error {
-	_, err := run(space, append([]string{"ip"}, strings.Fields(args)...)...)
+	_, err := runIn(space, append([]string{"ip"}, strings.Fields(args)...)...)
 	return err
 }
 
-// run runs a command in a namespace.
-func run(space *os.File, args ...string) (out string, err error) {
+// runIn runs a command in a namespace.
+func runIn(space *os.File, args ...string) (out string, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -1,6 +1,4 @@
-// Package loglimit writes log lines that other processes cause: a bounded number of
-// them, and how many it left out.
-package loglimit
+package hub
 
 import (
 	"cmp"
@@ -11,36 +9,38 @@ import (
 	"time"
 )
 
-// The bounds: in each Window, EachMost lines of one kind from one peer, and Most in all.
+// The bounds: in each logWindow, LogEachMost lines of one kind from one peer, and logMost in all.
 const (
-	Window   = 10 * time.Second
-	EachMost = 10
-	Most     = 50
+	logWindow   = 10 * time.Second
+	LogEachMost = 10
+	logMost     = 50
 )
 
-// A Log is a log with these bounds. Its methods may be called by any goroutine.
-type Log struct {
+// A LimitedLog is a log with these bounds. Its methods may be called by any goroutine.
+type LimitedLog struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
-	since time.Time       // when the window began
-	lines int             // written in it
-	seen  map[source]*run // at most Most
-	rest  int             // left out, of sources that are not in seen
+	since time.Time             // when the window began
+	lines int                   // written in it
+	seen  map[logSource]*logRun // at most logMost
+	rest  int                   // left out, of sources that are not in seen
 }
 
-// A source is who causes what.
-type source struct{ kind, peer string }
+// A logSource is who causes what.
+type logSource struct{ kind, peer string }
 
-// A run is what a source caused in a window.
-type run struct{ written, left int }
+// A logRun is what a source caused in a window.
+type logRun struct{ written, left int }
 
-// New returns a Log that writes to log.
-func New(log *slog.Logger) *Log { return &Log{log: log, seen: map[source]*run{}} }
+// NewLimitedLog returns a LimitedLog that writes to log.
+func NewLimitedLog(log *slog.Logger) *LimitedLog {
+	return &LimitedLog{log: log, seen: map[logSource]*logRun{}}
+}
 
 // Write writes kind, which is the line's text, with the attributes args, unless there
 // were too many lines. peer is who caused it; "" where that is not known.
-func (l *Log) Write(level slog.Level, kind, peer string, args ...any) {
+func (l *LimitedLog) Write(level slog.Level, kind, peer string, args ...any) {
 	if !l.May(kind, peer) {
 		return
 	}
@@ -52,7 +52,7 @@ func (l *Log) Write(level slog.Level, kind, peer string, args ...any) {
 
 // May reports whether one more line of a kind may be written, and counts it: for lines
 // that go elsewhere than to the log.
-func (l *Log) May(kind, peer string) bool {
+func (l *LimitedLog) May(kind, peer string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -60,17 +60,17 @@ func (l *Log) May(kind, peer string) bool {
 	if len(l.seen) == 0 {
 		l.since = now
 	}
-	s := source{kind, peer}
+	s := logSource{kind, peer}
 	r := l.seen[s]
 	if r == nil {
-		if l.lines >= Most {
+		if l.lines >= logMost {
 			l.rest++
 			return false
 		}
-		r = &run{}
+		r = &logRun{}
 		l.seen[s] = r
 	}
-	if r.written >= EachMost || l.lines >= Most {
+	if r.written >= LogEachMost || l.lines >= logMost {
 		r.left++
 		return false
 	}
@@ -80,38 +80,40 @@ func (l *Log) May(kind, peer string) bool {
 }
 
 // Warn is Write at the level of warnings.
-func (l *Log) Warn(kind, peer string, args ...any) { l.Write(slog.LevelWarn, kind, peer, args...) }
+func (l *LimitedLog) Warn(kind, peer string, args ...any) {
+	l.Write(slog.LevelWarn, kind, peer, args...)
+}
 
 // Tick tells what was left out, where the window is over.
-func (l *Log) Tick() {
+func (l *LimitedLog) Tick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn(time.Now())
 }
 
 // End tells what was left out until now.
-func (l *Log) End() {
+func (l *LimitedLog) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tell()
 }
 
 // turn ends a window that is over. The lock is held.
-func (l *Log) turn(now time.Time) {
-	if now.Sub(l.since) > Window {
+func (l *LimitedLog) turn(now time.Time) {
+	if now.Sub(l.since) > logWindow {
 		l.tell()
 	}
 }
 
 // tell tells what was left out, and begins a window. The lock is held.
-func (l *Log) tell() {
-	var all []source
+func (l *LimitedLog) tell() {
+	var all []logSource
 	for s, r := range l.seen {
 		if r.left > 0 {
 			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b source) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.peer, b.peer)) })
+	slices.SortFunc(all, func(a, b logSource) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.peer, b.peer)) })
 	for _, s := range all {
 		args := []any{"lines", l.seen[s].left}
 		if s.peer != "" {

@@ -1,4 +1,4 @@
-package hostclock
+package host
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/weirmq/weir/internal/fleet/foreign"
-	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 )
@@ -32,16 +30,16 @@ type Daemon struct {
 func AskDaemon(ctx context.Context, c *pace.Clock) Daemon {
 	ctx, cancel := context.WithTimeout(ctx, daemonLimit)
 	defer cancel()
-	t, err := host.Chrony(ctx)
+	t, err := Chrony(ctx)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return Daemon{Why: "chrony does not run here"}
 	case err != nil:
-		return Daemon{Unsynchronised: errors.Is(err, offset.ErrUnsynchronised), Why: foreign.Short(err.Error())}
+		return Daemon{Unsynchronised: errors.Is(err, offset.ErrUnsynchronised), Why: err.Error()}
 	}
-	d := Daemon{Source: foreign.Short(t.Source), Stratum: t.Stratum, AtNS: Reading(c)}
+	d := Daemon{Source: t.Source, Stratum: t.Stratum, AtNS: c.Monotonic()}
 	var read int64
-	d.AheadNS, read = Ahead(c)
+	d.AheadNS, read = c.WallAhead()
 	d.BoundNS = int64(t.Bound()) + read
 	return d
 }
