@@ -57,11 +57,10 @@ type runCommand struct {
 	require                      result.Status // the least verdict that will do
 	session                      uint64        // messages of a user's; 0: not asked for
 	percentiles                  []float64
-	outlets                      *metrics.Outlets  // of --metrics and --otlp; nil: neither
-	converted                    bool              // what a workload of another tool lost on the way was told
-	earlier                      *series.Earlier   // the folder of --append
-	rest                         *series.Remaining // of --resume with a folder
-	until                        *series.Until     // whether further runs follow; nil: those of the scenarios alone
+	outlets                      *metrics.Outlets // of --metrics and --otlp; nil: neither
+	converted                    bool             // what a workload of another tool lost on the way was told
+	plan                         *series.Repeats  // of --append, and of --resume with a folder; nil: of the scenarios
+	until                        *series.Until    // whether further runs follow; nil: those of the scenarios alone
 }
 
 // Help is what weir run --help says before the flags.

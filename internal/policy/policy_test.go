@@ -69,7 +69,7 @@ var levels = map[string]int{
 	"internal/fleet/admission": 3,
 	// A scenario says in deal's words where producers and consumers are, and an agent
 	// that joins what it is called.
-	"internal/deal":          2,
+	"internal/placement":     2,
 	"internal/fault":         3,
 	"internal/network":       3,
 	"drivers/internal/names": 0,
@@ -98,12 +98,9 @@ var levels = map[string]int{
 	"internal/capacity":          4,
 	"internal/compare":           4,
 	"internal/history":           5,
-	"internal/conduct":           4,
+	"internal/coordinator":       4,
 	"internal/truth":             5,
 	"internal/fleet/*":           4,
-	"internal/fleet/loglimit":    0,
-	"internal/fleet/foreign":     0,
-	"internal/fleet/hostclock":   2,
 	"internal/fleet/protocol":    5,
 	"internal/fleet/survey":      7,
 	"internal/fleet/agent":       6,
@@ -114,12 +111,12 @@ var levels = map[string]int{
 	"internal/index":             5,
 	"internal/serve":             7,
 	"internal/suite":             7,
-	"internal/fleet":             7, // the coordinator
+	"internal/fleet":             8, // the coordinator
 	"internal/glossary":          2,
 	"internal/buildinfo":         2,
 	"internal/commandline":       8,
 	"internal/completion":        8,
-	"internal/series":            8,
+	"internal/series":            9,
 	"internal/cli":               10,
 	".":                          11, // package weir: the program as a function
 	"bench/peers":                12, // starts weir as itself
@@ -397,7 +394,6 @@ var ownFiles = map[string]string{
 	"internal/clockstep":         "/proc",
 	"internal/netpartition":      "/proc and control groups",
 	"internal/golden":            "goldens of tests",
-	"internal/fleet/nethosts":    "/proc, in tests",
 	"internal/tools/newdriver":   "the tree that it adds to",
 	"driver/drivertest":          "the record of what passed",
 	"drivers/internal/natstest":  "logs of servers, in tests",
