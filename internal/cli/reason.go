@@ -54,7 +54,7 @@ func (c *runCommand) reason(code Code, o *runs.Outcome) string {
 		first, _, _ := strings.Cut(errors.Join(o.Err, o.Books, o.Undone, o.Written).Error(), "\n")
 		return first
 	case Unreachable:
-		if by := judge.ByOwnFault(o.Result); by != "" {
+		if by := judge.ByOwnFault(o.Result).String(); by != "" {
 			return by + ": " + o.Gone.Error()
 		}
 		return o.Gone.Error()
@@ -65,7 +65,7 @@ func (c *runCommand) reason(code Code, o *runs.Outcome) string {
 		return "the run ended at once: " + o.Failed
 	}
 	why := deserved(code, v, c.strict)
-	if by := judge.BlockedBySystem(o.Result); by != "" && (code == Refused || code == Invalid) {
+	if by := judge.BlockedBySystem(o.Result).String(); by != "" && (code == Refused || code == Invalid) {
 		why += "; " + by
 	}
 	return why
