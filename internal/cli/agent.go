@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/signals"
 )
@@ -158,7 +158,7 @@ func (c *agentCommand) permit(e *env, a *agent.Agent) error {
 	}
 	if slices.Contains(a.Allow, agent.AllowFaults) {
 		a.Self = e.Self
-		a.Able = func(ctx context.Context, verbs []string) error { return runs.Able(ctx, e.Self, verbs) }
+		a.Able = func(ctx context.Context, verbs []string) error { return series.Able(ctx, e.Self, verbs) }
 	}
 	if slices.Contains(a.Allow, agent.AllowBroker) {
 		here := e.host()

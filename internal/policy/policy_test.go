@@ -127,8 +127,7 @@ var levels = map[string]int{
 	"internal/buildinfo":         2,
 	"internal/commandline":       8,
 	"internal/completion":        8,
-	"internal/runs":              8,
-	"internal/study":             9,
+	"internal/series":            8,
 	"internal/cli":               10,
 	".":                          11, // package weir: the program as a function
 	"bench/peers":                12, // starts weir as itself
