@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // write writes a value in a format; known is false where there is no such format. Without one
@@ -29,7 +31,7 @@ func write(format string, v any) (text string, known bool) {
 	case "times":
 		return times(number(v)), true
 	case "ns":
-		return Nanos(int64(number(v))), true
+		return quantity.Time(int64(number(v))), true
 	case "signed":
 		return signed(int64(number(v))), true
 	case "second": // of ns
@@ -37,7 +39,7 @@ func write(format string, v any) (text string, known bool) {
 	case "length": // of s
 		return length(number(v)), true
 	case "count":
-		return Count(uint64(max(0, number(v)))), true
+		return quantity.Count(uint64(max(0, number(v)))), true
 	case "whole":
 		return fmt.Sprintf("%.0f", number(v)), true
 	case "digits":
@@ -143,33 +145,12 @@ func part(part float64) string {
 	return fmt.Sprintf("%v %%", math.Round(percent*scale)/scale)
 }
 
-// Nanos writes a duration to three significant digits in the unit that fits.
-func Nanos(ns int64) string {
-	v := float64(ns)
-	for _, u := range []struct {
-		name string
-		ns   float64
-	}{{"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}} {
-		if v < u.ns*0.9995 { // what rounds up to 1,000 of a unit is one of the next
-			continue
-		}
-		switch v /= u.ns; {
-		case v >= 99.95:
-			return fmt.Sprintf("%.0f %s", v, u.name)
-		case v >= 9.995:
-			return fmt.Sprintf("%.1f %s", v, u.name)
-		}
-		return fmt.Sprintf("%.2f %s", v, u.name)
-	}
-	return fmt.Sprintf("%d ns", ns)
-}
-
-// signed writes a duration that may be less than zero.
+// signed writes a duration with its sign.
 func signed(ns int64) string {
 	if ns < 0 {
-		return "-" + Nanos(-ns)
+		return quantity.Time(ns)
 	}
-	return "+" + Nanos(ns)
+	return "+" + quantity.Time(ns)
 }
 
 // length writes seconds as a length of time to three digits.
@@ -183,13 +164,4 @@ func length(s float64) string {
 		}
 	}
 	return fmt.Sprintf("%.3g s", math.Ceil(s))
-}
-
-// Count writes a whole number with its thousands apart.
-func Count(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
