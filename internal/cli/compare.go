@@ -130,7 +130,7 @@ func (c *compareCommand) flags() (flags string) {
 
 // appends reports whether weir run --append takes a folder.
 func (e *env) appends(dir string) bool {
-	_, err := series.OpenEarlier(e.path(dir), dir)
+	_, err := series.Append(e.path(dir), dir)
 	return err == nil
 }
 

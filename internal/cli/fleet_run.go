@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
 
@@ -108,7 +108,7 @@ func (p *parties) met(r *result.Result) *report.Fleet {
 func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 	p := &c.parties
 	if p.On != nil {
-		if err := deal.CheckName(*p.On); err != nil {
+		if err := placement.CheckName(*p.On); err != nil {
 			return fmt.Errorf("--start-on: %w", err)
 		}
 	}

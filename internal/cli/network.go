@@ -6,8 +6,8 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/network"
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 )
 
 // enter has this process begin again at the clients' end of a network, where a scenario

@@ -22,12 +22,18 @@ func (c *runCommand) doing(e *env, h *signals.Halting) series.Options {
 	}
 }
 
-// gather waits for agents until a signal comes.
-func (e *env) gather(ctx context.Context, gather func(context.Context) error) Code {
+// gather waits for the agents of a series, where it has some, until a signal comes.
+func (e *env) gather(ctx context.Context, s *series.Series) Code {
+	if !s.Gathers() {
+		return OK
+	}
 	signalled, stop := e.stoppable(ctx)
 	defer stop()
-	return ungathered(e, gather(signalled))
+	return ungathered(e, s.Gather(signalled))
 }
+
+// close ends a series.
+func (e *env) close(s *series.Series) { e.complainEach(s.Close()) }
 
 // heard tells what went wrong with a run, which has that name among others, and returns the
 // exit code that it deserves.

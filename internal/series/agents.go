@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
@@ -96,7 +96,7 @@ func (m *measurement) agent(t *fleet.AgentReport) result.Agent {
 }
 
 // absences are those of an agent, as they are written.
-func absences(all []conduct.Absence) (out []result.Absence) {
+func absences(all []coordinator.Absence) (out []result.Absence) {
 	for _, x := range all {
 		absence := result.Absence{FromNS: x.From}
 		if x.To != 0 {

@@ -3,9 +3,9 @@ package series
 import (
 	"fmt"
 
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -39,9 +39,9 @@ func (d Executors) Check(all []*scenario.Scenario) error {
 		switch p := s.Placement; {
 		case !d.Agents && len(p.Producers)+len(p.Consumers) > 0:
 			return fmt.Errorf("%s: placement: names agents, and there are none (--fleet N)", s.Name)
-		case d.Agents && p.Kind == deal.Split:
+		case d.Agents && p.Kind == placement.Split:
 			return fmt.Errorf("%s: placement: split makes its own two processes on this host (leave --fleet out, or give lists of agents)", s.Name)
-		case (p.Kind == deal.Split) != (all[0].Placement.Kind == deal.Split): // the two processes are there for all
+		case (p.Kind == placement.Split) != (all[0].Placement.Kind == placement.Split): // the two processes are there for all
 			return fmt.Errorf("%s: placement: some of these scenarios are split and others are not (a file for each)", s.Name)
 		}
 	}
@@ -83,7 +83,7 @@ func (d Executors) here(s *scenario.Scenario) []fault.Fault {
 // joined.
 func (d Executors) dealt(all []*scenario.Scenario) error {
 	for _, s := range all {
-		agents, err := deal.Expected(s.Placement, dealers(s, d.Count))
+		agents, err := placement.Expected(s.Placement, dealers(s, d.Count))
 		if err == nil && agents != nil {
 			err = deals(s, agents)
 		}
@@ -103,7 +103,7 @@ func dealers(s *scenario.Scenario, n int) int {
 }
 
 // deals refuses what cannot be dealt over these agents.
-func deals(s *scenario.Scenario, agents []deal.Agent) error {
+func deals(s *scenario.Scenario, agents []placement.Agent) error {
 	cfg := s.Config("", 0)
 	_, err := fleet.Deal(s.Placement, &cfg, agents)
 	return err

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // far does the run by the fleet.
@@ -46,7 +46,7 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
 	} else {
 		// The agents of a split run end with this process.
-		if w := m.words.Resume; w != "" && m.scenario.Placement.Kind != deal.Split {
+		if w := m.words.Resume; w != "" && m.scenario.Placement.Kind != placement.Split {
 			m.observer.Note("the run is %[1]s (%[2]s %[1]s resumes it if this coordinator is killed)", m.id, w)
 		}
 		done, err = m.fleet.Do(ctx, stop, run)

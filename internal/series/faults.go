@@ -12,11 +12,11 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/result"
@@ -109,7 +109,7 @@ func (d *disturbance) ask(ctx context.Context) (driver.Facts, error) {
 
 // remote reports whether clients are in agents of other hosts, or may be.
 func (m *measurement) remote() bool {
-	return m.fleet != nil && m.scenario.Placement.Kind != deal.Split
+	return m.fleet != nil && m.scenario.Placement.Kind != placement.Split
 }
 
 // opened takes what tells who leads, where agents have the system open.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/guard"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -25,21 +25,6 @@ type Fleet struct {
 	StartOn       string        // the agent that starts the system on its host; "": here, or nowhere
 	Wait          time.Duration // for agents
 	Paused        *fleet.Paused // the run to take up, where another coordinator began it; nil: none
-
-	open *fleet.Fleet // gathered for several series; nil: each gathers its own
-}
-
-// Gather opens the fleet for several series, each of one of these scenarios, and waits for
-// its agents until ctx ends. Close ends it. Its errors are those of fleet.Open and
-// Fleet.Await.
-func (f *Fleet) Gather(ctx context.Context, scenarios []*scenario.Scenario) (err error) {
-	if f.open, err = fleet.Open(ctx, f.Options); err != nil {
-		return err
-	}
-	if err = f.await(ctx, f.open, scenarios); err != nil {
-		f.Close()
-	}
-	return err
 }
 
 // await waits for the agents that do runs of scenarios, and refuses what cannot be dealt over
@@ -54,10 +39,10 @@ func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*sce
 	}
 	for _, x := range scenarios {
 		chosen := opened.Choose(dealers(x, f.Agents), x.Placement, f.StartOn)
-		var agents []deal.Agent
+		var agents []placement.Agent
 		for _, a := range opened.Agents() {
 			if slices.Contains(chosen, a.Name) {
-				agents = append(agents, deal.Agent{Name: a.Name, Labels: a.Labels})
+				agents = append(agents, placement.Agent{Name: a.Name, Labels: a.Labels})
 			}
 		}
 		if err := deals(x, agents); err != nil {
@@ -67,17 +52,12 @@ func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*sce
 	return nil
 }
 
-// Close ends what Gather opened.
-func (f *Fleet) Close() {
-	if f.open != nil {
-		f.open.Close()
-		f.open = nil
-	}
-}
+// split reports whether a scenario is run by two processes of this host.
+func split(s *scenario.Scenario) bool { return s.Placement.Kind == placement.Split }
 
-// split reports whether the runs are done by two processes of this host.
+// split reports whether two processes of this host do runs.
 func (s *Series) split() bool {
-	return s.o.Fleet == nil && s.scenarios[0].Placement.Kind == deal.Split
+	return s.o.Fleet == nil && slices.ContainsFunc(s.plan.Scenarios(), split)
 }
 
 // Gathers reports whether agents do the runs, so that Gather has to wait for them.
@@ -94,15 +74,12 @@ func (s *Series) Gather(ctx context.Context) error {
 		return nil
 	case f == nil:
 		return s.pair(ctx)
-	case f.open != nil:
-		s.fleet = f.open
-		return nil
 	}
 	var err error
 	if s.fleet, err = fleet.Open(ctx, f.Options); err != nil || f.Paused != nil {
 		return err
 	}
-	return f.await(ctx, s.fleet, s.scenarios)
+	return f.await(ctx, s.fleet, s.plan.Scenarios())
 }
 
 // agents is how many do a run of the series.
@@ -135,7 +112,7 @@ func (s *Series) pair(ctx context.Context) error {
 		return err
 	}
 	self := s.o.Host.Self
-	for _, name := range []string{deal.SplitProducers, deal.SplitConsumers} {
+	for _, name := range []string{placement.SplitProducers, placement.SplitConsumers} {
 		home := filepath.Join(dir, name)
 		if err := os.Mkdir(home, 0o700); err != nil {
 			return fmt.Errorf("making a folder for the process of the %s: %w", name, err)
@@ -160,7 +137,7 @@ func (s *Series) disband() error {
 		}
 		cancel()
 	}
-	if s.fleet != nil && (s.o.Fleet == nil || s.o.Fleet.open == nil) {
+	if s.fleet != nil {
 		s.fleet.Close()
 	}
 	if s.leftover != "" {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/pace"
@@ -108,7 +108,7 @@ func (m *measurement) measure(ctx context.Context, stop <-chan struct{}) (*engin
 	if m.fleet != nil {
 		raw, err = m.far(ctx, until, cfg)
 	} else {
-		raw, err = conduct.Alone(ctx, until, cfg)
+		raw, err = coordinator.Alone(ctx, until, cfg)
 	}
 	if raw != nil && !latch.Closed(stop) && m.enough != nil && latch.Closed(m.enough) {
 		raw.Interrupted = false // no user did: it was long enough
