@@ -27,6 +27,7 @@ var levels = map[string]int{
 	"internal/view/layout":     1, // the page model and its writers
 	"internal/view/plot":       0,
 	"internal/userfile":        -1, // driver reads certificates with it
+	"internal/finding":         0,
 	"internal/quantity":        -1, // driver and schedule read values with it
 	"internal/needs":           -1, // only tests import it
 	"schedule":                 0,
