@@ -55,7 +55,7 @@ func (c *runCommand) reason(code Code, o *series.Outcome) string {
 		first, _, _ := strings.Cut(errors.Join(o.Err, o.Books, o.Undone, o.Written).Error(), "\n")
 		return first
 	case Unreachable:
-		if by := judge.ByOwnFault(o.Result); by != "" {
+		if by := judge.ByOwnFault(o.Result).String(); by != "" {
 			return by + ": " + o.Gone.Error()
 		}
 		return o.Gone.Error()
@@ -66,7 +66,7 @@ func (c *runCommand) reason(code Code, o *series.Outcome) string {
 		return "the run ended at once: " + o.Failed
 	}
 	why := deserved(code, v, c.strict)
-	if by := judge.BlockedBySystem(o.Result); by != "" && (code == Refused || code == Invalid) {
+	if by := judge.BlockedBySystem(o.Result).String(); by != "" && (code == Refused || code == Invalid) {
 		why += "; " + by
 	}
 	return why

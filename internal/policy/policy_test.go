@@ -24,6 +24,7 @@ const module = "github.com/weirmq/weir"
 // folder directly below, unless a longer row names it.
 var levels = map[string]int{
 	"internal/userfile":        -1, // driver reads certificates with it
+	"internal/finding":         0,
 	"internal/quantity":        -1, // driver and schedule read values with it
 	"internal/needs":           -1, // only tests import it
 	"schedule":                 0,
