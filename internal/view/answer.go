@@ -211,9 +211,9 @@ func (t *single) next(scenario string) (command, why string) {
 		hosts[a.Hostname] = true
 	}
 	again, met := "weir run "+Quoted(scenario), ""
-	fleet := len(r.Agents) > 0 && t.fleet == nil // one that is not known
-	if t.fleet != nil {
-		again, met = strings.TrimSpace(again+" "+t.fleet.Again), strings.TrimSpace("weir fleet doctor "+t.fleet.Meet)
+	fleet := len(r.Agents) > 0 && t.o.Fleet == nil // one that is not known
+	if t.o.Fleet != nil {
+		again, met = strings.TrimSpace(again+" "+t.o.Fleet.Again), strings.TrimSpace("weir fleet doctor "+t.o.Fleet.Meet)
 	}
 	closed := r.Run.Loop == result.LoopClosed
 	carried := r.Throughput.ConfirmedPerS

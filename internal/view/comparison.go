@@ -226,14 +226,15 @@ func (c comparison) changed(side int, title string, figures []compare.Figure, na
 	for i := range figures {
 		f := &figures[i]
 		change := f.Sides[side].Change
-		shift, between := changeText(f, side)
+		shift := shiftOf(f, side)
+		between := shift.between()
 		p := "-"
 		if change.Tests > 0 {
 			p = pText(change.PHolm)
 		} else {
 			between = "-"
 		}
-		t.Row(name(f), medianText(f.Sides[0], f.Unit), medianText(f.Sides[side], f.Unit), shift, between, p, "")
+		t.Row(name(f), medianText(f.Sides[0], f.Unit), medianText(f.Sides[side], f.Unit), shift.text(), between, p, "")
 		t.Rows[len(t.Rows)-1][6] = verdictOf(change, c.Band)
 	}
 	return t
@@ -310,31 +311,26 @@ func pText(p float64) string {
 	return strconv.FormatFloat(p, 'f', 3, 64)
 }
 
-// valueText writes a value in its unit.
-func valueText(v float64, unit string) string { return unitText(unit)(v) }
-
 // unitText returns what writes values of a unit.
 func unitText(unit string) func(float64) string {
-	return func(v float64) string { return unitValue(v, unit) }
-}
-
-func unitValue(v float64, unit string) string {
 	switch unit {
 	case compare.UnitTime:
-		return quantity.Time(int64(math.Round(v)))
+		return func(v float64) string { return quantity.Time(int64(math.Round(v))) }
 	case compare.UnitRate:
-		return quantity.Rate(v)
+		return quantity.Rate
 	case compare.UnitMessages:
-		if v != math.Trunc(v) { // a median
-			return strconv.FormatFloat(v, 'f', 1, 64)
+		return func(v float64) string {
+			if v != math.Trunc(v) { // a median
+				return strconv.FormatFloat(v, 'f', 1, 64)
+			}
+			return quantity.Count(uint64(v))
 		}
-		return quantity.Count(uint64(v))
 	case compare.UnitBytes:
-		return quantity.Bytes(v)
+		return quantity.Bytes
 	case compare.UnitCores:
-		return strconv.FormatFloat(v, 'f', 2, 64) + " cores"
+		return func(v float64) string { return coresText(v) + " cores" }
 	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
+	return func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 }
 
 func medianText(v compare.Values, unit string) string {
@@ -345,48 +341,50 @@ func medianText(v compare.Values, unit string) string {
 	return text
 }
 
-// changeText writes the shift and its interval, as a percentage where there is
-// one.
-func changeText(f *compare.Figure, side int) (shift, between string) {
-	c, unit := f.Sides[side].Change, f.Unit
-	write := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		if c.Percent != nil {
-			return signedPercent(*v)
-		}
-		sign := "+"
-		if *v < 0 {
-			sign = "-"
-		}
-		if *v == 0 {
-			sign = ""
-		}
-		return sign + valueText(math.Abs(*v), unit)
-	}
-	value, lo, hi, end := &c.Shift, c.Lo, c.Hi, ""
-	if c.Percent != nil {
-		value, lo, hi, end = c.Percent, c.PercentLo, c.PercentHi, " %"
-	}
-	between = "-"
-	if lo != nil || hi != nil {
-		between = write(lo) + ".." + write(hi) + end
-	}
-	return shiftOf(f.Sides[0].AtLeast != nil, f.Sides[side].AtLeast != nil, write(value)+end), between
+// A shift is by how much a figure of a side lies above the base's, with its interval: as a
+// percentage where there is one.
+type shift struct {
+	value    float64
+	lo, hi   *float64
+	write    func(float64) string // with the sign
+	unit     string               // behind the value, and behind the interval
+	from, to bool                 // only lower bounds
 }
 
-// shiftOf marks the shift between figures of which some are only lower bounds.
-func shiftOf(from, to bool, text string) string {
+func shiftOf(f *compare.Figure, side int) shift {
+	c := f.Sides[side].Change
+	s := shift{c.Shift, c.Lo, c.Hi, func(v float64) string { return signed(v, f.Unit) }, "", f.Sides[0].AtLeast != nil, f.Sides[side].AtLeast != nil}
+	if c.Percent != nil {
+		s.value, s.lo, s.hi, s.write, s.unit = *c.Percent, c.PercentLo, c.PercentHi, signedPercent, " %"
+	}
+	return s
+}
+
+// text marks a shift between figures of which some are only lower bounds.
+func (s shift) text() string {
+	text := s.write(s.value) + s.unit
 	switch {
-	case from && to:
+	case s.from && s.to:
 		return "-"
-	case to:
+	case s.to:
 		return ">= " + text
-	case from:
+	case s.from:
 		return "<= " + text
 	}
 	return text
+}
+
+func (s shift) between() string {
+	if s.lo == nil && s.hi == nil {
+		return "-"
+	}
+	end := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return s.write(*v)
+	}
+	return end(s.lo) + ".." + end(s.hi) + s.unit
 }
 
 // signedPercent writes a percentage with its sign: "+3.4", "-12.0", "+1,234".

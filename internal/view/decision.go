@@ -154,14 +154,16 @@ func (c comparison) beside(deciding []compare.Figure, side int) string {
 // mostBeside is how many figures beside the answer are named.
 const mostBeside = 3
 
-// shortName is what a figure is called where its family is not told.
-func shortName(f *compare.Figure) string {
-	if f.Unit != compare.UnitTime {
-		return f.Name
+// figureName is what a figure is called where its family is not told.
+func figureName(family, name string) string {
+	if slices.Contains([]string{"throughput", "resources", "outcomes"}, family) {
+		return name
 	}
-	head, _, _ := strings.Cut(f.Family, ".")
-	return head + " " + f.Name
+	group, _, _ := strings.Cut(family, ".")
+	return group + " " + name
 }
+
+func shortName(f *compare.Figure) string { return figureName(f.Family, f.Name) }
 
 // called is what a side is called in the answer: what its runs were chosen by, as
 // load.in_flight=8, of drivers the name alone. Sides that are folders are called by their
@@ -228,21 +230,15 @@ func verb(f *compare.Figure, worse bool) string {
 
 // shifted is by how much a figure of a side lies above the base's, with the interval.
 func (c comparison) shifted(f *compare.Figure, side int) string {
-	change := f.Sides[side].Change
-	name := shortName(f)
-	shift, lo, hi := &change.Shift, change.Lo, change.Hi
-	number, unit := func(v float64) string { return signed(v, f.Unit) }, ""
-	if change.Percent != nil { // as in the table
-		shift, lo, hi, number, unit = change.Percent, change.PercentLo, change.PercentHi, signedPercent, " %"
-	}
-	text := name + " " + shiftOf(f.Sides[0].AtLeast != nil, f.Sides[side].AtLeast != nil, number(*shift)+unit)
+	s := shiftOf(f, side)
+	text := shortName(f) + " " + s.text()
 	switch {
-	case lo != nil && hi != nil:
-		text += fmt.Sprintf(" (%s to %s%s)", number(*lo), number(*hi), unit)
-	case lo != nil:
-		text += fmt.Sprintf(" (at least %s%s)", number(*lo), unit)
-	case hi != nil:
-		text += fmt.Sprintf(" (at most %s%s)", number(*hi), unit)
+	case s.lo != nil && s.hi != nil:
+		text += fmt.Sprintf(" (%s to %s%s)", s.write(*s.lo), s.write(*s.hi), s.unit)
+	case s.lo != nil:
+		text += fmt.Sprintf(" (at least %s%s)", s.write(*s.lo), s.unit)
+	case s.hi != nil:
+		text += fmt.Sprintf(" (at most %s%s)", s.write(*s.hi), s.unit)
 	}
 	return text
 }
@@ -256,7 +252,7 @@ func signed(v float64, unit string) string {
 	case v == 0:
 		sign = ""
 	}
-	return sign + valueText(math.Abs(v), unit)
+	return sign + unitText(unit)(math.Abs(v))
 }
 
 // next says which commands make the runs that decide. Sides that are not one folder of

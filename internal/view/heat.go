@@ -18,7 +18,7 @@ const (
 
 // heat draws all latencies of each direction over time.
 func (t *single) heat() {
-	c := t.course
+	c := t.Course
 	if c == nil || len(c.mosaics) == 0 {
 		return
 	}
@@ -36,7 +36,7 @@ func (t *single) heat() {
 			continue
 		}
 		f := &layout.Chart{Chart: plot.Chart{
-			ID: t.drawn + of + "-heat", Title: of + " " + t.counted() + " of every message", Height: high, Cells: cells,
+			ID: t.o.drawn + of + "-heat", Title: of + " " + t.counted() + " of every message", Height: high, Cells: cells,
 			X: seconds(c.from, c.to),
 		}, Timed: &layout.Timed{Unit: layout.Nanoseconds, Of: of, Heat: true}}
 		for i, x := range []curve{{of + ".p50", "p50", "s1"}, {of + ".p99", "p99", "s2"}} {

@@ -172,7 +172,7 @@ func (t *single) hostOverTime(i int, h hostCourse) {
 	switch {
 	case h.agent != "":
 		where = "the host of agent " + h.agent
-	case len(t.course.hosts) > 1:
+	case len(t.Course.hosts) > 1:
 		where = "the host that weir was started on"
 	}
 	id := func(s string) string { return fmt.Sprintf("host%d-%s", i, s) }
