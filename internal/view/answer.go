@@ -329,7 +329,6 @@ func (t *single) unsteady() (warmUp, behind string) {
 	return "", ""
 }
 
-// charts is the command that draws a run.
 func charts(scenario string) (command, why string) {
 	dir := filepath.Dir(scenario)
 	if dir == "." { // a page in the folder itself
@@ -350,7 +349,6 @@ func flagRate(perS float64) string {
 	return fmt.Sprintf("%.0f/s", math.Floor(perS/unit)*unit)
 }
 
-// flagTime writes seconds as a flag takes them.
 func flagTime(s float64) string {
 	return (time.Duration(math.Ceil(s)) * time.Second).String()
 }

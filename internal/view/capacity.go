@@ -95,7 +95,6 @@ func inTheWay(by capacity.Judgement) string {
 	return "the generator or its host was the limit, not the system"
 }
 
-// mostProbes bounds the probes on a page.
 const mostProbes = 2000
 
 // CapacityHTML writes a search for the capacity as a page for a browser: what it came to,
@@ -158,7 +157,6 @@ func promisedPercentiles(r *capacity.Report, of string) []float64 {
 	return slices.Compact(percents)
 }
 
-// dotOf is how a probe looks.
 func dotOf(p *capacity.Probed, f *capacity.Figure) plot.Form {
 	switch {
 	case p.Judgement == capacity.Limited.String():

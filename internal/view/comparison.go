@@ -48,7 +48,6 @@ func ComparisonScreen(found *compare.Comparison, parting Parting) *Screen {
 	return s
 }
 
-// counted says how many runs each side has.
 func (c comparison) counted() {
 	var all []string
 	for i, x := range c.Sides {
@@ -116,7 +115,6 @@ func columns(first string, numbers ...string) []layout.Column {
 // longestSide is how many characters are shown of what a side was given as.
 const longestSide = 40
 
-// sides says what is held against what, and which runs are left out.
 func (c comparison) sides() {
 	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, "side", "given as", "system", "confirmed =", "runs", "verdicts")}
 	t.Columns[4].Kind = layout.Number
@@ -160,7 +158,6 @@ func verdictsOf(x compare.SideSummary) string {
 	return strings.Join(says, "; ")
 }
 
-// letters are those of the sides.
 func (c comparison) letters() []string {
 	var out []string
 	for _, x := range c.Sides {
@@ -240,7 +237,6 @@ func (c comparison) changed(side int, title string, figures []compare.Figure, na
 	return t
 }
 
-// familyTitle is what stands over a family's figures.
 func familyTitle(family string) string {
 	if family == "outcomes" {
 		return "outcomes, whole run"
@@ -400,7 +396,6 @@ func signedPercent(v float64) string {
 	return fmt.Sprintf("%+.1f", v)
 }
 
-// missing says which figures could not be compared.
 func (c comparison) missing() {
 	if len(c.Missing) == 0 {
 		return
@@ -417,7 +412,6 @@ func (c comparison) missing() {
 	}
 }
 
-// runs lists each run's own values, a table for each family.
 func (c comparison) runs() {
 	c.Chapter("Each run")
 	c.families(func(family string, figures []compare.Figure) {
@@ -487,7 +481,6 @@ func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 	c.Table(t)
 }
 
-// legend explains what the tables hold.
 func (c comparison) legend() {
 	some := func(has func(compare.Values) bool) bool {
 		return slices.ContainsFunc(c.Figures, func(f compare.Figure) bool { return slices.ContainsFunc(f.Sides, has) })

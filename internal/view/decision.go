@@ -151,7 +151,6 @@ func (c comparison) beside(deciding []compare.Figure, side int) string {
 	return text
 }
 
-// mostBeside is how many figures beside the answer are named.
 const mostBeside = 3
 
 // figureName is what a figure is called where its family is not told.
@@ -216,7 +215,6 @@ func (c comparison) quoted(figures []compare.Figure, side int) string {
 	return "no figure can be compared"
 }
 
-// verb says in what way a side with a figure that is worse, or better, differs.
 func verb(f *compare.Figure, worse bool) string {
 	words := map[string][2]string{compare.UnitTime: {"is slower", "is faster"}, compare.UnitRate: {"carries less", "carries more"}, compare.UnitCores: {"uses more", "uses less"}, compare.UnitBytes: {"uses more", "uses less"}}[f.Unit]
 	if words[0] == "" {
@@ -243,7 +241,6 @@ func (c comparison) shifted(f *compare.Figure, side int) string {
 	return text
 }
 
-// signed writes a difference in its unit with its sign.
 func signed(v float64, unit string) string {
 	sign := "+"
 	switch {

@@ -11,7 +11,6 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// mostValues is how many values of one fact are written out.
 const mostValues = 8
 
 // differences says what the runs differ in, and what that forbids; in brief the latter alone.

@@ -191,7 +191,6 @@ func (d *Driver) Only(program string) {
 	}
 }
 
-// examples are commands that run as they are where weir starts the system.
 func examples(d *driver.Definition, p *Driver) []string {
 	first := "weir run --driver " + d.Name
 	switch {
@@ -264,7 +263,6 @@ func (p *Driver) span() string {
 	return strings.Join(p.Guarantees, "")
 }
 
-// can lists the capabilities that the driver has, or has not.
 func (p *Driver) can(has bool) []string {
 	var words []string
 	for _, c := range capabilities {
@@ -275,7 +273,6 @@ func (p *Driver) can(has bool) []string {
 	return words
 }
 
-// promise says what the system promises.
 func (p *Driver) promise() string {
 	s := "delivery " + p.Delivery + ", order " + p.Ordering
 	if p.Ordering == driver.Unordered.String() {
@@ -287,7 +284,6 @@ func (p *Driver) promise() string {
 	return s
 }
 
-// settling lists the ways of settling.
 func (p *Driver) settling() string {
 	if len(p.Settle) == 0 {
 		return ""
@@ -295,7 +291,6 @@ func (p *Driver) settling() string {
 	return strings.Join(append([]string{p.Settle[0] + " (default)"}, p.Settle[1:]...), ", ")
 }
 
-// meaning is the option's help with what is allowed.
 func (o *DriverOption) meaning() string {
 	s := o.Help
 	if len(o.Allowed) > 0 {

@@ -80,7 +80,6 @@ func (l *DriverList) mdTable(b *strings.Builder, head []string, of func(*Driver)
 	}
 }
 
-// groups says how subscriptions and their consumers share messages.
 func (d *Driver) groups() string {
 	var words []string
 	for _, w := range []string{"subscriptions", "competing"} {
@@ -180,7 +179,6 @@ func mdRule(b *strings.Builder, n int) { b.WriteString("|" + strings.Repeat(" --
 // mdText keeps a text from being taken for markup, or for a formula.
 func mdText(s string) string { return strings.ReplaceAll(layout.Escape(s), "$", `\$`) }
 
-// link writes an address, if there is one.
 func link(address string) string {
 	if address == "" {
 		return ""

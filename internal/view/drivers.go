@@ -101,7 +101,6 @@ func (l *DriverList) ShowFull(p *layout.Page) {
 	p.Say("weir drivers NAME shows all about one.")
 }
 
-// part begins a part of the list.
 func (l *DriverList) part(p *layout.Page, title string) {
 	p.Gap()
 	p.Chapter(title)
@@ -225,7 +224,6 @@ func (t driverTested) like(other driverTested) bool {
 	return t.Server == other.Server && t.Version == other.Version && t.Date == other.Date
 }
 
-// nodes writes how many servers there were.
 func (t driverTested) nodes() string {
 	if t.Nodes == 0 {
 		return "-"
@@ -233,7 +231,6 @@ func (t driverTested) nodes() string {
 	return strconv.Itoa(t.Nodes)
 }
 
-// checks writes how many there were.
 func (t driverTested) checks() string {
 	s := fmt.Sprintf("%d checks", t.Passed)
 	if len(t.Waived) > 0 {

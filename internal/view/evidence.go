@@ -77,7 +77,6 @@ func (t *single) events() {
 	t.Fold(p, plain("what happened in the run"))
 }
 
-// place is where it was measured, and with what.
 func (t *single) place() {
 	var rows [][]layout.Span
 	add := func(name, value string) {

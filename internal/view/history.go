@@ -217,7 +217,6 @@ func HistoryHTML(w io.Writer, h *history.History) error {
 	return page.Write(w, p)
 }
 
-// mostHistories bounds the charts of a page.
 const mostHistories = 60
 
 // followed draws a figure over the runs: each run a dot, and the median between changes.

@@ -28,7 +28,6 @@ func HTML(w io.Writer, e Entry, o Options) error {
 	return browser(measured(e.Result)).Write(w, p)
 }
 
-// mostNamed is how many systems a title names.
 const mostNamed = 3
 
 // measuredIn names the systems of several runs.

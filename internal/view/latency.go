@@ -112,10 +112,8 @@ func sessions(p float64, n uint64) layout.Span {
 	return plain(strconv.FormatFloat(share, 'f', 1, 64) + " %")
 }
 
-// mostPercentiles is how many rows a table of them has, whatever a file holds.
 const mostPercentiles = 200
 
-// latency writes the table of percentiles.
 func (t *single) latency() {
 	all := distributions(t.r)
 	t.Gap()

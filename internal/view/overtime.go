@@ -173,7 +173,6 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	t.Chart(f)
 }
 
-// textOf is how values of a unit are written.
 func textOf(unit layout.Unit) func(float64) string {
 	return map[layout.Unit]func(float64) string{
 		layout.Nanoseconds: timeText, layout.PerSecond: rateText, layout.Numbers: countText, layout.Octets: quantity.Bytes, layout.Cores: coresText,

@@ -85,13 +85,7 @@ type repeated struct {
 }
 
 func repeatsTable(runs []Entry) *layout.Table {
-	x := &layout.Table{Columns: []layout.Column{
-		{Head: "", Kind: layout.Word, Key: true},
-		{Head: "median", Tone: layout.Strong},
-		{Head: "lowest", Tone: layout.Strong},
-		{Head: "highest", Tone: layout.Strong},
-		{Head: "merged", Tone: layout.Strong},
-	}}
+	x := &layout.Table{Columns: columns("", "median", "lowest", "highest", "merged")}
 	own := min(len(runs), shownRepeats)
 	for _, e := range runs[:own] {
 		x.Columns = append(x.Columns, layout.Column{Group: "each run", Head: fmt.Sprintf("r%d", max(1, e.Result.Run.Repeat)), Tone: layout.Faint})

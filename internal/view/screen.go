@@ -245,7 +245,6 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 	})
 }
 
-// mostStages is how many stages of a profile a screen has.
 const mostStages = 5
 
 // told are the percentiles of a screen: those that were asked for, else those that most look
@@ -262,7 +261,6 @@ func (t *single) told(all []distribution, few bool) []float64 {
 	return slices.DeleteFunc(known, func(p float64) bool { return !slices.Contains(wanted, p) })
 }
 
-// mostRows is how many runs of several a screen has.
 const mostRows = 8
 
 // overviewScreen is several runs in short.

@@ -147,7 +147,6 @@ func limit(r *capacity.Report) *capacity.Probed {
 	return nil
 }
 
-// probesOf counts the runs of a search: its probes, and those of the curve.
 func probesOf(r *capacity.Report) string {
 	text := fmt.Sprint(len(r.Probes))
 	switch n := len(r.Curve); n {
@@ -160,12 +159,10 @@ func probesOf(r *capacity.Report) string {
 	return text
 }
 
-// spanned writes an estimate with its interval.
 func spanned(s capacity.Span) string {
 	return fmt.Sprintf("%.3g (%.2g to %.2g)", s.At, s.Lo, s.Hi)
 }
 
-// neededText is how many it takes to reach a rate.
 func neededText(t *capacity.Needed) string {
 	switch {
 	case t.Why != "":
@@ -178,7 +175,6 @@ func neededText(t *capacity.Needed) string {
 	return fmt.Sprintf("%s takes %d %s (95 %% interval %s)", quantity.Rate(t.PerS), t.Middle, t.Of, numbersOf(t.Least, t.Most))
 }
 
-// numbersOf writes a range of numbers.
 func numbersOf(least, most int) string {
 	if least == most {
 		return fmt.Sprint(least)
@@ -220,7 +216,6 @@ func (s *Search) next() (command, why string) {
 	return "", ""
 }
 
-// name says in a title what was searched.
 func (s *Search) name() string {
 	return "Capacity under " + or(layout.Shortened(strings.Join(s.Report.Promise, ", "), 120), "no promise")
 }

@@ -32,7 +32,6 @@ func colour[W ~string](word W) layout.Tone {
 	}[strings.ToLower(string(word))]
 }
 
-// verdict writes the status.
 func (t *single) verdict() {
 	word, says := verdictOn(t.r)
 	t.Add(layout.Block{Form: layout.Status, Spans: []layout.Span{word, plain("  " + says)}})
@@ -82,7 +81,6 @@ func (t *single) findings() {
 	}
 }
 
-// finding is what a check found, without what it was held against.
 func finding(c result.Check) string {
 	if c.Value == "" {
 		return c.Name
@@ -185,7 +183,6 @@ func (t *single) system() {
 	t.Say(text)
 }
 
-// systemNamed is the driver, and the server as it says what it is.
 func (t *single) systemNamed() []layout.Span {
 	s, text := t.r.System, ""
 	if name := server(s); name != "" {
@@ -201,7 +198,6 @@ func (t *single) systemNamed() []layout.Span {
 	return []layout.Span{layout.Strong.Of(s.Driver), plain(text)}
 }
 
-// guaranteed says what a confirmation meant.
 func (t *single) guaranteed() {
 	s := t.r.System
 	if s.Guarantee == "" || t.r.Consuming() {
@@ -214,7 +210,6 @@ func (t *single) guaranteed() {
 	t.Say("a confirmation means: " + came + meant(s) + lessened(s.Weaker))
 }
 
-// measured says how long the measured window was, and how messages were offered.
 func (t *single) measured() string {
 	text := "measured " + quantity.Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {

@@ -125,7 +125,6 @@ func curvesOf(entries []Entry, names []string, group string) (of []plotted, says
 	return of, says
 }
 
-// mostColours is how many lines of a chart can be told apart.
 const mostColours = 6
 
 // gapped is what the chart of a direction is to tell.
@@ -368,7 +367,6 @@ func (x plotted) curve() []curved {
 	return out
 }
 
-// summary says a distribution in words, as the table has it.
 func (x plotted) summary() string {
 	var says []string
 	for _, p := range []float64{50, 99, 99.9, 100} {

@@ -38,7 +38,6 @@ func (t *single) stages() {
 	t.Note("times: of the messages due in the stage, whenever they came", "rates: what happened in the time of the stage")
 }
 
-// stageTable has a row for each stage, with its rates and latencies.
 func (t *single) stageTable(shown []result.Stage) *layout.Table {
 	x := &layout.Table{Columns: []layout.Column{
 		{Head: "stage", Key: true, Kind: layout.Word, Tone: layout.Strong}, {Head: "lasts", Key: true},

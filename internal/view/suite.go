@@ -134,7 +134,6 @@ type suitePair struct {
 	figure suite.Figure
 }
 
-// pairsChart is the chart of figures of one unit.
 func pairsChart(id, unit string, all []suitePair, heading string) *layout.Chart {
 	low, high := math.Inf(1), 0.0
 	ours, theirs := plot.Line{Class: "s1 broad", Dots: true}, plot.Line{Class: "s2 broad", Dots: true}
@@ -200,7 +199,6 @@ func (r SuiteReport) Ends(p *layout.Page, dir, name string) {
 	p.Verbatim("written to " + dir + ", with a folder for each run")
 }
 
-// mostSuiteLines is how many runs of a suite a screen has.
 const mostSuiteLines = 10
 
 // Screen is Page in short, a line for each run with the figure that stands first, and what
@@ -263,7 +261,6 @@ func firstFigure(l *suite.Line) *suite.Figure {
 	return &l.Figures[0]
 }
 
-// charts puts the charts of a suite on the page.
 func (r SuiteReport) charts(p *layout.Page) {
 	for i, c := range r.Suite.Charts {
 		unit, spots := r.spots(&c)
@@ -330,7 +327,6 @@ func bestOf(spots []Spot, unit string) (best []Spot) {
 	return best
 }
 
-// curves puts the curves of each line on the page.
 func (r SuiteReport) curves(p *layout.Page) {
 	usual := judge.Percentiles() // these have dots
 	for i, l := range r.Rows {
@@ -505,7 +501,6 @@ func (r SuiteReport) notRun(p *layout.Page) {
 	}
 }
 
-// heading is the title of the page, with the scale in it.
 func (r SuiteReport) heading() string {
 	if r.Scale == 1 {
 		return "suite " + r.Suite.Name
@@ -513,7 +508,6 @@ func (r SuiteReport) heading() string {
 	return "suite " + r.Suite.Name + ", scaled by " + suite.Factor(r.Scale)
 }
 
-// hosts are what the runs were on, each once.
 func (r SuiteReport) hosts() []string {
 	var all []string
 	for _, l := range r.Rows {

@@ -13,7 +13,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostDoubts is how many runs of an overview have their reasons on it.
 const mostDoubts = 12
 
 // doubts says of each run that is not valid why, and how its report is shown.
@@ -145,7 +144,6 @@ func above(entries []Entry) string {
 	return dir
 }
 
-// addMessages adds the counts of m.
 func addMessages(sum, m *result.Messages) {
 	to, of := reflect.ValueOf(sum).Elem(), reflect.ValueOf(m).Elem()
 	for i := range to.NumField() {

@@ -88,12 +88,10 @@ func title(r *result.Result) string {
 	return r.Run.Name
 }
 
-// singleOf is a run that is put on a page.
 func singleOf(p *layout.Page, e Entry, o Options) *single {
 	return &single{Page: p, Entry: e, r: e.Result, o: o}
 }
 
-// one puts one result on a page.
 func one(p *layout.Page, e Entry, o Options) {
 	r := e.Result
 	t := singleOf(p, e, o)

@@ -87,7 +87,6 @@ func (p *variedPlace) summary() (middle, low, high float64, atLeast bool) {
 	return middle, low, high, atLeast
 }
 
-// says is what a dot or a bar tells.
 func (p *variedPlace) says(f *Variation) string {
 	median, lowest, highest := result.Spread(p.values)
 	text := p.series + ", " + f.Key + " " + p.key + ": " + median.Text(f.Write)
@@ -154,7 +153,6 @@ func (f Variation) Chart() *layout.Chart {
 	return c
 }
 
-// value makes the axis of the figure itself.
 func (f *Variation) value(c *layout.Chart, places []*variedPlace) {
 	least, most := math.Inf(1), 0.0
 	for _, p := range places {
@@ -170,7 +168,6 @@ func (f *Variation) value(c *layout.Chart, places []*variedPlace) {
 	c.Y = plot.Linear(0, 1.08*max(most, math.SmallestNonzeroFloat64), 5, "", f.Write)
 }
 
-// lines draws a line for each series, over numbers.
 func (f *Variation) lines(c *layout.Chart, places []*variedPlace, names, keys []string) {
 	at := map[string]float64{}
 	for _, k := range keys {
@@ -237,7 +234,6 @@ func (f *Variation) lines(c *layout.Chart, places []*variedPlace, names, keys []
 	f.marks(c, places)
 }
 
-// bars draws for each word a bar of each series.
 func (f *Variation) bars(c *layout.Chart, places []*variedPlace, names, keys []string) {
 	if len(keys) > mostPlaces {
 		c.Caption += fmt.Sprintf(" The first %d of %d values are drawn.", mostPlaces, len(keys))

@@ -31,7 +31,6 @@ type window struct {
 	counts   map[string]*measure.Counts
 }
 
-// mostWindows bounds a table.
 const mostWindows = 400
 
 // windowed reads the samples of a run in windows of some seconds, from its interval log. The
@@ -173,7 +172,6 @@ func (t *single) windows() {
 	}
 }
 
-// headOf is a percentile as the head of a column.
 func headOf(p float64) string {
 	if p >= 100 {
 		return "max"
