@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -92,7 +93,7 @@ func (d *Driver) groups() string {
 
 // testedClient is the version of the client library at the last of the tests.
 func (d *Driver) testedClient() string {
-	last := driverTested{}
+	last := tested.Entry{}
 	for _, t := range d.Tested {
 		if t.Date >= last.Date {
 			last = t
@@ -129,7 +130,7 @@ func (d *Driver) Markdown() string {
 		mdRow(&b, "server", "nodes", "passed", "on", "settings", "client library")
 		mdRule(&b, 6)
 		for _, t := range d.Tested {
-			mdRow(&b, mdText(t.Server+" "+t.Version), t.nodes(), t.checks(), t.Date, mdText(t.settings()), t.Client)
+			mdRow(&b, mdText(t.Server+" "+t.Version), nodesOf(t), checksOf(t), t.Date, mdText(testedWith(t)), t.Client)
 		}
 	}
 	b.WriteString("\n## Options\n\n`--option NAME=VALUE`, or `system.options` in a scenario.\n\n")
