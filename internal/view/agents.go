@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -191,11 +192,9 @@ func withheld(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 }
 
 // hostNames are the hosts of a run, each once, however many agents it has.
-func hostNames(hosts []host.Facts) []string {
-	n := map[string]int{}
-	var names []string
+func hostNames(hosts []host.Facts) (names []string) {
 	for _, h := range hosts {
-		if n[h.Hostname]++; n[h.Hostname] == 1 {
+		if !slices.Contains(names, h.Hostname) {
 			names = append(names, h.Hostname)
 		}
 	}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -175,7 +176,7 @@ func (c comparison) differences() {
 		for _, d := range c.Differences {
 			row := []string{d.Name}
 			for _, values := range d.Sides {
-				row = append(row, or(strings.Join(values, "; "), "-"))
+				row = append(row, cmp.Or(strings.Join(values, "; "), "-"))
 			}
 			t.Row(row...)
 		}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -171,7 +172,7 @@ func (c comparison) called(side int) string {
 	s := c.Sides[side]
 	for _, x := range c.Sides {
 		if key, _, ok := strings.Cut(x.Given, "="); !ok || !partingKey.MatchString(key) {
-			return or(c.apart(side), s.Side)
+			return cmp.Or(c.apart(side), s.Side)
 		}
 	}
 	return strings.TrimPrefix(s.Given, "system.driver=")

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,7 +99,7 @@ func (t *single) place() {
 		if h.MemoryBytes > 0 {
 			add("memory", quantity.Bytes(float64(h.MemoryBytes)))
 		}
-		add("system", strings.TrimSpace(or(h.Distribution, h.OS)+" "+h.Kernel))
+		add("system", strings.TrimSpace(cmp.Or(h.Distribution, h.OS)+" "+h.Kernel))
 		add("clock source", h.ClockSource)
 		add("container", h.Container)
 	}
@@ -109,7 +110,7 @@ func (t *single) place() {
 		}
 		add(t.r.System.Driver+" "+name, settings[name])
 	}
-	add("measured by", strings.TrimSpace("weir "+or(t.Environment.Weir.Version, t.r.Run.Weir)))
+	add("measured by", strings.TrimSpace("weir "+cmp.Or(t.Environment.Weir.Version, t.r.Run.Weir)))
 	if len(rows) > 0 {
 		t.Fold(listed(rows, "", ""), plain("where it was measured"))
 	}

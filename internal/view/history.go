@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -97,7 +98,7 @@ func differsText(all []compare.Difference) string {
 	}
 	var parts []string
 	for _, d := range all {
-		value := func(i int) string { return or(strings.Join(d.Sides[i], ", "), "not told") }
+		value := func(i int) string { return cmp.Or(strings.Join(d.Sides[i], ", "), "not told") }
 		parts = append(parts, fmt.Sprintf("%s was %s and is %s", d.Name, value(0), value(1)))
 	}
 	const most = 6

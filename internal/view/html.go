@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -34,7 +35,7 @@ const mostNamed = 3
 func measuredIn(entries []Entry) string {
 	var names []string
 	for _, e := range entries {
-		if name := or(layout.Shortened(e.Result.System.Driver, longestLabel), "a system"); !slices.Contains(names, name) {
+		if name := cmp.Or(layout.Shortened(e.Result.System.Driver, longestLabel), "a system"); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -98,7 +99,7 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	}
 	for i, e := range entries {
 		inside := new(layout.Page)
-		inside.Line(layout.Faint.Of(or(e.Dir, title(e.Result)) + ", " + born(e)))
+		inside.Line(layout.Faint.Of(cmp.Or(e.Dir, title(e.Result)) + ", " + born(e)))
 		x := Options{Session: o.Session, drawn: fmt.Sprintf("c%d-", i+1)}
 		if i >= mostDrawn {
 			x.drawn = ""
@@ -136,5 +137,5 @@ func born(e Entry) string {
 	if e.Result.Events > 0 {
 		parts = append(parts, strings.TrimPrefix(events(e.Result.Events), ", "))
 	}
-	return or(strings.Join(parts, ", "), "a run")
+	return cmp.Or(strings.Join(parts, ", "), "a run")
 }

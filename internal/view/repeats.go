@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -92,7 +93,7 @@ func repeatsTable(runs []Entry) *layout.Table {
 	}
 	for _, f := range repeatedFigures(runs) {
 		median, lowest, highest := result.Spread(f.values)
-		row := []layout.Span{plain(f.name), plain(median.Text(f.write)), plain(lowest.Text(f.write)), plain(highest.Text(f.write)), plain(or(f.together, "-"))}
+		row := []layout.Span{plain(f.name), plain(median.Text(f.write)), plain(lowest.Text(f.write)), plain(highest.Text(f.write)), plain(cmp.Or(f.together, "-"))}
 		for _, v := range f.values[:own] {
 			row = append(row, layout.Faint.Of(v.Text(f.write)))
 		}

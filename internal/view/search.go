@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -217,7 +218,7 @@ func (s *Search) next() (command, why string) {
 }
 
 func (s *Search) name() string {
-	return "Capacity under " + or(layout.Shortened(strings.Join(s.Report.Promise, ", "), 120), "no promise")
+	return "Capacity under " + cmp.Or(layout.Shortened(strings.Join(s.Report.Promise, ", "), 120), "no promise")
 }
 
 // drawn puts the latency against the load and all probes on a page. reasons says of each
@@ -262,11 +263,11 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 		if i >= len(r.Probes) {
 			why = "curve"
 		}
-		cells := []string{quantity.Rate(x.RatePerS), why, x.Judgement, or(x.Of, "-")}
+		cells := []string{quantity.Rate(x.RatePerS), why, x.Judgement, cmp.Or(x.Of, "-")}
 		for _, p := range percents {
 			cells = append(cells, figureOr(x.Figure(p), "-"))
 		}
-		cells = append(cells, x.Dir, or(x.Why, "-"))
+		cells = append(cells, x.Dir, cmp.Or(x.Why, "-"))
 		t.Row(cells[:len(heads)]...)
 		t.Rows[len(t.Rows)-1][2] = judged(x.Judgement).Of(x.Judgement)
 	}

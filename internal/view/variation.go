@@ -38,7 +38,6 @@ const (
 	mostPlaces      = 24   // of a key with words
 	mostTicks       = 12   // of a key with numbers
 	logarithmicFrom = 20.0 // times the least value is the largest: the axis is logarithmic
-	chartHeight     = 330
 )
 
 // keyNumber reads the value of a key: a number, a size, a time or a rate. Values of one key
@@ -130,7 +129,7 @@ func (f Variation) Chart() *layout.Chart {
 		return nil
 	}
 	c := &layout.Chart{Caption: f.Caption}
-	c.Chart = plot.Chart{ID: f.ID, Title: f.Title, Height: chartHeight}
+	c.Chart = plot.Chart{ID: f.ID, Title: f.Title, Height: high}
 	if n := len(names) - layout.MostSeries; n > 0 {
 		c.Caption += fmt.Sprintf(" The first %d of %d are drawn.", layout.MostSeries, len(names))
 		names = names[:layout.MostSeries]
@@ -173,15 +172,7 @@ func (f *Variation) lines(c *layout.Chart, places []*variedPlace, names, keys []
 	for _, k := range keys {
 		at[k], _ = keyNumber(k)
 	}
-	slices.SortFunc(keys, func(a, b string) int {
-		switch {
-		case at[a] < at[b]:
-			return -1
-		case at[a] > at[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(at[a], at[b]) })
 	first, last := at[keys[0]], at[keys[len(keys)-1]]
 	c.X = plot.Axis{Min: first, Max: last, Label: f.Key}
 	if c.X.Log = first >= 1 && last >= logarithmicFrom*first; !c.X.Log {
