@@ -12,11 +12,11 @@ import (
 
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/commandline"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -97,9 +97,9 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	code := c.search(ctx, e, r, s, p.Report, h)
-	came := report.NewSearch(s.Dir(), p.Report, p.Scenarios()[0].Measure)
+	came := view.NewSearch(s.Dir(), p.Report, p.Scenarios()[0].Measure)
 	show := func(w io.Writer) error {
-		return came.Screen().Write(w, report.MostLines, e.width(c.JSON), false)
+		return came.Screen().Write(w, view.MostLines, e.width(c.JSON), false)
 	}
 	if c.Full {
 		show = func(w io.Writer) error {
@@ -135,7 +135,7 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 		case o.Probed == nil:
 			code = deserved
 		case !c.Quiet:
-			e.say("%s", report.ProbeLine(found, o.Probed))
+			e.say("%s", view.ProbeLine(found, o.Probed))
 		}
 		if h.Asked(ctx) {
 			code = worst(code, Interrupted)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
@@ -60,7 +60,7 @@ func (c *runCommand) reason(code Code, o *series.Outcome) string {
 		}
 		return o.Gone.Error()
 	case Lost:
-		return report.Broken(o.Result)
+		return view.Broken(o.Result)
 	}
 	if code == Invalid && o.Failed != "" {
 		return "the run ended at once: " + o.Failed

@@ -16,13 +16,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/internal/commandline"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/userfile"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 

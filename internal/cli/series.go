@@ -12,10 +12,10 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
@@ -293,7 +293,7 @@ func (c *runCommand) show(e *env, o *series.Outcome) error {
 	ro := c.tables(e)
 	ro.Dir, ro.Partly = o.Dir, o.Written != nil
 	ro.Fleet = c.met(o.Result)
-	return report.Text(table, report.Entry{Entry: result.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}}, ro)
+	return view.Text(table, view.Entry{Entry: result.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}}, ro)
 }
 
 // overview prints what several runs gave.
@@ -310,12 +310,12 @@ func (c *runCommand) overview(e *env, p *series.Repeats, dir string) error {
 	if c.until != nil {
 		o.Shown = shownUntil(c.until)
 	}
-	return report.Overview(w, report.Entries(p.Entries()), o)
+	return view.Overview(w, view.Entries(p.Entries()), o)
 }
 
 // tables is how they are shown.
-func (c *runCommand) tables(e *env) report.Options {
-	return report.Options{Short: !c.Full, Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
+func (c *runCommand) tables(e *env) view.Options {
+	return view.Options{Short: !c.Full, Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
 }
 
 // askedFor reads --session and --percentiles; 0 and nil where they are not given.

@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/weirmq/weir/internal/form"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
 // doing is how runs are done: shown as the flags say, and ended by signals.
 func (c *runCommand) doing(e *env, h *signals.Halting) series.Options {
 	return series.Options{
-		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read, Pages: &report.Pages{Session: c.session},
+		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read, Pages: &view.Pages{Session: c.session},
 		Observe: func(r series.Run) series.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}
@@ -93,7 +93,7 @@ func (e *env) came(asJSON, quiet bool, v any, show func(io.Writer) error, code C
 	out := e.Stdout
 	var err error
 	if asJSON {
-		out, err = e.Stderr, form.JSON(e.Stdout, v)
+		out, err = e.Stderr, layout.JSON(e.Stdout, v)
 	}
 	if err == nil && (!asJSON || !quiet) {
 		err = show(out)

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // suiteCommand is `weir suite`.
@@ -137,12 +137,12 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	}
 	if code := e.enter(ctx, all, nil, gathering{}); code != OK {
 		if code == Usage {
-			e.say("weir: --rows runs other rows without it (weir suite show %s lists them)", report.Quoted(c.Name))
+			e.say("weir: --rows runs other rows without it (weir suite show %s lists them)", view.Quoted(c.Name))
 		}
 		return code
 	}
 	if code := e.obtainable(ctx, all); code != OK {
-		e.say("weir: --drivers runs the suite without a system (weir suite show %s lists them)", report.Quoted(c.Name))
+		e.say("weir: --drivers runs the suite without a system (weir suite show %s lists them)", view.Quoted(c.Name))
 		return code
 	}
 	s, err := series.New(o, x)
@@ -155,7 +155,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	}
 	code := c.measure(ctx, e, r, s, x, h)
 	show := func(w io.Writer) error {
-		return x.Report.Screen(s.Dir(), c.Name).Write(w, report.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
+		return x.Report.Screen(s.Dir(), c.Name).Write(w, view.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
 	}
 	if c.Full {
 		show = func(w io.Writer) error {

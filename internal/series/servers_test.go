@@ -8,8 +8,8 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
-	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
@@ -45,7 +45,7 @@ nats: server-2 on node 2 ended by itself 2.0 s into the run: killed (signal 9)
 }
 
 // shown is an observer that shows a run as weir run does.
-type shown struct{ *live.View }
+type shown struct{ *view.Live }
 
 func (shown) Complain(error) {}
 
@@ -56,7 +56,7 @@ func TestAServersEventHasItsInstant(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := &strings.Builder{}
-	m := &measurement{folder: folder, observer: shown{live.New(live.Terminal{Out: said}, live.Plan{})}, scenario: &scenario.Scenario{}}
+	m := &measurement{folder: folder, observer: shown{view.NewLive(view.Terminal{Out: said}, view.LivePlan{})}, scenario: &scenario.Scenario{}}
 	e := broker.ServerEvent{Process: "server-2", Node: 2, Pid: 9, Ended: "exit code 0", MonotonicNS: 5_000_000_007}
 	m.serverEvent(e)
 	m.epoch = 3_000_000_000
