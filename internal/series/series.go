@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -54,6 +55,8 @@ type Pages interface {
 	// Runs draws several runs with figures; rest of those that were planned were not done to
 	// their end.
 	Runs(entries []result.Entry, rest int) ([]byte, error)
+	// Suite draws the table of a suite.
+	Suite(r *suite.Report) ([]byte, error)
 }
 
 // A Host is what starting processes on this one takes.
@@ -216,17 +219,20 @@ func (s *Series) Close() error {
 // do does a run.
 func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome {
 	o := &Outcome{Run: Run{Scenario: t.scenario, Number: t.number, Of: t.of, Several: t.place > 0, Series: t.series, Repeat: t.repeat}}
-	m := &measurement{host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), pages: s.o.Pages, percentiles: s.o.Percentiles, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
+	m := newMeasurement(&measurement{
+		host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), fifo: s.o.FIFO, pages: s.o.Pages,
+		percentiles: s.o.Percentiles, team: team{agents: s.agents(), files: s.o.Files},
+	})
 	if t.percentiles != nil {
 		m.percentiles = t.percentiles
 	}
 	if s.o.Fleet != nil || split(t.scenario) {
-		m.fleet = s.fleet
+		m.team.fleet = s.fleet
 	}
 	if f := s.o.Fleet; f != nil {
-		m.startOn, m.paused = f.StartOn, f.Paused
+		m.team.startOn, m.team.paused = f.StartOn, f.Paused
 		if f.Paused != nil {
-			m.startOn = f.Paused.StartOn
+			m.team.startOn = f.Paused.StartOn
 		}
 	}
 	if s.parent == "" {
@@ -251,7 +257,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome
 	}
 	o.Result = m.compose(raw)
 	o.Result.Run.Series, o.Result.Run.Repeat, o.Result.Run.Place = t.series, t.repeat, t.place
-	o.Undone = errors.Join(undone(o.Result), m.untold(), m.broke)
+	o.Undone = errors.Join(undone(o.Result), m.team.untold(), m.link.broke)
 	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
 	all := raw.All
 	if len(o.Result.Lost().Receivers) > 0 { // what a consumer that died had not settled comes again, and late
