@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/weirmq/weir/result"
@@ -15,7 +14,7 @@ func TestAFullDiskIsNotTheAgentsFault(t *testing.T) {
 		in.Evidence.DiskFull = full
 		in.Agents = []result.Agent{{Name: "a", Missing: true}, {Name: "b"}}
 		c := agents(of(&in)).stored()
-		if strings.Contains(c.Value, "the coordinator's disk was full: a sent no figures") != full || strings.Contains(c.Why, "The agents did not cause this") != full {
+		if c.Values["disk_full"] != full || says(c, "agents.disk_full") != full {
 			t.Errorf("full %v: %+v", full, c)
 		}
 		in.Agents[0].Missing = false

@@ -128,8 +128,7 @@ func parseFigure(s string) (figure, error) {
 		return figure{kind: countFigure, of: s}, nil
 	case slices.Contains(distributions[:], s):
 		return figure{}, fmt.Errorf("%q is a distribution, not a figure (%s.p99.9 with any percent, %[1]s.max, %[1]s.min or %[1]s.mean)", s, s)
-	}
-	if latency.MatchString(s) {
+	case latency.MatchString(s):
 		return figure{}, fmt.Errorf("%q does not say of what, did you mean %q, %q or %q? (%s)", s, "e2e."+s, "send."+s, "rtt."+s, allowedFigures())
 	}
 	if other := elsewhere(s); other != "" {
@@ -144,13 +143,12 @@ func parseFigure(s string) (figure, error) {
 // meant is a figure by the name that it has here, where it is written in the words of other
 // tools and only one can be meant: error_rate, errors, loss, e2e p99, e2e.p(99), e2e.avg.
 func meant(s string) string {
-	switch strings.ToLower(s) {
-	case "errors", "error", "failures":
-		return "failed"
-	case "error_rate", "error rate", "http_req_failed":
-		return "ratio(failed, sent)"
-	case "loss":
-		return "lost"
+	const failures = "ratio(failed, sent)"
+	if name := map[string]string{
+		"errors": "failed", "error": "failed", "failures": "failed", "loss": "lost",
+		"error_rate": failures, "error rate": failures, "http_req_failed": failures,
+	}[strings.ToLower(s)]; name != "" {
+		return name
 	}
 	if m := called.FindStringSubmatch(strings.ToLower(s)); m != nil && slices.Contains(distributions[:], m[1]) {
 		return m[1] + ".p" + m[2]
@@ -199,17 +197,14 @@ func counted() []string {
 	return names
 }
 
+var ratio = regexp.MustCompile(`^ratio\s*\(([^,]*),(.*)\)$`)
+
 func parseRatio(s string) (figure, error) {
-	inner, ok := strings.CutPrefix(s, "ratio")
-	inner = strings.TrimSpace(inner)
-	if !ok || !strings.HasPrefix(inner, "(") || !strings.HasSuffix(inner, ")") {
+	m := ratio.FindStringSubmatch(s)
+	if m == nil {
 		return figure{}, fmt.Errorf("%q is not a ratio (%s)", s, allowedRatios)
 	}
-	a, b, two := strings.Cut(inner[1:len(inner)-1], ",")
-	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
-	if !two {
-		return figure{}, fmt.Errorf("%q is not a ratio (%s)", s, allowedRatios)
-	}
+	a, b := strings.TrimSpace(m[1]), strings.TrimSpace(m[2])
 	for _, x := range []string{a, b} {
 		if !slices.Contains(counted(), x) {
 			return figure{}, fmt.Errorf("%s: %q is not a count (%s)", s, x, strings.Join(counted(), ", "))
@@ -286,16 +281,15 @@ func (f figure) parseLimit(s string) (float64, error) {
 		}
 		return r.PerSecond(), nil
 	case ratioFigure:
+		whole := 1.0
 		if part, ok := strings.CutSuffix(s, "%"); ok {
-			if plain, err = decimal(part); err != nil {
-				return wrong("is not a part of a whole")
-			}
-			return plain / 100, nil
+			plain, err = decimal(part)
+			whole = 100
 		}
-		if !number {
+		if err != nil {
 			return wrong("is not a part of a whole")
 		}
-		return plain, nil
+		return plain / whole, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	switch {
