@@ -60,7 +60,6 @@ const (
 	mostCount        = 1 << 53 // what a float64 holds exactly
 )
 
-// distributions are those that an objective may be about.
 var distributions = [...]string{"send", "e2e", "rtt", "settle"}
 
 // ParseObjective reads an objective. The error quotes what is wrong and says in
@@ -365,7 +364,6 @@ func (o Objective) Percentile() (p float64, ok bool) {
 // second, or a part of 1.
 func (o Objective) Limit() float64 { return o.limit }
 
-// missing is a figure that a run has not.
 func missing(code string, values ...any) found { return found{why: say(code, values...)} }
 
 // found is a figure with its interval.
@@ -379,7 +377,6 @@ type found struct {
 
 func exactly(v float64, unit string) found { return found{value: v, unit: unit, lo: &v, hi: &v} }
 
-// lacks notes what is missing.
 func (x *found) lacks(code string, values ...any) { x.why = say(code, values...) }
 
 // Judge holds the objective against a run. It is met only if the whole 95 %

@@ -18,7 +18,6 @@ const (
 	normalQuantile = 1.959963984540054
 )
 
-// findLatency looks up a figure of a distribution.
 func (f figure) findLatency(r *result.Result) found {
 	d := f.distribution(&r.Latency)
 	switch {
@@ -84,7 +83,6 @@ func (o Objective) JudgeOnTime(r *result.Result) (result.SLO, bool) {
 	return o.Judge(&one), true
 }
 
-// prefix is the figure's name without its last part.
 func (f figure) prefix() string {
 	if f.service {
 		return f.of + ".service."
@@ -240,7 +238,6 @@ func (o Objective) bounded(d *result.Dist, conf float64) (kept finding.Finding) 
 	return kept
 }
 
-// endless says why a figure has no upper end.
 func endless(d *result.Dist) finding.Finding {
 	return say("objective.open", "open", d.Censored, "all", d.Count+d.Censored)
 }
