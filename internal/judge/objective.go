@@ -539,8 +539,7 @@ func countedBetween(r *result.Result, of string, over float64, unit string) foun
 	n := countOf(&r.Messages, of)
 	x := exactly(float64(n)/over, unit)
 	if of == lostCount && r.Messages.Pending+r.Messages.Unknown > 0 {
-		hi := float64(n+r.Messages.Pending+r.Messages.Unknown) / over
-		x.atLeast, x.hi, x.why = true, &hi, undelivered(r)
+		x.atLeast, x.hi, x.why = true, new(float64(n+r.Messages.Pending+r.Messages.Unknown)/over), undelivered(r)
 	}
 	if of == duplicatedCount && r.Messages.Unknown > 0 {
 		x.atLeast, x.hi, x.why = true, nil, undelivered(r)
