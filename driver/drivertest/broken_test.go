@@ -178,6 +178,7 @@ var broken = []struct {
 	{"RequestClose", "closes requests with errors of its own", nil},
 	{"RequestLost", "forgets requests when cut", nil},
 	{"LostConnectionReported", "reconnects in silence", nil},
+	{"LostConnectionReported", "does not say whose connection is back", nil},
 	{"LostConnectionReported", "forgets what was under way when cut", nil},
 	{"RunsIsolated", "names without the run", nil},
 	{"RunsIsolated", "deletes for everybody", nil},

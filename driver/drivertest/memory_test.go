@@ -199,7 +199,7 @@ func (c *memConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, erro
 			return nil, fmt.Errorf("dial %s: %w", c.Address, driver.ErrUnreachable)
 		}
 	}
-	conn := &memConn{m: c.m, run: run.ID, opened: ctx}
+	conn := &memConn{m: c.m, run: run, opened: ctx}
 	switch {
 	case c.m.fault == "does not say what is left":
 		return struct{ driver.Conn }{conn}, nil // neither Backlogger nor Requester
@@ -243,7 +243,7 @@ func (c *memConn) Backlog(ctx context.Context, subscription string, destinations
 
 type memConn struct {
 	m         *memory
-	run       string
+	run       driver.Run
 	opened    context.Context // of Open; only one fault uses it
 	consumers int
 }
@@ -253,7 +253,7 @@ func (c *memConn) name(destination string) string {
 	if c.m.fault == "names without the run" {
 		return destination
 	}
-	return c.run + "/" + destination
+	return c.run.ID + "/" + destination
 }
 
 func (c *memConn) Declare(_ context.Context, ds ...driver.Destination) error {

@@ -383,7 +383,7 @@ func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
 		t.Errorf("%v allocations a message sent, %v of the client's own", own, plain)
 	}
 
-	feed, err := driver.Inside(c).(*conn).feed(ctx, "budget", "d", 0)
+	feed, err := driver.Inside(c).(*conn).feed(ctx, &driver.ConsumerSpec{}, "d", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

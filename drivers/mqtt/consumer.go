@@ -23,6 +23,7 @@ import (
 // outlives the connection.
 type consumer struct {
 	conn    *conn
+	run     driver.Run
 	name    string
 	plan    plan
 	filters []string
@@ -50,7 +51,7 @@ const forgetLimit = 2 * time.Second
 // Consumer connects, subscribes and disconnects: from then on the session keeps what comes.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
-		conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
+		conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
 		sources: map[string]int32{}, asks: make(chan struct{}, 1), sends: make(chan struct{}, 1), heard: make(chan uint64, 1),
 	}
 	id := c.name("c" + names.Token(spec.Subscription))
@@ -140,7 +141,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			sink.Fault(why)
 			return why
 		},
-		Made: func(_, _ *line, why error) { x.conn.run.Tell("reconnect", x.name+": "+why.Error()) },
+		Made: func(_, _ *line, why error) { x.run.Tell(driver.Reconnect, x.name+": "+why.Error()) },
 		Wait: x.conn.cfg.ReconnectWait, For: math.MaxInt64, Final: failure.Hopeless,
 	}
 	if err := k.Keep(ctx, l); err != nil {

@@ -22,6 +22,7 @@ const prefetch = 200
 // A consumer has a connection with a link to each of its queues.
 type consumer struct {
 	conn   *Conn
+	run    driver.Run
 	name   string
 	queues []string
 	credit int32 // of each link
@@ -37,7 +38,7 @@ type inlet struct {
 
 // Consumer connects. Run attaches to the queues, so that nothing arrives before it.
 func (c *Conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), settle: spec.Settle}
+	x := &consumer{conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), settle: spec.Settle}
 	for _, d := range spec.Destinations {
 		q, err := c.existing(ctx, d)
 		if err != nil {
@@ -132,7 +133,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			return why
 		},
 		Made: func(_, _ *inlet, why error) {
-			x.conn.run.Tell("reconnect", x.name+": "+why.Error())
+			x.run.Tell(driver.Reconnect, x.name+": "+why.Error())
 			if broken != nil {
 				broken = nil
 				sink.Ready()
