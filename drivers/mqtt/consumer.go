@@ -41,6 +41,7 @@ type consumer struct {
 	mu      sync.Mutex
 	sink    driver.Sink // nil: nothing is delivered
 	one     [1]driver.Delivery
+	leaving atomic.Bool   // nor is anything that waits for mu
 	taken   atomic.Uint64 // deliveries begun
 	settled atomic.Uint64 // of these, those that need nothing more
 }
@@ -152,6 +153,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 
 // leave delivers nothing more, and ends the session when what was accepted is settled.
 func (x *consumer) leave(l *line) {
+	x.leaving.Store(true) // what the client holds would take mu again and again before this goroutine has it
 	x.mu.Lock()
 	x.sink = nil
 	x.mu.Unlock()
@@ -172,7 +174,7 @@ func (x *consumer) take(topic string, payload []byte, again bool) bool {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.sink == nil {
+	if x.sink == nil || x.leaving.Load() {
 		return false
 	}
 	source, ok := x.sources[topic]

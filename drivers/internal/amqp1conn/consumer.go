@@ -2,11 +2,9 @@ package amqp1conn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -126,7 +124,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 				}
 				in.end()
 			default:
-				if unsure := in.finish(); unsure != nil && x.settle != driver.SettleAuto {
+				if unsure := finish(in.link, in.receivers); unsure != nil && x.settle != driver.SettleAuto {
 					sink.Fault(fmt.Errorf("last settlements: %w", words.Lost(unsure)))
 				}
 			}
@@ -145,21 +143,6 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		return fmt.Errorf("subscription lost: %w", err)
 	}
 	return nil
-}
-
-// finish ends the links, waits for the server's answers, and ends the connection. What was
-// not settled the server gives to others. An answer says that the settlements before it are
-// done. A quorum queue of RabbitMQ keeps some of them back, and forgets those with a
-// connection that ends without it (github.com/rabbitmq/rabbitmq-server/issues/10327).
-func (in *inlet) finish() error {
-	late := time.AfterFunc(endLimit, in.kill)
-	var errs []error
-	for _, r := range in.receivers {
-		errs = append(errs, r.Close(context.Background())) // ended by the socket
-	}
-	late.Stop()
-	in.end()
-	return errors.Join(errs...)
 }
 
 // receive delivers what a link brings, until ctx ends or the link does. It counts itself

@@ -240,7 +240,8 @@ func (r *route) confirm() {
 	}
 }
 
-// Close implements driver.Producer. It waits for answers under way, at most 2 s.
+// Close implements driver.Producer. It waits for answers under way, at most 2 s, and where
+// messages are sent settled for the server to have taken them.
 func (p *producer) Close(ctx context.Context) error {
 	return p.End(ctx, func(late bool) error {
 		for _, r := range p.routes {
@@ -251,7 +252,12 @@ func (p *producer) Close(ctx context.Context) error {
 			p.out.Now().kill()
 		}
 		p.all.Wait()
-		p.out.Now().end()
+		o := p.out.Now()
+		if late || p.conn.options.Confirm {
+			o.end()
+			return nil
+		}
+		_ = finish(o.link, o.senders) // nothing more is known of messages whose connection was lost
 		return nil
 	})
 }
