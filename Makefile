@@ -19,7 +19,7 @@ packages: ## list the packages that need no installed server
 	@$(unserved)
 
 # Packages in which make test leaves something out, because it takes time.
-taking_time = needs\.(Time|Less)\(|(chromium\.Start|nethosts\.New)\(
+taking_time = needs\.(Time|Less)\(|(chromium\.Start|newNetHosts)\(
 long = $(unserved) | xargs go list -f '{{.ImportPath}} {{.Dir}}' | while read -r package dir; do ! grep -qsE '$(taking_time)' "$$dir"/*_test.go || echo "$$package"; done
 
 long: ## list the packages in which make test leaves out what takes time

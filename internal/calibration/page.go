@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/truth"
 )
 
@@ -32,13 +32,13 @@ func (p *Page) figures(f *truth.Figures) {
 	costs.Row("clock", fmt.Sprintf("%.1f ns a reading", f.Calibration.ClockCostNS))
 	costs.Row("pacing", f.Calibration.Why)
 	costs.Row("ceiling", fmt.Sprintf("%s with a system that costs nothing: %.1f ns a message of 64 B, %.2f times the floor of %.1f ns",
-		report.Rate(f.Ceiling.MessagesPerSecond), f.Ceiling.MessageNS, f.Ceiling.Ratio, f.Ceiling.FloorNS))
+		quantity.Rate(f.Ceiling.MessagesPerSecond), f.Ceiling.MessageNS, f.Ceiling.Ratio, f.Ceiling.FloorNS))
 	costs.Row("", fmt.Sprintf("(95 %%: %.2f to %.2f times, %d pairs; the floor is two clock readings, one histogram record, one checksum)",
 		f.Ceiling.RatioLo, f.Ceiling.RatioHi, f.Ceiling.Pairs))
 	late := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "late by", "p50", "p99", "p99.9", "max", "")}
 	late.Columns[0].Kind = layout.Word
 	row := func(what string, s truth.Spread, note string) {
-		late.Row(what, report.Time(s.P50), report.Time(s.P99), report.Time(s.P999), report.Time(s.Max), note)
+		late.Row(what, quantity.Time(s.P50), quantity.Time(s.P99), quantity.Time(s.P999), quantity.Time(s.Max), note)
 	}
 	row("waking, sleeping only", f.Slept, "")
 	row("waking, spinning at the end", f.Spun, "")
@@ -46,9 +46,9 @@ func (p *Page) figures(f *truth.Figures) {
 	for _, l := range f.Lateness {
 		note := ""
 		if !l.Reached {
-			note = "not reached: " + report.Rate(l.Sent)
+			note = "not reached: " + quantity.Rate(l.Sent)
 		}
-		row("messages at "+report.Rate(l.Rate), l.Spread, note)
+		row("messages at "+quantity.Rate(l.Rate), l.Spread, note)
 	}
 	p.write(func(page *layout.Page) {
 		page.Say(fmt.Sprintf("The instrument on this host (%d cores)", f.Cores))
@@ -67,15 +67,15 @@ func (p *Page) check(c truth.Check) {
 	if !c.Pass {
 		word = layout.Bad.Of("FAIL")
 	}
-	notes := []string{report.Count(c.Samples) + " messages"}
+	notes := []string{quantity.Count(c.Samples) + " messages"}
 	if c.Attempts > 1 {
 		notes = append(notes, fmt.Sprintf("attempt %d: before, the host was too slow to tell", c.Attempts))
 	}
 	if c.Lateness != nil {
-		notes = append(notes, fmt.Sprintf("generator late by p50 %s, p99 %s", report.Time(c.Lateness.P50), report.Time(c.Lateness.P99)))
+		notes = append(notes, fmt.Sprintf("generator late by p50 %s, p99 %s", quantity.Time(c.Lateness.P50), quantity.Time(c.Lateness.P99)))
 	}
 	if c.Tardiness != nil {
-		notes = append(notes, fmt.Sprintf("simulated system late by p50 %s, p99 %s", report.Time(c.Tardiness.P50), report.Time(c.Tardiness.P99)))
+		notes = append(notes, fmt.Sprintf("simulated system late by p50 %s, p99 %s", quantity.Time(c.Tardiness.P50), quantity.Time(c.Tardiness.P99)))
 	}
 	p.write(func(page *layout.Page) {
 		page.Gap()
@@ -113,9 +113,9 @@ func tableOf(rows []truth.Row) *layout.Table {
 
 // rowOf is a row's cells.
 func rowOf(r truth.Row, timed, waiting bool) []string {
-	show := func(n int64) string { return report.Count(uint64(n)) }
+	show := func(n int64) string { return quantity.Count(uint64(n)) }
 	if r.Unit == truth.Nanoseconds {
-		show = report.Time
+		show = quantity.Time
 	}
 	cells := []string{r.What, show(r.Want), show(r.Got)}
 	if timed {
@@ -161,7 +161,7 @@ func resolution(f *truth.Figures) string {
 		return ""
 	}
 	return fmt.Sprintf("It tried rates and kept up to %s, with messages %s late at p99. At that rate it can measure a p99 of %s or more (lateness at most %.0f %% of it).",
-		report.Rate(rate), report.Time(p99), report.Time(int64(float64(p99)/mostLate)), mostLate*100)
+		quantity.Rate(rate), quantity.Time(p99), quantity.Time(int64(float64(p99)/mostLate)), mostLate*100)
 }
 
 // End writes how it came out, and returns the first error of all that was written.

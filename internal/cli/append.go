@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
 )
 
@@ -39,7 +39,7 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	case len(c.Option)+len(c.Address) > 0:
 		return nil, fmt.Errorf("--append: repeats the runs of %s with their own settings (leave out --option and --address)", *c.Append)
 	}
-	if c.earlier, err = runs.OpenEarlier(e.path(*c.Append), filepath.Clean(*c.Append)); err != nil {
+	if c.earlier, err = series.OpenEarlier(e.path(*c.Append), filepath.Clean(*c.Append)); err != nil {
 		return nil, fmt.Errorf("--append: %w", err)
 	}
 	return c.earlier.Resolve(in, repeat)
@@ -70,7 +70,7 @@ func (c *runCommand) left(e *env) ([]*scenario.Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.rest, err = runs.OpenRemaining(e.path(*c.Resume), filepath.Clean(*c.Resume)); err != nil {
+	if c.rest, err = series.OpenRemaining(e.path(*c.Resume), filepath.Clean(*c.Resume)); err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
 	all, err := c.rest.Resolve(in)

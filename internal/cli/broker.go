@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // brokerCommand is `weir broker`.
@@ -166,7 +166,7 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	if _, err := b.ensure(ctx, x); err != nil {
 		return e.fail(err)
 	}
-	e.say("%s: starting %s", x.Recipe.Name, report.Counted(c.Nodes, "node", "nodes"))
+	e.say("%s: starting %s", x.Recipe.Name, quantity.Counted(c.Nodes, "node", "nodes"))
 	k, err := broker.Keep(ctx, s)
 	if err != nil {
 		if ctx.Err() != nil {

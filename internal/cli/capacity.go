@@ -14,10 +14,9 @@ import (
 	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/signals"
-	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/result"
 )
 
@@ -77,7 +76,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return e.refused(err)
 	}
-	if err := runs.Fits(f, s.Scenarios); err != nil {
+	if err := series.Fits(f, s.Scenarios); err != nil {
 		return e.fail(err)
 	}
 	if c.On == nil {
@@ -129,7 +128,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 }
 
 // search does the runs of a search. The code is OK where it came to its end.
-func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *study.Search, h *signals.Halting) Code {
+func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *series.Search, h *signals.Halting) Code {
 	code := OK
 	for p := range s.All(ctx, h.Stop) {
 		switch deserved := r.heard(e, p.Outcome, "probe "+filepath.Base(p.Dir)); {
@@ -151,10 +150,10 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 
 // prepare plans the search, or takes up the one in a folder, and the fleet that does it; nil:
 // none. It touches nothing.
-func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s *study.Search, f *runs.Fleet, err error) {
+func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s *series.Search, f *series.Fleet, err error) {
 	o := r.doing(e, h)
 	if c.Fleet != nil {
-		o.Fleet = new(runs.Fleet) // what it is comes below: a meeting place is kept only for a search that can be
+		o.Fleet = new(series.Fleet) // what it is comes below: a meeting place is kept only for a search that can be
 	}
 	switch {
 	case c.Resume != nil:
@@ -170,10 +169,10 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s 
 		var in scenario.Inputs
 		if in, err = r.input(e); err == nil {
 			in.Overrides = append(in.Overrides, c.asked()...)
-			s, err = study.NewSearch(o, in)
+			s, err = series.NewSearch(o, in)
 		}
 	}
-	if errors.Is(err, study.ErrSeveral) {
+	if errors.Is(err, series.ErrSeveral) {
 		err = fmt.Errorf("weir capacity: %w", err)
 	}
 	if err != nil {
@@ -190,13 +189,13 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s 
 }
 
 // resume goes on with the search in a folder.
-func (c *capacityCommand) resume(e *env, r *runCommand, o runs.Options) (*study.Search, error) {
+func (c *capacityCommand) resume(e *env, r *runCommand, o series.Options) (*series.Search, error) {
 	others := *c
 	others.Probes = nil
 	if c.File != "" || c.Out != nil || len(others.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.Overrides()) > 0 {
 		return nil, errors.New("--resume: goes on with what the folder says (leave out the scenario and all its flags but --probes)")
 	}
-	was, err := study.ReadSearch(e.Dir, *c.Resume)
+	was, err := series.ReadSearch(e.Dir, *c.Resume)
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
@@ -205,7 +204,7 @@ func (c *capacityCommand) resume(e *env, r *runCommand, o runs.Options) (*study.
 		return nil, err
 	}
 	o.Out, in.Overrides = *c.Resume, c.asked()
-	s, err := study.ResumeSearch(o, in, was)
+	s, err := series.ResumeSearch(o, in, was)
 	return s, resumed(err)
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/result"
 )
 
 // compareCommand is `weir compare`.
@@ -129,7 +130,7 @@ func (c *compareCommand) flags() (flags string) {
 
 // appends reports whether weir run --append takes a folder.
 func (e *env) appends(dir string) bool {
-	_, err := runs.OpenEarlier(e.path(dir), dir)
+	_, err := series.OpenEarlier(e.path(dir), dir)
 	return err == nil
 }
 
@@ -169,13 +170,13 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 	worse, undecided, open := all.Worse, all.NeedsRuns, all.NothingShown
 	switch {
 	case worse > 0:
-		e.say("weir: regression: %s worse", report.Counted(worse, "figure is", "figures are"))
+		e.say("weir: regression: %s worse", quantity.Counted(worse, "figure is", "figures are"))
 		return Missed
 	case undecided > 0:
 		return e.told(Usage, fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
-			report.Counted(undecided, "figure", "figures"), report.Counted(found.MoreRuns(), "more run", "more runs")))
+			quantity.Counted(undecided, "figure", "figures"), quantity.Counted(found.MoreRuns(), "more run", "more runs")))
 	case c.Strict && open > 0:
-		e.say("weir: undecided: %s neither worse nor shown to be no worse; more runs decide (weir run --append DIR --repeat N)", report.Counted(open, "figure is", "figures are"))
+		e.say("weir: undecided: %s neither worse nor shown to be no worse; more runs decide (weir run --append DIR --repeat N)", quantity.Counted(open, "figure is", "figures are"))
 		return Missed
 	}
 	return OK
@@ -186,7 +187,7 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 	ok = true
 	for _, given := range c.Sides {
-		side, err := e.place().Side(given, report.Loading{Totals: true})
+		side, err := e.place().Side(given, result.Loading{Totals: true})
 		e.complainEach(err)
 		ok = ok && err == nil
 		sides = append(sides, side)

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -63,7 +63,7 @@ func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err er
 }
 
 // fleetOf is the fleet that does the runs, by the flags; nil: none.
-func (c *runCommand) fleetOf(e *env) (*runs.Fleet, error) {
+func (c *runCommand) fleetOf(e *env) (*series.Fleet, error) {
 	if c.Fleet == nil {
 		return nil, nil
 	}
@@ -71,7 +71,7 @@ func (c *runCommand) fleetOf(e *env) (*runs.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runs.Fleet{Options: o, Agents: *c.Fleet, Wait: wait, StartOn: c.executors().StartOn}, nil
+	return &series.Fleet{Options: o, Agents: *c.Fleet, Wait: wait, StartOn: c.executors().StartOn}, nil
 }
 
 // met says with which flags agents do a run again; nil where none did it, or a secret is
@@ -108,7 +108,7 @@ func (p *parties) met(r *result.Result) *report.Fleet {
 func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 	p := &c.parties
 	if p.On != nil {
-		if err := deal.CheckName(*p.On); err != nil {
+		if err := placement.CheckName(*p.On); err != nil {
 			return fmt.Errorf("--start-on: %w", err)
 		}
 	}
@@ -127,8 +127,8 @@ func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 }
 
 // executors are who does the runs.
-func (p *gathering) executors() runs.Executors {
-	d := runs.Executors{Agents: p.Fleet != nil}
+func (p *gathering) executors() series.Executors {
+	d := series.Executors{Agents: p.Fleet != nil}
 	if d.Agents {
 		d.Count = *p.Fleet
 	}

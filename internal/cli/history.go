@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/result"
 )
 
 // historyCommand is `weir history`.
@@ -57,7 +58,7 @@ func (c *historyCommand) look(e *env) Code {
 	var runs []compare.Run
 	ok := true
 	for _, given := range c.Dirs {
-		side, err := e.place().Side(given, report.Loading{})
+		side, err := e.place().Side(given, result.Loading{})
 		runs = append(runs, side.Runs...)
 		e.complainEach(err)
 		ok = ok && err == nil

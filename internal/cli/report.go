@@ -11,8 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
-	"github.com/weirmq/weir/internal/study"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
 
@@ -83,10 +82,15 @@ func (c *reportCommand) report(e *env) Code {
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}
-	if o.Searches, err = study.Searches(e.Dir, c.Dirs, entries); err != nil {
+	loaded := report.Loaded(entries)
+	searches, err := series.Searches(e.Dir, c.Dirs, loaded)
+	if err != nil {
 		return e.refused(err)
 	}
-	o.Rest = runs.Unfinished(e.Dir, c.Dirs, entries)
+	for _, f := range searches {
+		o.Searches = append(o.Searches, report.NewSearch(f.Dir, f.Report, f.Measure))
+	}
+	o.Rest = series.Unfinished(e.Dir, c.Dirs, loaded)
 	var b bytes.Buffer
 	err = report.Write(&b, format, entries, o, e.path)
 	if errors.Is(err, report.ErrOneRun) {

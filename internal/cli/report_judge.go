@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 )
 
@@ -56,11 +57,11 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 	case *c.FailOn == failOnVerdict:
 		return worst(codes...)
 	case changed > 0:
-		e.say("weir: %s from the stored verdict", report.Counted(changed, "run differs", "runs differ"))
+		e.say("weir: %s from the stored verdict", quantity.Counted(changed, "run differs", "runs differ"))
 		return Missed
 	case partly > 0: // a gate that cannot close is useless
 		return e.told(Usage, fmt.Errorf("--fail-on: no change was found, but %s could be judged in part only (results that hold all that the checks need)",
-			report.Counted(partly, "run", "runs")))
+			quantity.Counted(partly, "run", "runs")))
 	}
 	return OK
 }

@@ -12,9 +12,8 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
-	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/internal/suite"
 )
 
@@ -92,7 +91,7 @@ func (c *suiteList) run(_ context.Context, e *env) Code {
 func (c *suiteShow) run(_ context.Context, e *env) Code {
 	var p *layout.Page
 	if _, err := os.Stat(e.path(filepath.Join(c.Name, suite.FileReport))); err == nil {
-		r, b, err := study.ReadSuite(e.Dir, c.Name)
+		r, b, err := series.ReadSuite(e.Dir, c.Name)
 		if err != nil {
 			return e.refused(err)
 		}
@@ -124,6 +123,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return e.refused(err)
 	}
+	x.Draw = (*suite.Report).HTML
 	all := x.Scenarios
 	if c.Explain {
 		return explain(e, all)
@@ -158,7 +158,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 }
 
 // measure does the runs of a suite.
-func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.Suite, h *signals.Halting) Code {
+func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *series.Suite, h *signals.Halting) Code {
 	var codes []Code
 	for row := range x.All(ctx, h.Stop) {
 		name := filepath.Base(row.Dir)
@@ -187,7 +187,7 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.
 }
 
 // prepare plans the suite, or takes up the one in a folder. It touches nothing.
-func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.Suite, err error) {
+func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *series.Suite, err error) {
 	if r.require, err = e.requirement(c.Require); err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.
 		return nil, err
 	}
 	o := r.doing(e, h)
-	o.Observe = func(run runs.Run) runs.Observer {
+	o.Observe = func(run series.Run) series.Observer {
 		if !c.Quiet {
 			e.say("run %d of %d: %s", run.Number, run.Of, run.Scenario.Name)
 		}
@@ -210,12 +210,12 @@ func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.
 	case c.Resume != nil && (c.Name != "" || c.Drivers != nil || c.Rows != nil || c.Out != nil || choice.Scale != 1):
 		return nil, errors.New("--resume: goes on with what the folder says (leave out the name, --drivers, --rows, --scale and --out)")
 	case c.Resume != nil:
-		was, _, err := study.ReadSuite(e.Dir, *c.Resume)
+		was, _, err := series.ReadSuite(e.Dir, *c.Resume)
 		if err != nil {
 			return nil, fmt.Errorf("--resume: %w", err)
 		}
 		o.Out = *c.Resume
-		x, err := study.ResumeSuite(o, in, was)
+		x, err := series.ResumeSuite(o, in, was)
 		return x, resumed(err)
 	case c.Name == "":
 		return nil, fmt.Errorf("weir suite run: which suite? (%s, or the path of a file)", strings.Join(suite.Names(), ", "))
@@ -228,7 +228,7 @@ func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.
 	if err != nil {
 		return nil, err
 	}
-	x, err = study.NewSuite(o, in, named, choice)
+	x, err = series.NewSuite(o, in, named, choice)
 	if wrong := (*suite.ChoiceError)(nil); errors.As(err, &wrong) {
 		err = fmt.Errorf("--%w", wrong)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 const (
@@ -96,7 +96,7 @@ func (r *repeats) tell(at int64, kind, text string) string {
 	if at < e.next {
 		return ""
 	}
-	s := fmt.Sprintf("%s%s (the last of %s since such a line)", r.when(at), line, report.Count(e.more))
+	s := fmt.Sprintf("%s%s (the last of %s since such a line)", r.when(at), line, quantity.Count(e.more))
 	e.more = 0
 	e.gap *= 2
 	e.next = at + e.gap
@@ -112,7 +112,7 @@ func (r *repeats) rest() []string {
 			if e.more > 1 {
 				which = ", the last"
 			}
-			lines = append(lines, fmt.Sprintf("%s more by the end of the run%s: %s", report.Count(e.more), which, e.line))
+			lines = append(lines, fmt.Sprintf("%s more by the end of the run%s: %s", quantity.Count(e.more), which, e.line))
 			e.more = 0
 		}
 	}
@@ -127,11 +127,11 @@ func (r *repeats) when(at int64) string {
 	}
 	switch d := time.Duration(at - r.from); {
 	case d <= -time.Minute:
-		return "at -" + report.Span((-d).Round(time.Second)) + ": "
+		return "at -" + quantity.Span((-d).Round(time.Second)) + ": "
 	case d < time.Minute:
 		return fmt.Sprintf("at %.1f s: ", d.Seconds())
 	default:
-		return "at " + report.Span(d.Round(time.Second)) + ": "
+		return "at " + quantity.Span(d.Round(time.Second)) + ": "
 	}
 }
 
@@ -145,7 +145,7 @@ func collected(text string) (says string, short bool) {
 	if !ok || err != nil || bad != nil {
 		return text, false
 	}
-	return fmt.Sprintf("%sstops of up to %s (%s)", agent, report.Time(int64(d)), report.Counted(n, "cycle", "cycles")), d < longStop
+	return fmt.Sprintf("%sstops of up to %s (%s)", agent, quantity.Time(int64(d)), quantity.Counted(n, "cycle", "cycles")), d < longStop
 }
 
 // numberless takes the digits out of s, so that texts which differ in nothing

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/measure"
 )
@@ -72,9 +73,9 @@ func (v *View) now() string {
 		if n == 0 {
 			return what + ": all messages " + open
 		}
-		s := what + ": " + report.Count(n) + " not yet " + open
+		s := what + ": " + quantity.Count(n) + " not yet " + open
 		if most := (v.plan.Drain - time.Duration(f.at-v.drained)).Round(time.Second); most > 0 {
-			s += ", " + report.Span(most) + " more at most"
+			s += ", " + quantity.Span(most) + " more at most"
 		}
 		return s
 	}
@@ -84,9 +85,9 @@ func (v *View) now() string {
 	case v.plan.End > 0:
 		return "measuring" + left(v.plan.End-time.Duration(f.at))
 	case v.plan.Messages > 0:
-		return fmt.Sprintf("measuring, %s of %s messages", report.Count(min(f.done, v.plan.Messages)), report.Count(v.plan.Messages))
+		return fmt.Sprintf("measuring, %s of %s messages", quantity.Count(min(f.done, v.plan.Messages)), quantity.Count(v.plan.Messages))
 	}
-	return "measuring for " + report.Span(time.Duration(f.at).Round(time.Second))
+	return "measuring for " + quantity.Span(time.Duration(f.at).Round(time.Second))
 }
 
 // counts reports whether the head says how many messages the drain waits for: not before
@@ -99,7 +100,7 @@ func left(d time.Duration) string {
 	if d = d.Round(time.Second); d <= 0 {
 		return ""
 	}
-	return ", " + report.Span(d) + " left"
+	return ", " + quantity.Span(d) + " left"
 }
 
 // rows are the figures.
@@ -110,9 +111,9 @@ func (v *View) rows() []row {
 	}
 	rate := func(n uint64) string {
 		if f.seconds <= 0 {
-			return report.Rate(0)
+			return quantity.Rate(0)
 		}
-		return report.Rate(float64(n) / f.seconds)
+		return quantity.Rate(float64(n) / f.seconds)
 	}
 	var rows []row
 	flow := row{name: "rate"}
@@ -152,7 +153,7 @@ func (v *View) rows() []row {
 		last = append(last, field{"p99", at(&f.late[phase], 99)})
 	}
 	if p.Sends && p.Receives && !v.counts() {
-		last = append(last, field{"backlog", report.Count(f.backlog)})
+		last = append(last, field{"backlog", quantity.Count(f.backlog)})
 	}
 	if len(last) > 0 {
 		name := "lateness"
@@ -174,10 +175,10 @@ func (v *View) rows() []row {
 func trouble(c *measure.Counters) []field {
 	var fields []field
 	if c.Failed > 0 {
-		fields = append(fields, field{"failed", report.Count(c.Failed)})
+		fields = append(fields, field{"failed", quantity.Count(c.Failed)})
 	}
 	if c.Dropped > 0 {
-		fields = append(fields, field{"dropped", report.Count(c.Dropped)})
+		fields = append(fields, field{"dropped", quantity.Count(c.Dropped)})
 	}
 	return fields
 }
@@ -193,10 +194,10 @@ func (v *View) held() []field {
 	second := max(float64(f.last.Scheduled)/f.seconds, 1)
 	var fields []field
 	if n := f.unconfirmed(); float64(n) >= second {
-		fields = append(fields, field{report.Count(n), "to be confirmed"})
+		fields = append(fields, field{quantity.Count(n), "to be confirmed"})
 	}
 	if n := f.waiting(); float64(n) >= second {
-		fields = append(fields, field{report.Count(n), "to be sent"})
+		fields = append(fields, field{quantity.Count(n), "to be sent"})
 	}
 	return fields
 }
@@ -213,7 +214,7 @@ func at(c *measure.Counts, p float64) string {
 	if c.Total() == 0 {
 		return "-"
 	}
-	return report.Time(c.Percentile(p))
+	return quantity.Time(c.Percentile(p))
 }
 
 // frame is the block for a terminal of cols columns, and no more lines than it

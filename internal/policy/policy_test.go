@@ -67,7 +67,7 @@ var levels = map[string]int{
 	"internal/fleet/admission": 3,
 	// A scenario says in deal's words where producers and consumers are, and an agent
 	// that joins what it is called.
-	"internal/deal":          2,
+	"internal/placement":     2,
 	"internal/fault":         3,
 	"internal/network":       3,
 	"drivers/internal/names": 0,
@@ -103,12 +103,9 @@ var levels = map[string]int{
 	"internal/capacity":          4,
 	"internal/compare":           4,
 	"internal/history":           5,
-	"internal/conduct":           4,
+	"internal/coordinator":       4,
 	"internal/truth":             5,
 	"internal/fleet/*":           4,
-	"internal/fleet/loglimit":    0,
-	"internal/fleet/foreign":     0,
-	"internal/fleet/hostclock":   2,
 	"internal/fleet/protocol":    5,
 	"internal/fleet/survey":      6,
 	"internal/fleet/agent":       6,
@@ -126,8 +123,7 @@ var levels = map[string]int{
 	"internal/buildinfo":         2,
 	"internal/commandline":       8,
 	"internal/completion":        8,
-	"internal/runs":              8,
-	"internal/study":             9,
+	"internal/series":            8,
 	"internal/cli":               10,
 	".":                          11, // package weir: the program as a function
 	"bench/peers":                12, // starts weir as itself
@@ -405,7 +401,6 @@ var ownFiles = map[string]string{
 	"internal/clockstep":         "/proc",
 	"internal/netpartition":      "/proc and control groups",
 	"internal/golden":            "goldens of tests",
-	"internal/fleet/nethosts":    "/proc, in tests",
 	"internal/tools/newdriver":   "the tree that it adds to",
 	"driver/drivertest":          "the record of what passed",
 	"drivers/internal/natstest":  "logs of servers, in tests",

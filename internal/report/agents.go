@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -44,7 +45,7 @@ func (t *single) agents() {
 		if away {
 			row = append(row, absent(a, originOf(t.r)))
 		}
-		row = append(row, plain(Count(uint64(max(0, a.Producers)))), plain(Count(uint64(max(0, a.Consumers)))),
+		row = append(row, plain(quantity.Count(uint64(max(0, a.Producers)))), plain(quantity.Count(uint64(max(0, a.Consumers)))),
 			began(a, first), stalls(a), taken(a), offset(&a.Clock))
 		x.Rows = append(x.Rows, row)
 	}
@@ -80,14 +81,14 @@ func began(a *result.Agent, first *int64) layout.Span {
 	if a.StartsNS == nil {
 		return plain("-")
 	}
-	return plain("+" + Time(*a.StartsNS-*first))
+	return plain("+" + quantity.Time(*a.StartsNS-*first))
 }
 
 func stalls(a *result.Agent) layout.Span {
 	if a.Host == nil || a.Host.Hiccups == nil {
 		return plain("-")
 	}
-	return plain(Time(a.Host.Hiccups.P99NS))
+	return plain(quantity.Time(a.Host.Hiccups.P99NS))
 }
 
 func taken(a *result.Agent) layout.Span {
@@ -105,9 +106,9 @@ func offset(c *result.AgentClock) layout.Span {
 	case c.BoundNS == nil:
 		return layout.Doubtful.Of("not known")
 	}
-	text := Time(c.OffsetNS) + " ±" + Time(*c.BoundNS)
+	text := quantity.Time(c.OffsetNS) + " ±" + quantity.Time(*c.BoundNS)
 	if n := len(c.Steps); n > 0 {
-		return layout.Doubtful.Of(fmt.Sprintf("%s, %s", text, Counted(n, "step", "steps")))
+		return layout.Doubtful.Of(fmt.Sprintf("%s, %s", text, quantity.Counted(n, "step", "steps")))
 	}
 	return plain(text)
 }
@@ -152,10 +153,10 @@ func (t *single) clocks() {
 	}
 	text := "e2e needs two clocks that could not be compared: do not use its figures"
 	if k.BoundNS != nil {
-		text = "e2e rests on two clocks: ±" + Time(*k.BoundNS) + " on every figure, beside its interval"
+		text = "e2e rests on two clocks: ±" + quantity.Time(*k.BoundNS) + " on every figure, beside its interval"
 	}
 	if k.Negative > 0 {
-		text += fmt.Sprintf("; %s came before they were sent, by up to %s, and count as 0", Counted(k.Negative, "message", "messages"), Time(k.WorstNegativeNS))
+		text += fmt.Sprintf("; %s came before they were sent, by up to %s, and count as 0", quantity.Counted(k.Negative, "message", "messages"), quantity.Time(k.WorstNegativeNS))
 	}
 	t.Labelled("clock", plain(text))
 }
@@ -165,7 +166,7 @@ func (t *single) clocks() {
 func (c distribution) headed() string {
 	switch {
 	case c.d.ClockBoundNS != nil:
-		return c.group + " ±" + Time(*c.d.ClockBoundNS) + " clock"
+		return c.group + " ±" + quantity.Time(*c.d.ClockBoundNS) + " clock"
 	case len(c.d.Percentiles) > 0 && c.d.Percentiles[0].UnsupportedBy == result.ByUnknownClock:
 		return c.group + " ±? clock"
 	}

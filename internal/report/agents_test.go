@@ -15,7 +15,7 @@ func TestAFleetBesideOneProcessIsSaid(t *testing.T) {
 	t.Parallel()
 	one, two := run(t, "jetstream-500"), run(t, "jetstream-500")
 	two.Result.Agents = []result.Agent{{Name: "a", Hostname: "anvil"}, {Name: "b", Hostname: "anvil"}}
-	two.Around.Hosts = []host.Facts{two.Around.Hosts[0], two.Around.Hosts[0]}
+	two.Environment.Hosts = []host.Facts{two.Environment.Hosts[0], two.Environment.Hosts[0]}
 	var b strings.Builder
 	if err := Overview(&b, []Entry{one, two}, Options{}); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestClocksOfWhichNothingIsKnown(t *testing.T) {
 		p.Supported, p.UnsupportedBy = false, result.ByUnknownClock
 	}
 	var b strings.Builder
-	if err := Text(&b, Entry{Result: e.Result}, Options{}); err != nil {
+	if err := Text(&b, entry(e.Result), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"e2e ±? clock", "? finer than the clocks", "e2e needs two clocks that could not be compared"} {
@@ -68,7 +68,7 @@ func TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived(t *testing.T)
 		e := run(t, "jetstream-500")
 		e.Result.Run.Mode, e.Result.Agents, e.Result.MessagesAll.Pending = tt.mode, []result.Agent{tt.agent}, 3
 		var b strings.Builder
-		if err := Text(&b, Entry{Result: e.Result}, Options{}); err != nil {
+		if err := Text(&b, entry(e.Result), Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.String(), "an agent was lost, so some pending messages"); got != tt.unsure {
@@ -93,7 +93,7 @@ func TestLostAgentIsNotBlamedOnTheSystem(t *testing.T) {
 		e.Result.MessagesAll.Pending = 3
 		judge.Withhold(e.Result)
 		var b strings.Builder
-		if err := Text(&b, Entry{Result: e.Result}, Options{Dir: "out", Fleet: tt.fleet}); err != nil {
+		if err := Text(&b, entry(e.Result), Options{Dir: "out", Fleet: tt.fleet}); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{"next        " + tt.next, "? needs an agent that was lost: do not quote it"} {

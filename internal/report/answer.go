@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -95,15 +96,15 @@ func (t *single) headline() (label string, spans []layout.Span) {
 	known = known && perS > 0
 	switch {
 	case t.r.Run.Loop == result.LoopClosed && sent(t.r):
-		text := "confirmed " + Rate(t.r.Throughput.ConfirmedPerS)
+		text := "confirmed " + quantity.Rate(t.r.Throughput.ConfirmedPerS)
 		if known && watched(t.r) {
-			text += ", " + arrived(t.r) + " " + Rate(perS)
+			text += ", " + arrived(t.r) + " " + quantity.Rate(perS)
 		}
 		return "rate", []layout.Span{plain(text)}
 	case t.r.Run.Mode == result.ModeBacklog && known:
-		return "rate", []layout.Span{plain("drained " + drainedMessages(t.r) + Rate(perS))}
+		return "rate", []layout.Span{plain("drained " + drainedMessages(t.r) + quantity.Rate(perS))}
 	case t.r.Consuming() && known:
-		return "rate", []layout.Span{plain("received " + Rate(perS))}
+		return "rate", []layout.Span{plain("received " + quantity.Rate(perS))}
 	}
 	for _, group := range []string{"rtt", "e2e", "send"} {
 		for _, c := range distributions(t.r) {
@@ -143,7 +144,7 @@ func losses(r *result.Result) layout.Span {
 	checked := counted && all == 0
 	add := func(name string, n uint64, always bool) {
 		if n > 0 || always {
-			parts, bad = append(parts, name+" "+Count(n)), bad || n > 0
+			parts, bad = append(parts, name+" "+quantity.Count(n)), bad || n > 0
 		}
 	}
 	add("lost", m.Lost, counted)
@@ -158,11 +159,11 @@ func losses(r *result.Result) layout.Span {
 	text := strings.Join(parts, ", ")
 	switch {
 	case !booked(r):
-		text = Count(m.Deliveries()) + " received; loss was not checked"
+		text = quantity.Count(m.Deliveries()) + " received; loss was not checked"
 	case text == "":
-		text = Count(m.Confirmed) + " confirmed; loss was not checked"
+		text = quantity.Count(m.Confirmed) + " confirmed; loss was not checked"
 	default:
-		text += fmt.Sprintf(", of %s sent%s", Count(m.Sent), warmed(r))
+		text += fmt.Sprintf(", of %s sent%s", quantity.Count(m.Sent), warmed(r))
 	}
 	if bad {
 		return layout.Bad.Of(text)

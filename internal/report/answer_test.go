@@ -164,11 +164,11 @@ func TestTheAnswerOfSeveralScenariosIsAComparison(t *testing.T) {
 		if i%2 > 0 {
 			name, driver = "redis", "redis-streams"
 		}
-		entries = append(entries, Entry{Dir: fmt.Sprintf("turns/%02d-%s", i+1, name), Result: &result.Result{
+		entries = append(entries, Entry{Entry: result.Entry{Dir: fmt.Sprintf("turns/%02d-%s", i+1, name), Result: &result.Result{
 			Run:     result.Run{ID: strconv.Itoa(i), Name: name, Series: name, Place: 1 + i%2},
 			System:  result.System{Driver: driver},
 			Verdict: result.Verdict{Status: result.Suspect},
-		}})
+		}}})
 	}
 	for n, want := range map[int]string{8: "next        weir compare turns --by system.driver  # says how they differ\n", 6: "next        weir report turns/01-js  # says why\n"} {
 		page := &layout.Page{}
@@ -183,7 +183,7 @@ func TestTheAnswerOfSeveralScenariosIsAComparison(t *testing.T) {
 // unusable, on its report and in an overview.
 func TestAVerdictNamesTheChecksBehindIt(t *testing.T) {
 	t.Parallel()
-	e := Entry{Dir: "results/x", Result: stored(t, "testdata/valid.json")}
+	e := Entry{Entry: result.Entry{Dir: "results/x", Result: stored(t, "testdata/valid.json")}}
 	e.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{
 		{Name: judge.CheckFailed, Status: result.Suspect},
 		{Name: judge.CheckLateness, Status: result.Invalid},

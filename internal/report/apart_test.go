@@ -39,7 +39,7 @@ func TestWindowsAreNamedApart(t *testing.T) {
 			r = result.Result{Run: result.Run{Mode: result.ModeConsume}}
 		}
 		var b strings.Builder
-		if err := Text(&b, Entry{Result: &r}, Options{}); err != nil {
+		if err := Text(&b, entry(&r), Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(b.String(), tt.want) {

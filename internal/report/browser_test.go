@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/weirmq/weir/internal/chromium"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -176,10 +177,10 @@ func TestAPageIsExploredInABrowser(t *testing.T) {
 	for _, s := range seconds[3:7] {
 		part.Merge(s)
 	}
-	want := []string{"e2e, this time", Count(part.Total())} // the first column
+	want := []string{"e2e, this time", quantity.Count(part.Total())} // the first column
 	for _, p := range []float64{50, 90, 99, 99.9} {
 		fine := part.At(measure.Rank(p, part.Total()))
-		want = append(want, Time(tileLowest(tileOf(fine)+1)-1))
+		want = append(want, quantity.Time(tileLowest(tileOf(fine)+1)-1))
 	}
 	row := asked[[]string](t, ctx, `[...document.querySelectorAll(".selection tr > :nth-child(2)")].map(c => c.textContent)`)
 	if len(row) < len(want) || !slices.Equal(row[:len(want)], want) {
@@ -228,7 +229,7 @@ func TestASelectionCountsWhatNeverCameInABrowser(t *testing.T) {
 		press(t, ctx, [2]float64{x, y}, [2]float64{(x + end) / 2, y}, [2]float64{end, y})
 		return asked[[][]string](t, ctx, `[...document.querySelectorAll(".selection tr")].map(r => [...r.children].map(c => c.textContent))`)
 	}
-	p50 := Time(tileLowest(tileOf(came.At(measure.Rank(50, 5000)))+1) - 1)
+	p50 := quantity.Time(tileLowest(tileOf(came.At(measure.Rank(50, 5000)))+1) - 1)
 	got := chosen(3.1, 5.9)
 	for _, want := range [][]string{
 		{"", "e2e, this time", "e2e, whole run"},

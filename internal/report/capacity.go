@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -24,12 +25,12 @@ func answer(r *capacity.Report) capacity.Ended {
 
 // Came says in a line what a search for the capacity came to, or the search with one of several numbers.
 func Came(r *capacity.Report, a capacity.Ended) string {
-	pass, fail := Rate(a.PassPerS), Rate(a.FailPerS)
+	pass, fail := quantity.Rate(a.PassPerS), quantity.Rate(a.FailPerS)
 	switch a.Stop {
 	case capacity.Found:
 		return fmt.Sprintf("%s kept the promise, %s did not", pass, fail)
 	case capacity.Between:
-		return fmt.Sprintf("%s kept the promise, %s did not: wider than asked, because the rates between them could not be decided from %s on", pass, fail, Rate(a.UndecidedPerS))
+		return fmt.Sprintf("%s kept the promise, %s did not: wider than asked, because the rates between them could not be decided from %s on", pass, fail, quantity.Rate(a.UndecidedPerS))
 	case capacity.Doubtful:
 		return "not known: " + votes(r, a) + "; no probe confirmed the rate at the end"
 	case capacity.Generator:
@@ -70,7 +71,7 @@ func votes(r *capacity.Report, a capacity.Ended) string {
 			by[p.Judgement]++
 		}
 	}
-	text := fmt.Sprintf("%d of %s of %s kept the promise", by[capacity.Passed.String()], Counted(uint64(all), "probe", "probes"), Rate(a.PassPerS))
+	text := fmt.Sprintf("%d of %s of %s kept the promise", by[capacity.Passed.String()], quantity.Counted(uint64(all), "probe", "probes"), quantity.Rate(a.PassPerS))
 	for _, of := range []struct {
 		judgement capacity.Judgement
 		words     string
@@ -212,7 +213,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 			if describes(x, figure) {
 				at[x.RatePerS] = append(at[x.RatePerS], y)
 			}
-			text := Rate(x.RatePerS) + ": " + headOf(p) + " " + figureOr(figure, "") + ", " + x.Judgement
+			text := quantity.Rate(x.RatePerS) + ": " + headOf(p) + " " + figureOr(figure, "") + ", " + x.Judgement
 			dots.Points = append(dots.Points, plot.Point{X: x.RatePerS, Y: y, Form: dotOf(x, figure), Text: text}, plot.Point{X: x.RatePerS, Y: math.NaN()})
 			rates[x.RatePerS] = true
 			least, most, first, last = min(least, y), max(most, y), min(first, x.RatePerS), max(last, x.RatePerS)
@@ -241,7 +242,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 	if pass, fail := r.Answer.PassPerS, r.Answer.Fail().System(); pass > 0 && fail > pass && pass <= last && fail >= first {
 		f.Spans = append(f.Spans, plot.Span{From: pass, To: min(fail, last), Text: "capacity"})
 	}
-	f.X = plot.Linear(0, last, 6, "rate", func(v float64) string { return Rate(v) })
+	f.X = plot.Linear(0, last, 6, "rate", func(v float64) string { return quantity.Rate(v) })
 	f.Y = plot.Log(least, most, "latency", short)
 	return f
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -255,7 +256,7 @@ func came(t *compare.Tally, band float64) string {
 	all := t.Worse + t.Better + t.NoChange + t.NothingShown + t.NeedsRuns
 	found := "No difference shown."
 	if t.Worse+t.Better > 0 {
-		found = fmt.Sprintf("%s, %d better.", Counted(t.Worse, "figure worse", "figures worse"), t.Better)
+		found = fmt.Sprintf("%s, %d better.", quantity.Counted(t.Worse, "figure worse", "figures worse"), t.Better)
 	}
 	var rest []string
 	for _, x := range []struct {
@@ -272,7 +273,7 @@ func came(t *compare.Tally, band float64) string {
 	if len(rest) == 0 {
 		return found
 	}
-	return fmt.Sprintf("%s Of %s, %s.", found, Counted(all, "figure", "figures"), strings.Join(rest, ", "))
+	return fmt.Sprintf("%s Of %s, %s.", found, quantity.Counted(all, "figure", "figures"), strings.Join(rest, ", "))
 }
 
 func bandText(band float64) string { return "±" + percentText(band) + " %" }
@@ -289,7 +290,7 @@ func verdictOf(c *compare.Change, band float64) layout.Span {
 	case compare.Better:
 		return layout.Good.Of("better")
 	case compare.NeedsRuns:
-		return layout.Faint.Of("needs " + Counted(c.MoreRuns, "more run a side", "more runs a side"))
+		return layout.Faint.Of("needs " + quantity.Counted(c.MoreRuns, "more run a side", "more runs a side"))
 	case compare.NoChange:
 		if c.Tests == 0 {
 			return layout.Faint.Of("the same in every run")
@@ -320,16 +321,16 @@ func unitText(unit string) func(float64) string {
 func unitValue(v float64, unit string) string {
 	switch unit {
 	case compare.UnitTime:
-		return Time(int64(math.Round(v)))
+		return quantity.Time(int64(math.Round(v)))
 	case compare.UnitRate:
-		return Rate(v)
+		return quantity.Rate(v)
 	case compare.UnitMessages:
 		if v != math.Trunc(v) { // a median
 			return strconv.FormatFloat(v, 'f', 1, 64)
 		}
-		return Count(uint64(v))
+		return quantity.Count(uint64(v))
 	case compare.UnitBytes:
-		return Size(v)
+		return quantity.Bytes(v)
 	case compare.UnitCores:
 		return strconv.FormatFloat(v, 'f', 2, 64) + " cores"
 	}
@@ -392,9 +393,9 @@ func shiftOf(from, to bool, text string) string {
 func signedPercent(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 99.95 && v < 0:
-		return "-" + Count(uint64(math.Round(a)))
+		return "-" + quantity.Count(uint64(math.Round(a)))
 	case a >= 99.95:
-		return "+" + Count(uint64(math.Round(a)))
+		return "+" + quantity.Count(uint64(math.Round(a)))
 	case a < 0.05:
 		return "0.0"
 	}
@@ -409,10 +410,10 @@ func (c comparison) missing() {
 	c.Gap()
 	c.Say("Not compared:")
 	for _, m := range c.Missing {
-		text := fmt.Sprintf("%s %s: %s without it", familyTitle(m.Family), m.Name, Counted(m.Runs, "run", "runs"))
+		text := fmt.Sprintf("%s %s: %s without it", familyTitle(m.Family), m.Name, quantity.Counted(m.Runs, "run", "runs"))
 		if m.Needs > 0 {
 			text = fmt.Sprintf("%s %s: needs %s samples in each run, %s fewer, the fewest %s", familyTitle(m.Family), m.Name,
-				Count(m.Needs), Counted(m.Runs, "has", "have"), Count(m.Has))
+				quantity.Count(m.Needs), quantity.Counted(m.Runs, "has", "have"), quantity.Count(m.Has))
 		}
 		c.Bullet(text)
 	}

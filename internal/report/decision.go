@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -43,7 +44,7 @@ func (c comparison) answer(most int) {
 		c.Line(layout.Strong.Of(word), plain(": "+text))
 	}
 	if n := len(sides) - most; n > 0 {
-		c.Note("and " + Counted(uint64(n), "more side", "more sides"))
+		c.Note("and " + quantity.Counted(uint64(n), "more side", "more sides"))
 	}
 }
 
@@ -123,7 +124,7 @@ func (c comparison) decision(side int) (word, text string) {
 	if c.Band > 0 {
 		within = " by more than " + bandText(c.Band)
 	}
-	return "no", fmt.Sprintf("%s does not differ from %s%s in any of %s%s", name, base, within, Counted(len(figures), "figure", "figures"), shown)
+	return "no", fmt.Sprintf("%s does not differ from %s%s in any of %s%s", name, base, within, quantity.Counted(len(figures), "figure", "figures"), shown)
 }
 
 // beside names the figures that are decided where those that tell users most are not:
@@ -380,7 +381,7 @@ func (c comparison) folders() []string {
 	for _, x := range c.Sides {
 		for _, r := range x.Runs {
 			f := filepath.Dir(r.Dir)
-			if !plainPath.MatchString(f) || NumberOfFolder(r.Dir) == "" {
+			if !plainPath.MatchString(f) || result.FolderNumber(r.Dir) == "" {
 				return nil
 			}
 			if !slices.Contains(all, f) {
@@ -400,18 +401,6 @@ func InTurns(a, b string) []string {
 		fmt.Sprintf("for i in 1 2 3 4 5 6; do %s; %s; done", again(a, "a"), again(b, "b")),
 		"weir compare 'turns/a*' 'turns/b*'",
 	}
-}
-
-// folderOfSeveral is how the folder of one of several runs is named.
-var folderOfSeveral = regexp.MustCompile(`^([0-9]+)-`)
-
-// NumberOfFolder returns the digits with which the folder of one of several runs begins,
-// "03" of results/x/03-name; "" where it is the folder of a single run.
-func NumberOfFolder(dir string) string {
-	if m := folderOfSeveral.FindStringSubmatch(filepath.Base(dir)); m != nil {
-		return m[1]
-	}
-	return ""
 }
 
 // fewestMore is how many more runs are advised where it is not known how many decide.

@@ -82,11 +82,11 @@ const clientPath = "client path"
 // known reports whether an entry tells such facts at all.
 func known(e Entry, name string) bool {
 	if strings.HasPrefix(name, settingOf) {
-		return e.Around.System.Settings != nil || len(e.Around.Hosts) > 0
+		return e.Environment.System.Settings != nil || len(e.Environment.Hosts) > 0
 	}
 	switch name {
 	case "host", "cpu", "kernel", "memory", "clock source":
-		return len(e.Around.Hosts) > 0
+		return len(e.Environment.Hosts) > 0
 	case clientPath:
 		return e.Result.System.ClientPath != ""
 	case "precedence":
@@ -119,8 +119,8 @@ func factsOf(e Entry) (out []compare.Fact) {
 		add("batch consumed", s.ConsumeBatch, "")
 	}
 	add("agents", compare.Agents(e.Result), "none")
-	for _, name := range slices.Sorted(maps.Keys(e.Around.System.Settings)) {
-		add(settingOf+name, shortLine(e.Around.System.Settings[name]), "")
+	for _, name := range slices.Sorted(maps.Keys(e.Environment.System.Settings)) {
+		add(settingOf+name, shortLine(e.Environment.System.Settings[name]), "")
 	}
 	if p := e.Result.Precedence(); p != "" {
 		add("precedence", p, "")
@@ -130,14 +130,14 @@ func factsOf(e Entry) (out []compare.Fact) {
 			add(x.Name, x.Value, "none")
 		}
 	}
-	if len(e.Around.Hosts) > 0 {
-		h := e.Around.Hosts[0]
-		add("host", strings.Join(hostNames(e.Around.Hosts), " + "), "nameless")
+	if len(e.Environment.Hosts) > 0 {
+		h := e.Environment.Hosts[0]
+		add("host", strings.Join(hostNames(e.Environment.Hosts), " + "), "nameless")
 		add("cpu", cpu(h), "")
 		add("kernel", h.Kernel, "not told")
 		add("clock source", h.ClockSource, "not told")
 	}
-	add("weir", or(e.Around.Weir.Version, e.Result.Run.Weir), "not told")
+	add("weir", or(e.Environment.Weir.Version, e.Result.Run.Weir), "not told")
 	return out
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -65,7 +66,7 @@ func (t *single) events() {
 	for _, m := range marks[:min(len(marks), mostEvents)] {
 		n := layout.Span{}
 		if m.count > 1 {
-			n.Text = Count(m.count)
+			n.Text = quantity.Count(m.count)
 		}
 		rows = append(rows, []layout.Span{plain(seconded(m.at)), plain(m.kind), n, plain(m.text)})
 	}
@@ -84,10 +85,10 @@ func (t *single) place(e Entry) {
 			rows = append(rows, []layout.Span{plain(name), plain(value)})
 		}
 	}
-	settings := e.Around.System.Settings
-	for i, h := range e.Around.Hosts {
+	settings := e.Environment.System.Settings
+	for i, h := range e.Environment.Hosts {
 		if i == mostValues {
-			add("further hosts", Count(uint64(len(e.Around.Hosts)-i)))
+			add("further hosts", quantity.Count(uint64(len(e.Environment.Hosts)-i)))
 			break
 		}
 		if h.Agent != "" {
@@ -96,7 +97,7 @@ func (t *single) place(e Entry) {
 		add("host", h.Hostname)
 		add("processors", cpu(h))
 		if h.MemoryBytes > 0 {
-			add("memory", Size(float64(h.MemoryBytes)))
+			add("memory", quantity.Bytes(float64(h.MemoryBytes)))
 		}
 		add("system", strings.TrimSpace(or(h.Distribution, h.OS)+" "+h.Kernel))
 		add("clock source", h.ClockSource)
@@ -104,12 +105,12 @@ func (t *single) place(e Entry) {
 	}
 	for i, name := range slices.Sorted(maps.Keys(settings)) {
 		if i == mostSettings {
-			add("further settings", Count(uint64(len(settings)-i)))
+			add("further settings", quantity.Count(uint64(len(settings)-i)))
 			break
 		}
 		add(t.r.System.Driver+" "+name, settings[name])
 	}
-	add("measured by", strings.TrimSpace("weir "+or(e.Around.Weir.Version, t.r.Run.Weir)))
+	add("measured by", strings.TrimSpace("weir "+or(e.Environment.Weir.Version, t.r.Run.Weir)))
 	if len(rows) > 0 {
 		t.Fold(listed(rows, "", ""), plain("where it was measured"))
 	}
@@ -122,7 +123,7 @@ func (t *single) scenario(e Entry) {
 	}
 	lines := strings.Split(text, "\n")
 	if n := len(lines); n > mostLines {
-		lines = append(lines[:mostLines], fmt.Sprintf("# and %s further lines", Count(uint64(n-mostLines))))
+		lines = append(lines[:mostLines], fmt.Sprintf("# and %s further lines", quantity.Count(uint64(n-mostLines))))
 	}
 	p := new(layout.Page)
 	p.Say("as it was run; weir run scenario.yaml repeats it")

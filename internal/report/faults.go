@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -43,7 +44,7 @@ func (t *single) faults() {
 		} else {
 			band, step = e.BandNS, max(step, e.StepNS)
 		}
-		row = append(row, lasted(e, e.Unconfirmed), lasted(e, e.Undelivered), plain(Count(e.Failed)), instant(e.WorstNS), instant(e.BackNS))
+		row = append(row, lasted(e, e.Unconfirmed), lasted(e, e.Undelivered), plain(quantity.Count(e.Failed)), instant(e.WorstNS), instant(e.BackNS))
 		switch last := &row[len(row)-1]; {
 		case e.BandNS == nil:
 		case e.BackNS == nil:
@@ -72,7 +73,7 @@ func (t *single) faults() {
 	if len(agents) > 0 {
 		off := "how far they are off is not known"
 		if bound != nil {
-			off = "off by " + Time(*bound) + " at the most"
+			off = "off by " + quantity.Time(*bound) + " at the most"
 		}
 		slices.Sort(agents)
 		t.Note(fmt.Sprintf("By agents %s, at instants of their clocks: %s.", strings.Join(agents, ", "), off))
@@ -80,24 +81,15 @@ func (t *single) faults() {
 	if band != nil {
 		within := "0.1 s"
 		if step > 0 {
-			within = Time(step)
+			within = quantity.Time(step)
 		}
 		t.Note(
 			"at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery. A cell - means: at most twice the longest before the faults.",
 			"A range a..b: messages are counted in steps of "+within+", so the time is somewhere between.",
 			"slowest: the longest time of a message that came between this fault and the next. Failed messages do not count.",
-			fmt.Sprintf("p99 back: the time from the fault until p99 was at or below %s again, and stayed there. That is the larger of twice its median and its highest value before the faults. It is to within %s.", Time(*band), within))
+			fmt.Sprintf("p99 back: the time from the fault until p99 was at or below %s again, and stayed there. That is the larger of twice its median and its highest value before the faults. It is to within %s.", quantity.Time(*band), within))
 	}
 	t.faultLogs()
-}
-
-// measuredFirst is the second at which the measured window begins: that of an older result
-// tells no more.
-func measuredFirst(all []result.Interval) []result.Interval {
-	if i := slices.IndexFunc(all, func(x result.Interval) bool { return x.Phase == "measure" }); i >= 0 {
-		return slices.Clone(all[i : i+1])
-	}
-	return nil
 }
 
 // faulted says what was done, to which processes.
@@ -109,7 +101,7 @@ func faulted(f *result.Fault) layout.Span {
 	case f.Do == "partition":
 		text += f.To
 	case f.Do == "disconnect":
-		text += fmt.Sprintf("%s (%s)", f.To, Count(uint64(f.Connections)))
+		text += fmt.Sprintf("%s (%s)", f.To, quantity.Count(uint64(f.Connections)))
 	case f.To == "agents":
 		text += "of agent " + strings.Join(f.Processes, ", ")
 	case f.To == strings.Join(f.Processes, " "):
@@ -137,9 +129,9 @@ func faulted(f *result.Fault) layout.Span {
 // stepOf is a time, which may be one back.
 func stepOf(ns int64) string {
 	if ns < 0 {
-		return "-" + Time(-ns)
+		return "-" + quantity.Time(-ns)
 	}
-	return Time(ns)
+	return quantity.Time(ns)
 }
 
 // undoneAfter is how long a fault lasted.
@@ -150,7 +142,7 @@ func undoneAfter(f *result.Fault) layout.Span {
 	case f.UndoneNS == nil:
 		return plain("-")
 	}
-	return plain(Time(*f.UndoneNS - f.BeganNS))
+	return plain(quantity.Time(*f.UndoneNS - f.BeganNS))
 }
 
 // lasted is a time without messages: that of the steps in which there were none, up to that with
@@ -161,12 +153,12 @@ func lasted(e *result.FaultEffect, s *result.Span) layout.Span {
 	case s == nil:
 		return plain("-")
 	case unended(e, s):
-		return layout.Doubtful.Of(">= " + Time(s.ToNS-s.FromNS))
+		return layout.Doubtful.Of(">= " + quantity.Time(s.ToNS-s.FromNS))
 	case e.StepNS == 0: // an older result
-		return plain(">= " + Time(s.ToNS-s.FromNS))
+		return plain(">= " + quantity.Time(s.ToNS-s.FromNS))
 	}
 	least, most := s.ToNS-s.FromNS, s.ToNS-s.FromNS+2*e.StepNS
-	return plain(endOf(least, most) + ".." + Time(most))
+	return plain(quantity.TimeBeside(least, most) + ".." + quantity.Time(most))
 }
 
 // unended reports whether nothing had come again when the next fault began, or when the
@@ -204,14 +196,14 @@ func (t *single) outages() {
 			add("nothing delivered", e.Undelivered)
 		}
 		if e.Failed > 0 {
-			parts = append(parts, Count(e.Failed)+" failed")
+			parts = append(parts, quantity.Count(e.Failed)+" failed")
 		}
 		switch {
 		case e.BandNS == nil:
 		case e.BackNS == nil:
 			parts = append(parts, "p99 was not back")
 		case *e.BackNS > 0:
-			parts = append(parts, "p99 back after "+Time(*e.BackNS))
+			parts = append(parts, "p99 back after "+quantity.Time(*e.BackNS))
 		}
 		if len(parts) == 0 {
 			parts = append(parts, "no outage was seen")
@@ -228,5 +220,5 @@ func instant(ns *int64) layout.Span {
 	if ns == nil {
 		return plain("-")
 	}
-	return plain(Time(*ns))
+	return plain(quantity.Time(*ns))
 }

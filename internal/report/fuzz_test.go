@@ -57,11 +57,11 @@ func shown(t *testing.T, b, scenario []byte, width int) bool {
 		}
 	}
 	review := judge.Again(r)
-	drawn := Entry{Review: &review, Dir: "x", Result: r, Scenario: scenario, Course: course}
-	drawn.Around.System.Settings = map[string]string{r.Run.Name: r.System.Client}
-	entries := []Entry{drawn, {Dir: "y", Result: r}}
+	drawn := Entry{Entry: result.Entry{Dir: "x", Result: r, Scenario: scenario}, Review: &review, Course: course}
+	drawn.Environment.System.Settings = map[string]string{r.Run.Name: r.System.Client}
+	entries := []Entry{drawn, {Entry: result.Entry{Dir: "y", Result: r}}}
 	for name, write := range map[string]func(io.Writer) error{
-		"text": func(w io.Writer) error { return Text(w, Entry{Result: r, Review: &review}, o) }, "markdown": func(w io.Writer) error { return Markdown(w, Entry{Result: r}, o) },
+		"text": func(w io.Writer) error { return Text(w, Entry{Entry: result.Entry{Result: r}, Review: &review}, o) }, "markdown": func(w io.Writer) error { return Markdown(w, entry(r), o) },
 		"overview": func(w io.Writer) error { return Overview(w, entries, o) }, "overview in markdown": func(w io.Writer) error { return OverviewMarkdown(w, entries, o) },
 		"html": func(w io.Writer) error { return HTML(w, drawn, o) }, "overview in html": func(w io.Writer) error { return OverviewHTML(w, entries, o) },
 	} {

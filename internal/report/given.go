@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
@@ -30,7 +29,7 @@ type spot struct{ path, name string }
 // find returns the result folders that a name stands for.
 func (at Place) find(given string) ([]spot, error) {
 	dir := filepath.Clean(at.Path(given))
-	found, err := Find(at.Path(given))
+	found, err := result.Find(at.Path(given))
 	out := make([]spot, len(found))
 	for i, f := range found {
 		out[i] = spot{filepath.Clean(f), filepath.Clean(given)}
@@ -93,7 +92,7 @@ func (at Place) Read(dirs []string, how Loading) (entries []Entry, lacks []strin
 
 // Side reads the runs of all folders that an argument names. All that is wrong with any is
 // joined.
-func (at Place) Side(given string, l Loading) (compare.Side, error) {
+func (at Place) Side(given string, l result.Loading) (compare.Side, error) {
 	side := compare.Side{Given: given}
 	dirs, err := at.folders(given)
 	errs := []error{err}
@@ -101,18 +100,14 @@ func (at Place) Side(given string, l Loading) (compare.Side, error) {
 		found, err := at.find(dir)
 		errs = append(errs, err)
 		for _, f := range found {
-			entry, missing, err := Load(f.path, f.name, l)
+			entry, missing, err := result.Load(f.path, f.name, l)
 			if err != nil {
 				if _, again := ofPlan(f.path, err); !again {
 					errs = append(errs, err)
 				}
 				continue
 			}
-			r := compare.Run{Dir: f.name, Result: entry.Result, Scenario: entry.Scenario, Counts: compare.Compared(entry.Totals)}
-			if !slices.Contains(missing, result.FileEnvironment) {
-				r.Environment = &entry.Around
-			}
-			side.Runs = append(side.Runs, r)
+			side.Runs = append(side.Runs, compare.RunOf(entry, missing))
 		}
 	}
 	return side, errors.Join(errs...)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/result"
 )
 
 // placed is a folder with runs a/1, a/2 and b, and one that has a comma in its name.
@@ -26,7 +28,7 @@ func TestRunsBearTheNamesThatTheirUserGave(t *testing.T) {
 	for given, want := range map[string]string{
 		"a": "a/1 a/2", "b/": "b", "a/1,b": "a/1 b", "a/*": "a/1 a/2", "c,d": "c,d", string(at) + "/b": string(at) + "/b",
 	} {
-		side, err := at.Side(given, Loading{})
+		side, err := at.Side(given, result.Loading{})
 		var got []string
 		for _, r := range side.Runs {
 			got = append(got, r.Dir)
@@ -39,7 +41,7 @@ func TestRunsBearTheNamesThatTheirUserGave(t *testing.T) {
 		"a,,b": `"a,,b": the name of a folder is empty (`, "nats://u:hush@h": "an argument is a URL, not a folder (",
 		"x*": "x*: there is no such file or folder (", "[": "[: is not a pattern (", "x": "there is no such folder (",
 	} {
-		if _, err := at.Side(given, Loading{}); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hush") {
+		if _, err := at.Side(given, result.Loading{}); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v; want %q", given, err, says)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -38,7 +39,7 @@ func changesOf(p *layout.Page, h *history.History) {
 
 // seriesOf says what was found in one series.
 func seriesOf(p *layout.Page, h *history.History, s *history.Series) {
-	says := Counted(len(s.Runs), "run counts", "runs count")
+	says := quantity.Counted(len(s.Runs), "run counts", "runs count")
 	if len(s.Runs) > 0 {
 		says += ", from " + day(s.Runs[0]) + " to " + day(s.Runs[len(s.Runs)-1])
 	}
@@ -46,7 +47,7 @@ func seriesOf(p *layout.Page, h *history.History, s *history.Series) {
 		says += fmt.Sprintf("; %d left out (INVALID or interrupted)", n)
 	}
 	if s.Older > 0 {
-		says += fmt.Sprintf("; %s older ones are not looked at", Count(uint64(s.Older)))
+		says += fmt.Sprintf("; %s older ones are not looked at", quantity.Count(uint64(s.Older)))
 	}
 	p.Say(says + ".")
 	if len(s.Runs) < history.LeastRuns {
@@ -157,7 +158,7 @@ func wordOf(c history.Change) layout.Span {
 // answerOf says in one line whether something changed in the latest runs, and where.
 func answerOf(p *layout.Page, h *history.History) {
 	all, worse := h.New()
-	latest := fmt.Sprintf("the latest %s", Counted(h.Latest, "run", "runs"))
+	latest := fmt.Sprintf("the latest %s", quantity.Counted(h.Latest, "run", "runs"))
 	old := -all
 	var clearest string
 	for _, s := range h.Series {
@@ -173,7 +174,7 @@ func answerOf(p *layout.Page, h *history.History) {
 	}
 	earlier := ""
 	if old > 0 {
-		earlier = fmt.Sprintf("; %s before", Counted(old, "change", "changes"))
+		earlier = fmt.Sprintf("; %s before", quantity.Counted(old, "change", "changes"))
 	}
 	switch all {
 	case 0:
@@ -215,7 +216,7 @@ func shownName(s *history.Shows) string {
 // of w.
 func HistoryHTML(w io.Writer, h *history.History) error {
 	p := new(layout.Page)
-	title := "History of " + Counted(len(h.Series), "series", "series")
+	title := "History of " + quantity.Counted(len(h.Series), "series", "series")
 	p.Heading(title)
 	answerOf(p, h)
 	n := 0

@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // Bounds of what is drawn of hosts.
@@ -215,7 +216,7 @@ func upTo(label string, text func(float64) string) func(least, most float64) plo
 func ofBytes(label string) func(least, most float64) plot.Axis {
 	return func(_, most float64) plot.Axis {
 		most = 1.15 * max(1, most)
-		return plot.Stepped(0, most, math.Pow(2, math.Ceil(math.Log2(most/4))), label, Size)
+		return plot.Stepped(0, most, math.Pow(2, math.Ceil(math.Log2(most/4))), label, quantity.Bytes)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -39,7 +40,7 @@ func measuredIn(entries []Entry) string {
 		}
 	}
 	if n := len(names); n > mostNamed {
-		names = append(names[:mostNamed], Counted(n-mostNamed, "other system", "other systems"))
+		names = append(names[:mostNamed], quantity.Counted(n-mostNamed, "other system", "other systems"))
 	}
 	last := len(names) - 1
 	if last <= 0 {
@@ -54,7 +55,7 @@ func measured(r *result.Result) string {
 	text := r.System.Driver
 	size := ""
 	if p.SentPerS > 0 && p.SentBytesPerS > 0 {
-		size = " of " + Size(p.SentBytesPerS/p.SentPerS)
+		size = " of " + quantity.Bytes(p.SentBytesPerS/p.SentPerS)
 	}
 	switch perS, known := p.Received(); {
 	case r.Consuming():
@@ -62,17 +63,17 @@ func measured(r *result.Result) string {
 	case r.Run.Mode == result.ModeBacklog:
 		text += ": draining a backlog"
 		if known && perS > 0 {
-			text += " at " + Rate(perS)
+			text += " at " + quantity.Rate(perS)
 		}
 	case r.Run.Loop == result.LoopClosed:
-		text += ": saturated, " + Rate(p.ConfirmedPerS) + size
+		text += ": saturated, " + quantity.Rate(p.ConfirmedPerS) + size
 	case r.Run.Mode == "request":
-		text += ": round trips at " + Rate(p.OfferedPerS) + size
+		text += ": round trips at " + quantity.Rate(p.OfferedPerS) + size
 	default:
-		text += ": latency at " + Rate(p.OfferedPerS) + size
+		text += ": latency at " + quantity.Rate(p.OfferedPerS) + size
 	}
 	if s := r.Run.MeasureS; s > 0 {
-		text += " for " + Span(time.Duration(s*float64(time.Second)).Round(time.Millisecond))
+		text += " for " + quantity.Span(time.Duration(s*float64(time.Second)).Round(time.Millisecond))
 	}
 	if name := title(r); name != r.System.Driver {
 		text += " (" + layout.Shortened(name, 60) + ")"

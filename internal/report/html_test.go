@@ -181,10 +181,10 @@ func TestAllRenderingsSayTheSame(t *testing.T) {
 		t.Fatalf("no inputs: %v", err)
 	}
 	for _, in := range inputs {
-		e := Entry{Result: stored(t, in, "lost == 0", "send.p99 <= 50ms", "e2e.p99.9 <= 1s")}
+		e := entry(stored(t, in, "lost == 0", "send.p99 <= 50ms", "e2e.p99.9 <= 1s"))
 		o := Options{Session: 200}
 		var text, markdown strings.Builder
-		if err := errors.Join(Text(&text, Entry{Result: e.Result}, o), Markdown(&markdown, Entry{Result: e.Result}, o)); err != nil {
+		if err := errors.Join(Text(&text, entry(e.Result), o), Markdown(&markdown, entry(e.Result), o)); err != nil {
 			t.Fatal(err)
 		}
 		agree(t, in, text.String(), markdown.String(), html1(t, e, o))
@@ -271,12 +271,10 @@ func TestAHostileResultIsInert(t *testing.T) {
 		r.Subscriptions = []result.Subscription{{Name: evil, MessagesAll: result.Received{Lost: 1}}}
 		course := newCourse(0, []result.Interval{{Phase: evil, Sent: 5, Confirmed: 3}, {TS: 1, Phase: evil, Sent: 3}}, nil, 2)
 		course.marks = []happening{{at: 1, kind: evil, text: evil, count: 2}}
-		x := Entry{
-			Dir: evil, Result: &r, Course: course, Scenario: []byte("weir: 1\nname: " + evil + "\n"),
-			Around: result.Environment{
-				Weir: result.Build{Version: evil}, System: result.EnvironmentSystem{Settings: map[string]string{evil: evil}},
-				Hosts: []host.Facts{{Hostname: evil, CPUModel: evil, Kernel: evil, Distribution: evil, ClockSource: evil, Container: evil}},
-			},
+		x := Entry{Entry: result.Entry{Dir: evil, Result: &r, Scenario: []byte("weir: 1\nname: " + evil + "\n")}, Course: course}
+		x.Environment = result.Environment{
+			Weir: result.Build{Version: evil}, System: result.EnvironmentSystem{Settings: map[string]string{evil: evil}},
+			Hosts: []host.Facts{{Hostname: evil, CPUModel: evil, Kernel: evil, Distribution: evil, ClockSource: evil, Container: evil}},
 		}
 		var page, several strings.Builder
 		if err := errors.Join(HTML(&page, x, Options{}), OverviewHTML(&several, []Entry{x, e, x}, Options{})); err != nil {
@@ -353,7 +351,7 @@ func TestUnsupportedAndCensoredAreDrawnApart(t *testing.T) {
 		{P: 100, NS: 9e9, Supported: true, AtLeast: true},
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen}, Latency: result.Latency{Send: result.Send{Response: d}}}
-	page := html1(t, Entry{Result: r}, Options{Percentiles: []float64{50, 90, 99, 99.9, 99.99}})
+	page := html1(t, entry(r), Options{Percentiles: []float64{50, 90, 99, 99.9, 99.99}})
 	for what, want := range map[string]int{
 		`<circle class="dot"[^>]*><title>response 50 %: 1.00 ms \(95 %: 0.900\.\.3.00\)`: 1,
 		`<path class="hollow"[^>]*><title>response 99 %: &gt;= 9.00 s`:                   1,
@@ -383,7 +381,7 @@ func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen, MeasureS: 10, HorizonS: 2.711}, Latency: result.Latency{Send: result.Send{Response: d}}}
 	var text strings.Builder
-	if err := Text(&text, Entry{Result: r}, Options{}); err != nil {
+	if err := Text(&text, entry(r), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"not known", "0.900..3.00", "0.900..\n", " ..3.00", "horizon 2.71 s: of 40 runs as long", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate spells"} {
@@ -391,7 +389,7 @@ func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", want, text.String())
 		}
 	}
-	page := html1(t, Entry{Result: r}, Options{})
+	page := html1(t, entry(r), Options{})
 	if strings.Contains(page, "NaN") {
 		t.Error("the page draws what is not known")
 	}

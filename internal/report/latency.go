@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -87,10 +88,10 @@ func (c distribution) between(p float64) layout.Span {
 	}
 	text := ".."
 	if row.LoNS != nil {
-		text = endOf(*row.LoNS, row.NS) + text
+		text = quantity.TimeBeside(*row.LoNS, row.NS) + text
 	}
 	if row.HiNS != nil {
-		text += endOf(*row.HiNS, row.NS)
+		text += quantity.TimeBeside(*row.HiNS, row.NS)
 	}
 	return layout.Faint.Of(text)
 }
@@ -131,7 +132,7 @@ func (t *single) latency() {
 	mean, samples := []layout.Span{plain("mean")}, []layout.Span{plain("samples")}
 	for _, c := range all {
 		mean = append(mean, plain(meanOf(c.d)))
-		samples = append(samples, plain(Count(c.d.Count)))
+		samples = append(samples, plain(quantity.Count(c.d.Count)))
 		if c.interval {
 			mean, samples = append(mean, layout.Span{}), append(samples, censored(c.d))
 		}
@@ -146,7 +147,7 @@ func (t *single) latency() {
 	withheld(t.Page, x, t.r)
 	t.unbounded(all)
 	if t.session > 0 {
-		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", Count(t.session)),
+		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", quantity.Count(t.session)),
 			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
 	}
 	t.unsupported(x, all, ps)
@@ -162,7 +163,7 @@ func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
 		}
 	}
 	if t.session > 0 {
-		x.Columns = append(x.Columns, layout.Column{Group: "sessions of " + Count(t.session), Head: "meet worse", Tone: layout.Strong})
+		x.Columns = append(x.Columns, layout.Column{Group: "sessions of " + quantity.Count(t.session), Head: "meet worse", Tone: layout.Strong})
 	}
 	for _, p := range ps {
 		row := []layout.Span{plain(percent(p))}
@@ -219,14 +220,14 @@ func meanOf(d *result.Dist) string {
 	if d.MeanNS == nil {
 		return "-"
 	}
-	return Time(int64(math.Round(*d.MeanNS)))
+	return quantity.Time(int64(math.Round(*d.MeanNS)))
 }
 
 func censored(d *result.Dist) layout.Span {
 	if d.Censored == 0 {
 		return layout.Span{}
 	}
-	return plain("+" + Count(d.Censored) + " censored")
+	return plain("+" + quantity.Count(d.Censored) + " censored")
 }
 
 // limited explains the figures that are marked "!", where there are any. Of
@@ -263,7 +264,7 @@ func (t *single) unbounded(all []distribution) {
 	if t.r.Run.HorizonS <= 0 {
 		return
 	}
-	horizon := Time(int64(t.r.Run.HorizonS * 1e9))
+	horizon := quantity.Time(int64(t.r.Run.HorizonS * 1e9))
 	lines := []string{
 		"95 %: the true percentile lies in this range with 95 % probability",
 		"horizon " + horizon + ": of 40 runs as long as this one, one misses a stall that comes every " + horizon + " on average; more miss a rarer stall",
@@ -332,9 +333,9 @@ func (t *single) unsupported(x *layout.Table, all []distribution, shown []float6
 			}
 			need := stats.Needed(p.P)
 			if rate := t.rate(); rate > 0 {
-				t.Note(fmt.Sprintf("%s need longer runs: %s from %s", higher, percent(p.P), Span(time.Duration(math.Ceil(min(float64(need)/rate, 1e9)))*time.Second)))
+				t.Note(fmt.Sprintf("%s need longer runs: %s from %s", higher, percent(p.P), quantity.Span(time.Duration(math.Ceil(min(float64(need)/rate, 1e9)))*time.Second)))
 			} else {
-				t.Note(fmt.Sprintf("%s need more samples: %s from %s", higher, percent(p.P), Count(need)))
+				t.Note(fmt.Sprintf("%s need more samples: %s from %s", higher, percent(p.P), quantity.Count(need)))
 			}
 			return
 		}

@@ -20,7 +20,7 @@ func TestEachResponseIsMarkedByItsOwnMessages(t *testing.T) {
 	}}
 	page := func() string {
 		var b strings.Builder
-		if err := Text(&b, Entry{Result: r}, Options{}); err != nil {
+		if err := Text(&b, entry(r), Options{}); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -43,13 +43,13 @@ func TestAFindingIsPrintedOnce(t *testing.T) {
 		{Name: "hiccups", Status: result.Suspect, Value: "the second", Limit: "l", Why: "Again.", With: "lateness"},
 	}}}
 	var text, html strings.Builder
-	if err := Text(&text, Entry{Result: r}, Options{}); err != nil {
+	if err := Text(&text, entry(r), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if s := text.String(); !strings.Contains(s, "the first") || strings.Contains(s, "the second") || strings.Contains(s, "Again.") {
 		t.Errorf("%s\nwant lateness told and hiccups not", s)
 	}
-	if err := HTML(&html, Entry{Result: r}, Options{}); err != nil {
+	if err := HTML(&html, entry(r), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if s := html.String(); !strings.Contains(s, "the second") || !strings.Contains(s, "suspect, included in lateness") {

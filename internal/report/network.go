@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -26,9 +27,9 @@ func (t *single) networkMeans() {
 	if n.Profile != "" {
 		head += ", profile " + n.Profile
 	}
-	head += fmt.Sprintf("; round trip %s before the run", Time(n.RoundTripNS))
+	head += fmt.Sprintf("; round trip %s before the run", quantity.Time(n.RoundTripNS))
 	if n.ToSystem.Asked != (result.Conditions{}) || n.FromSystem.Asked != (result.Conditions{}) {
-		head += fmt.Sprintf(" (%s of it is the link's own)", Time(n.BareRoundTripNS))
+		head += fmt.Sprintf(" (%s of it is the link's own)", quantity.Time(n.BareRoundTripNS))
 	}
 	t.Labelled("network", plain(head))
 }
@@ -36,12 +37,12 @@ func (t *single) networkMeans() {
 // wayOf says what one direction was asked to do, what was measured, and what it did.
 func wayOf(d *result.Direction) string {
 	a, m := &d.Asked, &d.Measured
-	says := []string{fmt.Sprintf("latency %s (measured %s)", Time(a.LatencyNS), Time(m.LatencyNS))}
+	says := []string{fmt.Sprintf("latency %s (measured %s)", quantity.Time(a.LatencyNS), quantity.Time(m.LatencyNS))}
 	if a.LatencyNS == 0 {
-		says[0] = "no latency added (measured " + Time(m.LatencyNS) + ")"
+		says[0] = "no latency added (measured " + quantity.Time(m.LatencyNS) + ")"
 	}
 	if a.JitterNS > 0 {
-		says = append(says, fmt.Sprintf("jitter %s %s (standard deviation %s)", Time(a.JitterNS), a.Distribution, Time(m.JitterNS)))
+		says = append(says, fmt.Sprintf("jitter %s %s (standard deviation %s)", quantity.Time(a.JitterNS), a.Distribution, quantity.Time(m.JitterNS)))
 	}
 	for _, x := range []struct {
 		name            string
@@ -59,7 +60,7 @@ func wayOf(d *result.Direction) string {
 		says = append(says, fmt.Sprintf("bandwidth %s (%s)", bandwidth(*a.BitsPerS), bandwidth(*m.BitsPerS)))
 	}
 	c := &d.Carried
-	carried := Count(uint64(c.Packets)) + " packets"
+	carried := quantity.Count(uint64(c.Packets)) + " packets"
 	for _, x := range []struct {
 		n    int64
 		what string
@@ -73,7 +74,7 @@ func wayOf(d *result.Direction) string {
 		{c.Overflow, "dropped by the link, not asked for"},
 	} {
 		if x.n > 0 {
-			carried += ", " + Count(uint64(x.n)) + " " + x.what
+			carried += ", " + quantity.Count(uint64(x.n)) + " " + x.what
 		}
 	}
 	return strings.Join(says, ", ") + "; " + carried

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -75,12 +76,12 @@ func (t *single) found(s *result.SLO) (value layout.Span, between string) {
 	case "ns":
 		value = write(timeText)
 		if lo, hi := s.Lo, s.Hi; lo != nil && hi != nil && *lo != *hi {
-			between = endOf(int64(*lo), int64(s.Value)) + ".." + endOf(int64(*hi), int64(s.Value))
+			between = quantity.TimeBeside(int64(*lo), int64(s.Value)) + ".." + quantity.TimeBeside(int64(*hi), int64(s.Value))
 		}
 	case "messages":
 		value = write(countText)
 	case "per_s":
-		value = write(Rate)
+		value = write(quantity.Rate)
 	case "ratio":
 		value = write(func(v float64) string { return strconv.FormatFloat(v*100, 'g', 3, 64) + " %" })
 	default:

@@ -18,7 +18,7 @@ func TestAnEarlierRunIsNamed(t *testing.T) {
 	} {
 		r := result.Result{Run: result.Run{Mode: result.ModeConsume}, MessagesAll: result.Messages{Foreign: 10}, OfRun: of}
 		var b strings.Builder
-		if err := Text(&b, Entry{Result: &r}, Options{}); err != nil {
+		if err := Text(&b, entry(&r), Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(b.String(), want) {
@@ -33,7 +33,7 @@ func TestAnEarlierRunIsBooked(t *testing.T) {
 	m := result.Messages{Scheduled: 10, Sent: 10, Confirmed: 9, Failed: 1, Delivered: 8, Lost: 1, FailedDelivered: 1}
 	r := result.Result{Run: result.Run{Mode: result.ModeConsume}, Messages: m, MessagesAll: m, OfRun: of}
 	var b strings.Builder
-	if err := Text(&b, Entry{Result: &r}, Options{}); err != nil {
+	if err := Text(&b, entry(&r), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -10,6 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/result"
 )
@@ -42,7 +43,7 @@ func (t *single) overTime() {
 		if d == nil || d.Censored == 0 {
 			return ""
 		}
-		return fmt.Sprintf(" %s messages %s and are in no second. The table, the percentiles and the heat map include them.", Count(d.Censored), uncompleted[of])
+		return fmt.Sprintf(" %s messages %s and are in no second. The table, the percentiles and the heat map include them.", quantity.Count(d.Censored), uncompleted[of])
 	}
 	l := t.r.Latency
 	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never("send", cmp.Or(l.Send.Response, l.Send.Service)), high, layout.Nanoseconds, latencies("send"))
@@ -80,17 +81,17 @@ func (t *single) overTimeSays() string {
 		says += " The strip under the time axis has the host's longest hiccups: times in which it did not wake a thread that only sleeps."
 	}
 	if c.unmarked > 0 {
-		says += fmt.Sprintf(" %s further events are in events.jsonl only.", Count(c.unmarked))
+		says += fmt.Sprintf(" %s further events are in events.jsonl only.", quantity.Count(c.unmarked))
 	}
 	if c.seconds > 2*mostBins {
-		says += fmt.Sprintf(" The run has %s seconds: drawn are the lowest and the highest value of each of %d parts of it.", Count(uint64(c.seconds)), mostBins)
+		says += fmt.Sprintf(" The run has %s seconds: drawn are the lowest and the highest value of each of %d parts of it.", quantity.Count(uint64(c.seconds)), mostBins)
 	}
 	return says
 }
 
-func timeText(v float64) string  { return Time(int64(v)) }
-func countText(v float64) string { return Count(uint64(max(0, v))) }
-func rateText(v float64) string  { return Rate(v) }
+func timeText(v float64) string  { return quantity.Time(int64(v)) }
+func countText(v float64) string { return quantity.Count(uint64(max(0, v))) }
+func rateText(v float64) string  { return quantity.Rate(v) }
 
 // over is a chart over time of messages and their latencies.
 func (t *single) over(id, title, caption string, height int, unit layout.Unit, curves []curve) {
@@ -175,7 +176,7 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 // textOf is how values of a unit are written.
 func textOf(unit layout.Unit) func(float64) string {
 	return map[layout.Unit]func(float64) string{
-		layout.Nanoseconds: timeText, layout.PerSecond: rateText, layout.Numbers: countText, layout.Octets: Size, layout.Cores: coresText,
+		layout.Nanoseconds: timeText, layout.PerSecond: rateText, layout.Numbers: countText, layout.Octets: quantity.Bytes, layout.Cores: coresText,
 	}[unit]
 }
 
@@ -225,7 +226,7 @@ func (t *single) promises(f *layout.Chart, of string, least, most float64, servi
 func (c *Course) stalled() []plot.Mark {
 	var out []plot.Mark
 	for _, s := range c.stalls {
-		out = append(out, plot.Mark{X: s.at, To: s.at + s.length, Class: "stall", Text: "hiccup of the host at " + seconded(s.at) + ": " + Time(int64(s.length*1e9))})
+		out = append(out, plot.Mark{X: s.at, To: s.at + s.length, Class: "stall", Text: "hiccup of the host at " + seconded(s.at) + ": " + quantity.Time(int64(s.length*1e9))})
 	}
 	return out
 }
@@ -272,7 +273,7 @@ func seconded(s float64) string {
 	if math.Abs(s) < 0.05 {
 		s = 0 // and not -0.0
 	}
-	return commas(fmt.Sprintf("%.1f", s)) + " s"
+	return quantity.Commas(fmt.Sprintf("%.1f", s)) + " s"
 }
 
 // describe says in words what a chart shows.
@@ -306,7 +307,7 @@ func (c *Course) strokes() []plot.Mark {
 			m.Class, m.Tall = "often", false
 		}
 		if h.count > 1 {
-			m.Text += " (" + Count(h.count) + " about then)"
+			m.Text += " (" + quantity.Count(h.count) + " about then)"
 		}
 		out = append(out, m)
 	}

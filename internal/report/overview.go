@@ -9,21 +9,34 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
-// An Entry is one run of an overview. What is not known of it is left empty and
-// not compared.
+// An Entry is a run that is shown.
 type Entry struct {
-	Dir      string // its folder, as it is to be named
-	Result   *result.Result
-	Scenario []byte                     // its scenario.yaml
-	Around   result.Environment         // its environment.json
-	Totals   map[string]*measure.Counts // samples of the measured window by the tags of intervals.hlog
-	Review   *judge.Review              // how the verdict of Result was reached again; nil: it is the stored one
-	Windows  *Windows                   // its samples in parts of the time; nil: not asked for
-	Course   *Course                    // how it went, for a browser's page only; nil where it is not known
+	result.Entry
+	Review  *judge.Review // how the verdict of Result was reached again; nil: it is the stored one
+	Windows *Windows      // its samples in parts of the time; nil: not asked for
+	Course  *Course       // how it went, for a browser's page only; nil where it is not known
+}
+
+// Entries are runs that are shown, with nothing but what their folders hold.
+func Entries(runs []result.Entry) []Entry {
+	all := make([]Entry, len(runs))
+	for i, e := range runs {
+		all[i].Entry = e
+	}
+	return all
+}
+
+// Loaded are the same runs without what is only shown.
+func Loaded(entries []Entry) []result.Entry {
+	all := make([]result.Entry, len(entries))
+	for i, e := range entries {
+		all[i] = e.Entry
+	}
+	return all
 }
 
 // Overview writes several results for a terminal: how many are valid, what the
@@ -74,7 +87,7 @@ func OverviewMarkdown(w io.Writer, entries []Entry, o Options) error {
 	return nil
 }
 
-func runs(n int) string { return Counted(n, "run", "runs") }
+func runs(n int) string { return quantity.Counted(n, "run", "runs") }
 
 // named is the title of a page of runs: what a search was for, or the name.
 func (o Options) named(name string) string {
@@ -140,7 +153,7 @@ func tally(p *layout.Page, entries []Entry) {
 			if len(spans) > 1 {
 				spans = append(spans, plain(", "))
 			}
-			spans = append(spans, plain(Count(uint64(n))+" "), colour(s).Of(strings.ToUpper(string(s))))
+			spans = append(spans, plain(quantity.Count(uint64(n))+" "), colour(s).Of(strings.ToUpper(string(s))))
 		}
 	}
 	if interrupted > 0 {
@@ -157,7 +170,7 @@ func tally(p *layout.Page, entries []Entry) {
 				if len(spans) > 1 {
 					spans = append(spans, plain(", "))
 				}
-				spans = append(spans, plain(Count(uint64(n))+" "), colour(o).Of(said(o)))
+				spans = append(spans, plain(quantity.Count(uint64(n))+" "), colour(o).Of(said(o)))
 			}
 		}
 		p.Line(spans...)
@@ -292,7 +305,7 @@ func rates(results []*result.Result) []reading {
 			if !has(r) {
 				return plain("-")
 			}
-			return plain(Rate(of(r.Throughput)))
+			return plain(quantity.Rate(of(r.Throughput)))
 		}}}
 	}
 	return slices.Concat(
@@ -347,7 +360,7 @@ func counts(results []*result.Result) []reading {
 			}
 			n := of(r.MessagesAll)
 			if n > 0 {
-				return layout.Bad.Of(Count(n))
+				return layout.Bad.Of(quantity.Count(n))
 			}
 			return plain("0")
 		}}}

@@ -38,16 +38,19 @@ func stored(t *testing.T, path string, objectives ...string) *result.Result {
 	return r
 }
 
+// entry is a run of which only the result is known.
+func entry(r *result.Result) Entry { return Entry{Entry: result.Entry{Result: r}} }
+
 // run is one of the results of small real runs in testdata/runs.
 func run(t *testing.T, name string, objectives ...string) Entry {
 	t.Helper()
 	dir := filepath.Join("testdata", "runs", name)
-	e := Entry{Dir: "results/" + name, Result: stored(t, filepath.Join(dir, "result.json"), objectives...)}
+	e := Entry{Entry: result.Entry{Dir: "results/" + name, Result: stored(t, filepath.Join(dir, "result.json"), objectives...)}}
 	var err error
 	if e.Scenario, err = os.ReadFile(filepath.Join(dir, "scenario.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	e.Around.Hosts = []host.Facts{{Hostname: "anvil", Arch: "amd64", Cores: 2, CPUModel: "Xeon", Kernel: "6.18", ClockSource: "tsc"}}
+	e.Environment.Hosts = []host.Facts{{Hostname: "anvil", Arch: "amd64", Cores: 2, CPUModel: "Xeon", Kernel: "6.18", ClockSource: "tsc"}}
 	return e
 }
 
@@ -65,7 +68,7 @@ func same(t *testing.T, name string, write func(io.Writer) error) string {
 func suite(t *testing.T) []Entry {
 	all := []string{"lost == 0", "send.service.p99 <= 50ms"}
 	far := run(t, "nats-500", all...)
-	far.Around.Hosts = []host.Facts{{Hostname: "bellows", Arch: "amd64", Cores: 8, CPUModel: "EPYC", Kernel: "6.18", ClockSource: "tsc"}}
+	far.Environment.Hosts = []host.Facts{{Hostname: "bellows", Arch: "amd64", Cores: 8, CPUModel: "EPYC", Kernel: "6.18", ClockSource: "tsc"}}
 	return []Entry{run(t, "jetstream-500", all...), run(t, "jetstream-synced", all...), far, run(t, "chan-closed", all...), run(t, "noop-1000", all...)}
 }
 
@@ -101,7 +104,7 @@ func tablesWithin(t *testing.T, text string, width int) {
 func TestRunsAreCalledByWhatTellsThemApart(t *testing.T) {
 	t.Parallel()
 	entry := func(name, dir string) Entry {
-		return Entry{Dir: dir, Result: &result.Result{Run: result.Run{Name: name}}}
+		return Entry{Entry: result.Entry{Dir: dir, Result: &result.Result{Run: result.Run{Name: name}}}}
 	}
 	for name, tt := range map[string]struct {
 		entries []Entry
@@ -154,7 +157,7 @@ func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
 	t.Parallel()
 	entry := func(settings map[string]string) Entry {
 		e := run(t, "jetstream-500")
-		e.Around.System.Settings = settings
+		e.Environment.System.Settings = settings
 		return e
 	}
 	a := entry(map[string]string{"sync_interval": "2m0s", "max_payload": "1048576"})
@@ -165,7 +168,7 @@ func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
 		"the same":    {entry(map[string]string{"sync_interval": "2m0s", "max_payload": "1048576"}), ""},
 		"another":     {entry(map[string]string{"sync_interval": "always", "max_payload": "1048576"}), "setting sync_interval  2m0s; always\n"},
 		"one is gone": {entry(map[string]string{"max_payload": "1048576"}), "setting sync_interval  2m0s; none\n"},
-		"not known":   {Entry{Result: a.Result, Scenario: a.Scenario}, ""},
+		"not known":   {Entry{Entry: result.Entry{Result: a.Result, Scenario: a.Scenario}}, ""},
 	} {
 		var b strings.Builder
 		if err := Overview(&b, []Entry{a, x.b}, Options{}); err != nil {
@@ -184,7 +187,7 @@ func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
 func TestWhatIsNotKnownOfARunIsNotADifference(t *testing.T) {
 	t.Parallel()
 	known, other := run(t, "nats-500"), run(t, "nats-500")
-	other.Scenario, other.Around.Hosts = nil, nil
+	other.Scenario, other.Environment.Hosts = nil, nil
 	var b strings.Builder
 	if err := Overview(&b, []Entry{known, other}, Options{}); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -32,7 +33,7 @@ func (t *single) pause() {
 		for _, p := range pausePercentiles {
 			row = append(row, d.figure(t.r, p))
 		}
-		table.Rows = append(table.Rows, append(row, plain(Count(of.d.Count+of.d.Censored))))
+		table.Rows = append(table.Rows, append(row, plain(quantity.Count(of.d.Count+of.d.Censored))))
 	}
 	if len(table.Rows) > 0 {
 		t.Table(table)
@@ -41,11 +42,11 @@ func (t *single) pause() {
 		}
 		step := "2 ms"
 		if x.StepNS > 0 {
-			step = Time(x.StepNS)
+			step = quantity.Time(x.StepNS)
 		}
 		left := ""
 		if x.OldLost > 0 {
-			left = fmt.Sprintf(" (not among them: %s that failed or were lost, since nobody saw until when they waited)", Count(x.OldLost))
+			left = fmt.Sprintf(" (not among them: %s that failed or were lost, since nobody saw until when they waited)", quantity.Count(x.OldLost))
 		}
 		t.Note("old messages: due before the consumers resumed, and still waiting then"+left+". live: due after they resumed",
 			"caught up: no more waited than at 99 % of the times before the pause. Times are to within "+step)
@@ -56,21 +57,21 @@ func (t *single) pause() {
 func (t *single) paused() {
 	x := t.r.Pause
 	t.Labelled("pause", plain(fmt.Sprintf("the consumers took nothing for %s from %s on; then %s waited, before rarely more than %s",
-		Time(x.ResumedNS-x.BeganNS), originOf(t.r).says(x.BeganNS), Counted(x.Waiting, "message", "messages"), Count(x.Before))))
+		quantity.Time(x.ResumedNS-x.BeganNS), originOf(t.r).says(x.BeganNS), quantity.Counted(x.Waiting, "message", "messages"), quantity.Count(x.Before))))
 	rates := ""
 	if x.ReceivedPerS != nil && x.ShrinksPerS != nil {
-		rates = fmt.Sprintf("; delivered %s meanwhile, ", Rate(*x.ReceivedPerS))
+		rates = fmt.Sprintf("; delivered %s meanwhile, ", quantity.Rate(*x.ReceivedPerS))
 		if shrinks := *x.ShrinksPerS; shrinks >= 0 {
-			rates += fmt.Sprintf("and the backlog became %s less", Rate(shrinks))
+			rates += fmt.Sprintf("and the backlog became %s less", quantity.Rate(shrinks))
 		} else {
-			rates += fmt.Sprintf("and the backlog became %s more", Rate(-shrinks))
+			rates += fmt.Sprintf("and the backlog became %s more", quantity.Rate(-shrinks))
 		}
 	}
 	if x.CaughtUpNS != nil {
-		t.Labelled("catch-up", plain("caught up "+Time(*x.CaughtUpNS-x.ResumedNS)+" after that"+rates))
+		t.Labelled("catch-up", plain("caught up "+quantity.Time(*x.CaughtUpNS-x.ResumedNS)+" after that"+rates))
 	} else {
 		t.Labelled("catch-up", layout.Doubtful.Of(fmt.Sprintf("not caught up in %s while messages were sent: %s still waited%s",
-			Time(x.UntilNS-x.ResumedNS), Count(x.Left), rates)))
+			quantity.Time(x.UntilNS-x.ResumedNS), quantity.Count(x.Left), rates)))
 	}
 }
 
@@ -95,5 +96,5 @@ func (t *single) churned() {
 		return
 	}
 	t.Labelled("churn", plain(fmt.Sprintf("%s closed, each with another in its place after %s on average (closing took up to %s, opening up to %s)",
-		Counted(c.Changes, "consumer", "consumers"), Time(c.MeanNS), Time(c.ClosingNS), Time(c.OpeningNS))))
+		quantity.Counted(c.Changes, "consumer", "consumers"), quantity.Time(c.MeanNS), quantity.Time(c.ClosingNS), quantity.Time(c.OpeningNS))))
 }

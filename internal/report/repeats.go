@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -114,7 +115,7 @@ func repeatedFigures(runs []Entry) []repeated {
 		results = append(results, e.Result)
 	}
 	rate := func(name string, has func(*result.Result) bool, of func(result.Throughput) float64) {
-		f := repeated{name: name, write: Rate}
+		f := repeated{name: name, write: quantity.Rate}
 		for _, e := range runs {
 			if !has(e.Result) {
 				return

@@ -27,7 +27,7 @@ func repeat(n int, ns int64, samples uint64) Entry {
 		Latency: result.Latency{Send: result.Send{Response: d}},
 	}
 	r.MessagesAll = r.Messages
-	return Entry{Dir: fmt.Sprintf("r/%d", n), Result: r, Totals: map[string]*measure.Counts{"send.response.measure": c}}
+	return Entry{Entry: result.Entry{Dir: fmt.Sprintf("r/%d", n), Result: r, Totals: map[string]*measure.Counts{"send.response.measure": c}}}
 }
 
 func TestRepeatsShowEachRunTheSpreadAndAllTogether(t *testing.T) {

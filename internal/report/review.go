@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 )
 
 // reviewed says how a verdict that was reached again compares with the stored one,
@@ -82,5 +83,5 @@ func differing(n int) string {
 	if n == 0 {
 		return "no run differs from its stored verdict"
 	}
-	return Counted(n, "run differs from its stored verdict", "runs differ from their stored verdicts")
+	return quantity.Counted(n, "run differs from its stored verdict", "runs differ from their stored verdicts")
 }

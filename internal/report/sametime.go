@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -60,7 +61,7 @@ func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string
 			f.Y = plot.Log(least, most, "latency", short)
 		}
 		text := textOf(x.unit)
-		f.Desc = fmt.Sprintf("%s lines from %s to %s of the runs, between %s and %s.", Count(uint64(len(f.Lines))), seconded(from), seconded(to), text(least), text(most))
+		f.Desc = fmt.Sprintf("%s lines from %s to %s of the runs, between %s and %s.", quantity.Count(uint64(len(f.Lines))), seconded(from), seconded(to), text(least), text(most))
 		if first {
 			p.Gap()
 			p.Chapter("over the same time")

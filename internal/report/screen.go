@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -155,7 +156,7 @@ func (t *single) screen(e Entry, o Options) *Screen {
 	}
 	add(1, t.outages)
 	if n := len(t.r.Faults) - mostOutages; n > 0 {
-		add(3, func() { t.Labelled("", plain("and "+Counted(uint64(n), "more fault", "more faults"))) })
+		add(3, func() { t.Labelled("", plain("and "+quantity.Counted(uint64(n), "more fault", "more faults"))) })
 	}
 	if t.r.Pause != nil {
 		add(1, t.paused)
@@ -233,7 +234,7 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 			x := t.stageTable(shown)
 			t.Table(chosen(x, under("messages", "offered", "confirmed", arrived(t.r)), under(headline, "50 %", "99 %", "max")))
 			if n := len(stages) - len(shown); n > 0 {
-				t.Note(fmt.Sprintf("and %s", Counted(n, "further stage", "further stages")))
+				t.Note(fmt.Sprintf("and %s", quantity.Counted(n, "further stage", "further stages")))
 			}
 		})
 	}
@@ -285,7 +286,7 @@ func overviewScreen(entries []Entry, o Options) *Screen {
 	add(0, func(p *layout.Page) {
 		p.Table(x)
 		if more > 0 {
-			p.Note("and " + Counted(uint64(more), "more "+several, "more "+several+"s"))
+			p.Note("and " + quantity.Counted(uint64(more), "more "+several, "more "+several+"s"))
 		}
 	})
 	add(5, func(p *layout.Page) { marksOf(p, x, entries) })
@@ -378,7 +379,7 @@ func repeatedScenarios(entries []Entry) *layout.Table {
 	}
 	x.Columns = append(x.Columns, layout.Column{Group: last, Head: "lowest", Tone: layout.Faint}, layout.Column{Group: last, Head: "highest", Tone: layout.Faint})
 	for _, s := range all {
-		row := []layout.Span{plain(layout.Shortened(s.name, longestRow)), plain(Count(uint64(len(s.runs))))}
+		row := []layout.Span{plain(layout.Shortened(s.name, longestRow)), plain(quantity.Count(uint64(len(s.runs))))}
 		ends := []layout.Span{plain("-"), plain("-")}
 		for _, name := range names {
 			cell := plain("-")

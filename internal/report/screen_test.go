@@ -75,7 +75,7 @@ func TestALastScreenIsOneScreen(t *testing.T) {
 			for _, f := range change {
 				f(r)
 			}
-			return Text(w, Entry{Result: r}, Options{Dir: "results/x", Short: true})
+			return Text(w, entry(r), Options{Dir: "results/x", Short: true})
 		}
 	}
 	several := func(entries ...Entry) func(io.Writer) error {

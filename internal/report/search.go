@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/result"
 )
@@ -49,7 +50,7 @@ func measuredText(r *capacity.Report, p *capacity.Probed) string {
 
 // ProbeLine is a probe of a search in one line.
 func ProbeLine(r *capacity.Report, p *capacity.Probed) string {
-	line := fmt.Sprintf("%12s  %-18s%s", Rate(p.RatePerS), p.Judgement, measuredText(r, p))
+	line := fmt.Sprintf("%12s  %-18s%s", quantity.Rate(p.RatePerS), p.Judgement, measuredText(r, p))
 	if p.Why != "" {
 		line += "  " + p.Why
 	}
@@ -78,12 +79,12 @@ func (s *Search) curve(page *layout.Page, most int) {
 	if len(r.Curve) == 0 {
 		return
 	}
-	page.Labelled("curve", plain("latency at even parts of "+Rate(r.Answer.PassPerS)))
+	page.Labelled("curve", plain("latency at even parts of "+quantity.Rate(r.Answer.PassPerS)))
 	t := layout.Listing("", "", "", "")
 	t.Columns[0].Kind, t.Columns[0].Least, t.Columns[1].Least = layout.Number, 12, 16
 	for i := range r.Curve[:min(len(r.Curve), most)] {
 		p := &r.Curve[i]
-		t.Row(Rate(p.RatePerS), p.Judgement, measuredText(r, p), p.Why)
+		t.Row(quantity.Rate(p.RatePerS), p.Judgement, measuredText(r, p), p.Why)
 	}
 	page.Table(t)
 }
@@ -107,7 +108,7 @@ func (s *Search) found(p *layout.Page, most int) {
 	if l := r.Law; l != nil && r.Plan.Over != nil {
 		row("law", "Universal Scalability Law over %s, 95 %% intervals:", r.Plan.Over.Of)
 		row("", "one alone %s (%s to %s), contention %s, coherence %s",
-			Rate(l.Lambda.At), Rate(l.Lambda.Lo), Rate(l.Lambda.Hi), spanned(l.Sigma), spanned(l.Kappa))
+			quantity.Rate(l.Lambda.At), quantity.Rate(l.Lambda.Lo), quantity.Rate(l.Lambda.Hi), spanned(l.Sigma), spanned(l.Kappa))
 	}
 	if t := r.Target; t != nil {
 		row("target", "%s", neededText(t))
@@ -120,7 +121,7 @@ func (s *Search) rests(p *layout.Page) {
 	row := func(label, format string, args ...any) { p.Labelled(label, plain(fmt.Sprintf(format, args...))) }
 	row("promise", "%s", strings.Join(r.Promise, ", "))
 	if p := limit(r); p != nil {
-		row("limit", "%s: %s", Rate(p.RatePerS), p.Why)
+		row("limit", "%s: %s", quantity.Rate(p.RatePerS), p.Why)
 	}
 	row("probes", "%s, each with a result of its own in %s", probesOf(r), s.Dir)
 	if command, why := s.next(); command != "" {
@@ -168,13 +169,13 @@ func spanned(s capacity.Span) string {
 func neededText(t *capacity.Needed) string {
 	switch {
 	case t.Why != "":
-		return fmt.Sprintf("%s: not told: %s", Rate(t.PerS), t.Why)
+		return fmt.Sprintf("%s: not told: %s", quantity.Rate(t.PerS), t.Why)
 	case t.Of == "systems" && t.Least == 0:
-		return fmt.Sprintf("%s takes at most %d such systems that share nothing; the search found no upper end of one", Rate(t.PerS), t.Most)
+		return fmt.Sprintf("%s takes at most %d such systems that share nothing; the search found no upper end of one", quantity.Rate(t.PerS), t.Most)
 	case t.Of == "systems":
-		return fmt.Sprintf("%s takes %s such systems that share nothing", Rate(t.PerS), numbersOf(t.Least, t.Most))
+		return fmt.Sprintf("%s takes %s such systems that share nothing", quantity.Rate(t.PerS), numbersOf(t.Least, t.Most))
 	}
-	return fmt.Sprintf("%s takes %d %s (95 %% interval %s)", Rate(t.PerS), t.Middle, t.Of, numbersOf(t.Least, t.Most))
+	return fmt.Sprintf("%s takes %d %s (95 %% interval %s)", quantity.Rate(t.PerS), t.Middle, t.Of, numbersOf(t.Least, t.Most))
 }
 
 // numbersOf writes a range of numbers.
@@ -212,7 +213,7 @@ func (s *Search) next() (command, why string) {
 				i = j
 			}
 		}
-		return "weir report " + Quoted(filepath.Join(s.Dir, r.Probes[i].Dir)), "the last run at " + Rate(a.PassPerS)
+		return "weir report " + Quoted(filepath.Join(s.Dir, r.Probes[i].Dir)), "the last run at " + quantity.Rate(a.PassPerS)
 	case len(r.Probes) > 0:
 		return "weir report " + Quoted(filepath.Join(s.Dir, r.Probes[len(r.Probes)-1].Dir)), "the lowest rate that was probed"
 	}
@@ -266,7 +267,7 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 		if i >= len(r.Probes) {
 			why = "curve"
 		}
-		cells := []string{Rate(x.RatePerS), why, x.Judgement, or(x.Of, "-")}
+		cells := []string{quantity.Rate(x.RatePerS), why, x.Judgement, or(x.Of, "-")}
 		for _, p := range percents {
 			cells = append(cells, figureOr(x.Figure(p), "-"))
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -97,9 +98,9 @@ func further(log *result.ServerLog, hidden int) string {
 	n := log.More + uint64(hidden)
 	switch {
 	case log.MoreAtLeast:
-		return fmt.Sprintf("and at least %s", Counted(n, "further line", "further lines"))
+		return fmt.Sprintf("and at least %s", quantity.Counted(n, "further line", "further lines"))
 	case n > 0:
-		return fmt.Sprintf("and %s", Counted(n, "further line", "further lines"))
+		return fmt.Sprintf("and %s", quantity.Counted(n, "further line", "further lines"))
 	}
 	return ""
 }

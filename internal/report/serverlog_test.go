@@ -98,18 +98,3 @@ func TestAPageListsWhatServersSaid(t *testing.T) {
 		t.Errorf("%d rows:\n%s", strings.Count(s, "<tr"), s)
 	}
 }
-
-func TestALoadedFolderTellsWhenTheWindowBegan(t *testing.T) {
-	all := []result.Interval{{TS: 0, Phase: "warmup"}, {TS: 2, Phase: "measure"}, {TS: 3, Phase: "measure"}}
-	r := &result.Result{Intervals: measuredFirst(all)}
-	if len(r.Intervals) != 1 || r.WindowFrom() != 2e9 {
-		t.Errorf("%+v", r.Intervals)
-	}
-	r.Run.WarmUpS = new(1.5)
-	if got := r.WindowFrom(); got != 15e8 {
-		t.Errorf("with a warm-up of 1.5 s the window began at %d", got)
-	}
-	if measuredFirst(all[:1]) != nil {
-		t.Error("without a measured second there is one")
-	}
-}

@@ -3,11 +3,11 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -47,9 +47,9 @@ func (t *single) serversUsed() {
 		text string
 	}{
 		{&cores, fmt.Sprintf("used %.2f cores", cores)},
-		{&memory, "up to " + Size(memory) + " of memory"},
-		{&written, Size(written) + " written"},
-		{&disk, Size(disk) + " on disk at the end"},
+		{&memory, "up to " + quantity.Bytes(memory) + " of memory"},
+		{&written, quantity.Bytes(written) + " written"},
+		{&disk, quantity.Bytes(disk) + " on disk at the end"},
 	} {
 		if parts[x.sum] {
 			says = append(says, x.text)
@@ -83,7 +83,7 @@ func fromMemory(r *result.Result) string {
 	if read > 0 || delivered < leastDelivered || written < delivered/2 {
 		return ""
 	}
-	return fmt.Sprintf("disk reads 0 B while %s were delivered: served from the page cache, or from the servers' own memory", Size(delivered))
+	return fmt.Sprintf("disk reads 0 B while %s were delivered: served from the page cache, or from the servers' own memory", quantity.Bytes(delivered))
 }
 
 // hosts writes what each host did in the measured window, in brief only how busy it was.
@@ -102,7 +102,7 @@ func (t *single) hosts(brief bool) {
 		if brief {
 			all = all[:1]
 		} else if x.Beyond > 0 {
-			all = append(all, []string{Counted(x.Beyond, "process", "processes") + " of the system were not read: there are too many"})
+			all = append(all, []string{quantity.Counted(x.Beyond, "process", "processes") + " of the system were not read: there are too many"})
 		}
 		for _, says := range all {
 			if len(says) > 0 {
@@ -125,7 +125,7 @@ func processorSays(h *host.HostSample, span float64) (says []string) {
 	says = append(says, fmt.Sprintf("processor %.1f %% busy (%.1f %% user, %.1f %% system), %.1f %% waiting for disks, %.1f %% stolen",
 		100*(*h.UserS+*h.SystemS)/all, 100**h.UserS/all, 100**h.SystemS/all, 100**h.IOWaitS/all, 100**h.StealS/all))
 	if h.ContextSwitches != nil {
-		says = append(says, Rate(float64(*h.ContextSwitches)/span)+" context switches")
+		says = append(says, quantity.Rate(float64(*h.ContextSwitches)/span)+" context switches")
 	}
 	return says
 }
@@ -137,20 +137,20 @@ func disksSay(h *host.HostSample) (says []string) {
 		bytes, ops *uint64
 	}{{"read", h.DiskReadBytes, h.DiskReads}, {"wrote", h.DiskWrittenBytes, h.DiskWrites}} {
 		if x.bytes != nil && x.ops != nil {
-			says = append(says, fmt.Sprintf("%s %s in %s", x.verb, Size(float64(*x.bytes)), Counted(*x.ops, "operation", "operations")))
+			says = append(says, fmt.Sprintf("%s %s in %s", x.verb, quantity.Bytes(float64(*x.bytes)), quantity.Counted(*x.ops, "operation", "operations")))
 		}
 	}
 	if len(says) > 0 {
 		says[0] = "disks " + says[0]
 	}
 	if h.DiskFlushes != nil {
-		says = append(says, Counted(*h.DiskFlushes, "flush", "flushes"))
+		says = append(says, quantity.Counted(*h.DiskFlushes, "flush", "flushes"))
 	}
 	if h.MajorFaults != nil {
-		says = append(says, Counted(*h.MajorFaults, "major fault", "major faults"))
+		says = append(says, quantity.Counted(*h.MajorFaults, "major fault", "major faults"))
 	}
 	if h.PageCacheBytes != nil && h.DirtyBytes != nil {
-		says = append(says, fmt.Sprintf("page cache %s at the end with %s to be written", Size(float64(*h.PageCacheBytes)), Size(float64(*h.DirtyBytes))))
+		says = append(says, fmt.Sprintf("page cache %s at the end with %s to be written", quantity.Bytes(float64(*h.PageCacheBytes)), quantity.Bytes(float64(*h.DirtyBytes))))
 	}
 	return says
 }
@@ -158,10 +158,10 @@ func disksSay(h *host.HostSample) (says []string) {
 // networkSays is what went over a host's interfaces.
 func networkSays(h *host.HostSample) (says []string) {
 	if h.ReceivedBytes != nil && h.SentBytes != nil {
-		says = append(says, fmt.Sprintf("network received %s and sent %s", Size(float64(*h.ReceivedBytes)), Size(float64(*h.SentBytes))))
+		says = append(says, fmt.Sprintf("network received %s and sent %s", quantity.Bytes(float64(*h.ReceivedBytes)), quantity.Bytes(float64(*h.SentBytes))))
 	}
 	if h.LoopbackBytes != nil {
-		says = append(says, "loopback "+Size(float64(*h.LoopbackBytes)))
+		says = append(says, "loopback "+quantity.Bytes(float64(*h.LoopbackBytes)))
 	}
 	return says
 }
@@ -174,13 +174,13 @@ func (t *single) efficiency() {
 	}
 	var says []string
 	if x.MessagesPerCPUS != nil {
-		says = append(says, fmt.Sprintf("%s messages for each core-second of the servers", significant(*x.MessagesPerCPUS, false)))
+		says = append(says, fmt.Sprintf("%s messages for each core-second of the servers", quantity.Significant(*x.MessagesPerCPUS, false)))
 	}
 	if x.WrittenPerMessageByte != nil {
-		says = append(says, significant(*x.WrittenPerMessageByte, false)+" bytes written for each byte of payload")
+		says = append(says, quantity.Significant(*x.WrittenPerMessageByte, false)+" bytes written for each byte of payload")
 	}
 	if x.CostPerMillion != nil && x.PricePerHour != nil {
-		says = append(says, fmt.Sprintf("a million messages cost %s at %v an hour", significant(*x.CostPerMillion, false), *x.PricePerHour))
+		says = append(says, fmt.Sprintf("a million messages cost %s at %v an hour", quantity.Significant(*x.CostPerMillion, false), *x.PricePerHour))
 	}
 	if len(says) > 0 {
 		t.Labelled("efficiency", plain(strings.Join(says, "; ")+" ("+x.Messages+" messages count)"))
@@ -189,17 +189,4 @@ func (t *single) efficiency() {
 	for _, u := range x.Unknown[:min(1, len(x.Unknown))] {
 		t.Labelled("efficiency", plain("not known: "+u.Why))
 	}
-}
-
-// Size returns a number of bytes in units of 1024: "12.0 MiB".
-func Size(bytes float64) string {
-	for _, u := range []struct {
-		name string
-		size float64
-	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if bytes >= u.size*0.9995 {
-			return significant(bytes/u.size, false) + " " + u.name
-		}
-	}
-	return significant(math.Round(bytes), true) + " B"
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -32,13 +33,13 @@ func (t *single) shares() {
 
 // share is a line about one subscription, in the window.
 func share(name string, m result.Received, bad bool) layout.Span {
-	s := plain(fmt.Sprintf("of these, %s: delivered %s, lost %s", name, Count(m.Delivered), Count(m.Lost)))
+	s := plain(fmt.Sprintf("of these, %s: delivered %s, lost %s", name, quantity.Count(m.Delivered), quantity.Count(m.Lost)))
 	for _, c := range []struct {
 		name string
 		n    uint64
 	}{{"late", m.Late}, {"pending", m.Pending}, {"unknown", m.Unknown}, {"duplicated", m.Duplicated}, {"corrupted", m.Corrupted}, {"misrouted", m.Misrouted}} {
 		if c.n > 0 {
-			s.Text += ", " + c.name + " " + Count(c.n)
+			s.Text += ", " + c.name + " " + quantity.Count(c.n)
 		}
 	}
 	if bad {
@@ -56,13 +57,13 @@ func Broken(r *result.Result) string {
 		n    uint64
 	}{{"lost", m.Lost}, {"corrupted", m.Corrupted}, {"misrouted", m.Misrouted}, {"duplicated", m.Duplicated}, {"reordered", m.Reordered}} {
 		if x.n > 0 {
-			all = append(all, x.name+" "+Count(x.n))
+			all = append(all, x.name+" "+quantity.Count(x.n))
 		}
 	}
 	if len(all) == 0 {
 		return "messages were damaged"
 	}
-	says := fmt.Sprintf("%s, of %s sent", strings.Join(all, ", "), Count(m.Sent))
+	says := fmt.Sprintf("%s, of %s sent", strings.Join(all, ", "), quantity.Count(m.Sent))
 	if why := discarding(r); m.Lost > 0 && why != "" {
 		says += "; " + why
 	}
@@ -75,7 +76,7 @@ func discarding(r *result.Result) string {
 	var all []string
 	for _, d := range r.System.Discarded {
 		if d.Messages > 0 {
-			all = append(all, fmt.Sprintf("the %s counts %s discarded (%s)", d.By, Count(d.Messages), d.Counter))
+			all = append(all, fmt.Sprintf("the %s counts %s discarded (%s)", d.By, quantity.Count(d.Messages), d.Counter))
 		}
 	}
 	if len(r.System.Discards) > 0 {

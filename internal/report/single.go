@@ -11,6 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/glossary"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -104,7 +105,7 @@ func finding(c result.Check) string {
 func (t *single) broken() {
 	all, v := t.r.MessagesAll, t.r.Verdict
 	if all.Lost+all.Corrupted > 0 {
-		says := fmt.Sprintf("the system lost %s messages and corrupted %s", Count(all.Lost), Count(all.Corrupted))
+		says := fmt.Sprintf("the system lost %s messages and corrupted %s", quantity.Count(all.Lost), quantity.Count(all.Corrupted))
 		if why := discarding(t.r); all.Lost > 0 && why != "" {
 			says += "; " + why
 		}
@@ -114,13 +115,13 @@ func (t *single) broken() {
 		all.Failed, all.Unconfirmed = 0, 0 // which that said
 	}
 	if all.Misrouted > 0 {
-		t.Item(layout.Bad.Of(fmt.Sprintf("the system delivered %s messages from another destination than the one that they were sent to", Count(all.Misrouted))))
+		t.Item(layout.Bad.Of(fmt.Sprintf("the system delivered %s messages from another destination than the one that they were sent to", quantity.Count(all.Misrouted))))
 	}
 	if all.Failed > 0 {
-		t.Item(layout.Bad.Of(fmt.Sprintf("the system failed %s of %s messages", Count(all.Failed), Count(all.Sent))))
+		t.Item(layout.Bad.Of(fmt.Sprintf("the system failed %s of %s messages", quantity.Count(all.Failed), quantity.Count(all.Sent))))
 	}
 	if all.Unconfirmed > 0 {
-		t.Item(layout.Bad.Of(fmt.Sprintf("%s of %s messages were never confirmed", Count(all.Unconfirmed), Count(all.Sent))))
+		t.Item(layout.Bad.Of(fmt.Sprintf("%s of %s messages were never confirmed", quantity.Count(all.Unconfirmed), quantity.Count(all.Sent))))
 	}
 }
 
@@ -146,14 +147,14 @@ func saturated(r *result.Result) string {
 	if left := m.Scheduled - min(m.Sent, m.Scheduled); left*200 > m.Scheduled { // over half a percent
 		var parts []string
 		if m.Dropped > 0 {
-			parts = append(parts, Count(m.Dropped)+" dropped")
+			parts = append(parts, quantity.Count(m.Dropped)+" dropped")
 		}
 		if m.Unsent > 0 {
-			parts = append(parts, Count(m.Unsent)+" unsent")
+			parts = append(parts, quantity.Count(m.Unsent)+" unsent")
 		}
-		return fmt.Sprintf(says+"sent %s of %s (%s)", Count(m.Sent), Count(m.Scheduled), strings.Join(parts, ", "))
+		return fmt.Sprintf(says+"sent %s of %s (%s)", quantity.Count(m.Sent), quantity.Count(m.Scheduled), strings.Join(parts, ", "))
 	}
-	return fmt.Sprintf(says+"in the window %s of %s offered were sent; the others waited for room", Rate(p.SentPerS), Rate(p.OfferedPerS))
+	return fmt.Sprintf(says+"in the window %s of %s offered were sent; the others waited for room", quantity.Rate(p.SentPerS), quantity.Rate(p.OfferedPerS))
 }
 
 // system writes what was measured and what a confirmation meant.
@@ -224,7 +225,7 @@ func (t *single) guaranteed() {
 
 // measured says how long the measured window was, and how messages were offered.
 func (t *single) measured() string {
-	text := "measured " + Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
+	text := "measured " + quantity.Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
 	case t.r.Consuming():
 		return text + ", mode consume: this run did not send"
@@ -251,14 +252,14 @@ func (t *single) load(scenario []byte) {
 		if err != nil {
 			return ""
 		}
-		return Counted(n, one, more)
+		return quantity.Counted(n, one, more)
 	}
 	producers, consumers, rate, room := many("topology.producers", "producer", "producers"), many("topology.consumers", "consumer", "consumers"), set["load.rate"], ""
 	if n := many("topology.subscriptions", "subscription", "subscriptions"); n != "" && set["topology.subscriptions"] != "1" {
 		consumers = n + " with " + consumers + " each"
 	}
 	if n, err := strconv.ParseUint(set["load.in_flight"], 10, 64); err == nil {
-		room = "at most " + Count(n) + " in flight for each producer"
+		room = "at most " + quantity.Count(n) + " in flight for each producer"
 	}
 	switch {
 	case t.r.Consuming():
@@ -341,7 +342,7 @@ func lessened(all []result.Weaker) string {
 		return ""
 	}
 	for i, text := range order {
-		order[i] = "for " + Time(lasted[text]) + ": " + text
+		order[i] = "for " + quantity.Time(lasted[text]) + ": " + text
 	}
 	return " (" + strings.Join(order, "; ") + ")"
 }
@@ -388,10 +389,10 @@ func (t *single) outcomes() {
 	receives := watched(t.r) || t.r.Booked()
 	t.Gap()
 	if !booked(t.r) {
-		t.Labelled("messages", plain("received "+Count(all.Deliveries())+" in the whole run"+ofRun(t.r)+"; this run did not send them, so loss, duplicates and order are not known"))
+		t.Labelled("messages", plain("received "+quantity.Count(all.Deliveries())+" in the whole run"+ofRun(t.r)+"; this run did not send them, so loss, duplicates and order are not known"))
 		if of := t.r.OfRun; of != nil {
 			if of.Corrupted > 0 {
-				t.Labelled("", layout.Bad.Of(Count(of.Corrupted)+" of them arrived corrupted"))
+				t.Labelled("", layout.Bad.Of(quantity.Count(of.Corrupted)+" of them arrived corrupted"))
 			}
 			t.Labelled("", plain("--of FOLDER names the run that sent them, and checks loss"))
 		}
@@ -455,7 +456,7 @@ func ofRun(r *result.Result) string {
 	if of == nil {
 		return ""
 	}
-	what := ", " + Count(of.Received) + " of them messages"
+	what := ", " + quantity.Count(of.Received) + " of them messages"
 	if of.Received == r.MessagesAll.Deliveries() {
 		what = ": messages"
 	}
@@ -471,7 +472,7 @@ func (t *single) until() string {
 		return "what consumers of other runs took counts as lost"
 	}
 	if listened := time.Duration(t.r.Host.ListenedNS); listened > 0 {
-		return "counted until " + Span(listened.Round(100*time.Millisecond)) + " after the drain"
+		return "counted until " + quantity.Span(listened.Round(100*time.Millisecond)) + " after the drain"
 	}
 	return "counted until the end of the drain (--after-drain counts longer)"
 }
@@ -490,7 +491,7 @@ func (t *single) drained() string {
 		round = 100 * time.Millisecond
 	}
 	more := max(needs.Round(round), round)
-	return "the drain ended while messages were pending; at this rate it needs " + Span(more) + " more: use a longer one (--drain)"
+	return "the drain ended while messages were pending; at this rate it needs " + quantity.Span(more) + " more: use a longer one (--drain)"
 }
 
 func (t *single) counts(label string, outcomes []outcome) {
@@ -499,9 +500,9 @@ func (t *single) counts(label string, outcomes []outcome) {
 		if !o.always && o.n == 0 && (!o.bad || o.all == 0) {
 			continue
 		}
-		s := plain(o.name + " " + Count(o.n))
+		s := plain(o.name + " " + quantity.Count(o.n))
 		if o.bad && o.all != o.n {
-			s.Text += " (" + Count(o.all) + " in the whole run)"
+			s.Text += " (" + quantity.Count(o.all) + " in the whole run)"
 		}
 		if o.bad && o.all > 0 {
 			s.Tone = layout.Bad

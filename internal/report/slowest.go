@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/result"
 )
@@ -62,7 +63,7 @@ func (t *single) uncompleted(of string) uint64 {
 func clustersSay(s *result.Slowest, never uint64, from origin) string {
 	at, since := from.says, ""
 	if near(s.Clusters) {
-		at = func(ns int64) string { return commas(fmt.Sprintf("%.3f", from.seconds(ns))) + " s" }
+		at = func(ns int64) string { return quantity.Commas(fmt.Sprintf("%.3f", from.seconds(ns))) + " s" }
 	}
 	if from > 0 {
 		since = " after the warm-up"
@@ -72,8 +73,8 @@ func clustersSay(s *result.Slowest, never uint64, from origin) string {
 	if n == 1 {
 		which = fmt.Sprintf("the slowest %s message", s.Of)
 	}
-	took := Time(s.Messages[0].NS)
-	if quickest := Time(s.Messages[n-1].NS); quickest != took {
+	took := quantity.Time(s.Messages[0].NS)
+	if quickest := quantity.Time(s.Messages[n-1].NS); quickest != took {
 		took = quickest + " to " + took
 	}
 	text := which + " took " + took
@@ -82,7 +83,7 @@ func clustersSay(s *result.Slowest, never uint64, from origin) string {
 		if never == 1 {
 			more = strings.Replace(more, "were", "was", 1)
 		}
-		text = fmt.Sprintf("%s that completed took %s (%s more %s)", which, took, Count(never), more)
+		text = fmt.Sprintf("%s that completed took %s (%s more %s)", which, took, quantity.Count(never), more)
 	}
 	many := slices.DeleteFunc(slices.Clone(s.Clusters), func(c result.SlowCluster) bool { return c.Messages < 2 })
 	slices.SortStableFunc(many, func(a, b result.SlowCluster) int { return cmp.Compare(b.Messages, a.Messages) })
@@ -92,19 +93,19 @@ func clustersSay(s *result.Slowest, never uint64, from origin) string {
 	}
 	switch {
 	case len(many) == 1 && together == n:
-		text += fmt.Sprintf("; all were in flight within %s, from %s%s on", Time(many[0].ToNS-many[0].FromNS), at(many[0].FromNS), since)
+		text += fmt.Sprintf("; all were in flight within %s, from %s%s on", quantity.Time(many[0].ToNS-many[0].FromNS), at(many[0].FromNS), since)
 	case len(many) > 0:
 		var each []string
 		for _, c := range many[:min(len(many), mostClusters)] {
-			each = append(each, fmt.Sprintf("%d in a spell of %s from %s on", c.Messages, Time(c.ToNS-c.FromNS), at(c.FromNS)))
+			each = append(each, fmt.Sprintf("%d in a spell of %s from %s on", c.Messages, quantity.Time(c.ToNS-c.FromNS), at(c.FromNS)))
 		}
 		if len(many) > mostClusters {
 			each = append(each, "...")
 		}
-		text += fmt.Sprintf("; %d of them came in %s%s: %s", together, Counted(len(many), "spell", "spells"), since, strings.Join(each, ", "))
+		text += fmt.Sprintf("; %d of them came in %s%s: %s", together, quantity.Counted(len(many), "spell", "spells"), since, strings.Join(each, ", "))
 	}
 	if s.PeriodNS != nil {
-		text += fmt.Sprintf("; spells begin every %s, or a multiple of it", Time(*s.PeriodNS))
+		text += fmt.Sprintf("; spells begin every %s, or a multiple of it", quantity.Time(*s.PeriodNS))
 	}
 	return text
 }
@@ -164,7 +165,7 @@ func (t *single) slowestTable() {
 	for _, s := range t.r.Slowest[:min(len(t.r.Slowest), 3)] {
 		for _, m := range s.Messages[:min(len(s.Messages), 20)] {
 			rows = append(rows, []layout.Span{
-				plain(s.Of), plain(Time(m.NS)), plain(originOf(t.r).says(m.DueNS)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
+				plain(s.Of), plain(quantity.Time(m.NS)), plain(originOf(t.r).says(m.DueNS)), plain(fmt.Sprint(m.Producer)), plain(fmt.Sprint(m.Destination)),
 				plain(layout.Shortened(strings.Join(m.Beside, ", "), 200)),
 			})
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -250,7 +251,7 @@ func (t *single) hiccups(b *bounded) (line plot.Line, text string, ok bool) {
 			at = nines(x.p)
 		}
 		at = min(at, b.end)
-		text := percent(x.p) + " " + Time(x.ns)
+		text := percent(x.p) + " " + quantity.Time(x.ns)
 		says = append(says, text)
 		line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.ns), Text: "hiccups of the host " + text})
 		if x.ns > 0 {
@@ -383,7 +384,7 @@ func nines(p float64) float64 { return -math.Log10(1 - p/100) }
 
 // short is a time on an axis: whole numbers without their decimals.
 func short(ns float64) string {
-	return strings.Replace(strings.Replace(Time(int64(ns)), ".00 ", " ", 1), ".0 ", " ", 1)
+	return strings.Replace(strings.Replace(quantity.Time(int64(ns)), ".00 ", " ", 1), ".0 ", " ", 1)
 }
 
 // clock is a time of the run on an axis.
@@ -394,5 +395,5 @@ func clock(s float64) string {
 	if s < 0 {
 		return "-" + clock(-s)
 	}
-	return Span(time.Duration(s * float64(time.Second)))
+	return quantity.Span(time.Duration(s * float64(time.Second)))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -53,7 +54,7 @@ func (t *single) stageTable(shown []result.Stage) *layout.Table {
 	for i := range shown {
 		g := &shown[i]
 		row := []layout.Span{
-			plain(layout.Shortened(g.Plan, 40)), plain(Time(g.ToNS - g.FromNS)),
+			plain(layout.Shortened(g.Plan, 40)), plain(quantity.Time(g.ToNS - g.FromNS)),
 			plain(perSecond(g.OfferedPerS)), plain(perSecond(g.SentPerS)), plain(perSecond(g.ConfirmedPerS)),
 		}
 		switch {
@@ -80,9 +81,9 @@ func (t *single) stageTable(shown []result.Stage) *layout.Table {
 // perSecond is a rate under a head that names the unit.
 func perSecond(v float64) string {
 	if v >= 100 {
-		return Count(uint64(math.Round(v)))
+		return quantity.Count(uint64(math.Round(v)))
 	}
-	return significant(v, false)
+	return quantity.Significant(v, false)
 }
 
 // latenciesOfStages adds the columns of one response: p50, p99, what else is asked for or
@@ -120,7 +121,7 @@ func (t *single) latenciesOfStages(x *layout.Table, stages []result.Stage, name 
 		}
 		samples := plain("0")
 		if c.d != nil {
-			samples.Text = Count(c.d.Count)
+			samples.Text = quantity.Count(c.d.Count)
 			if c.d.Censored > 0 {
 				samples.Text += " " + censored(c.d).Text
 			}
@@ -153,5 +154,5 @@ func (t *single) offered(c *Course) (line plot.Line, says string, most float64) 
 			end(s.To)
 		}
 	}
-	return line, "offered (mean of the window, " + Rate(most) + ")", most
+	return line, "offered (mean of the window, " + quantity.Rate(most) + ")", most
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -167,5 +168,5 @@ func events(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return ", " + Counted(n, "event", "events") + " in events.jsonl"
+	return ", " + quantity.Counted(n, "event", "events") + " in events.jsonl"
 }

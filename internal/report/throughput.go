@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -24,7 +25,7 @@ func (t *single) throughput() {
 	}
 	t.Labelled("throughput", plain(text))
 	if p := t.r.Throughput; sent(t.r) && watched(t.r) && differs(t.r) {
-		t.Labelled("", plain("throughput counts what was delivered in these "+Time(int64(p.ReceiveS*1e9))+", even if sent in the warm-up; messages counts what was sent in them, even if delivered later"))
+		t.Labelled("", plain("throughput counts what was delivered in these "+quantity.Time(int64(p.ReceiveS*1e9))+", even if sent in the warm-up; messages counts what was sent in them, even if delivered later"))
 	}
 	t.shortDrain()
 }
@@ -32,7 +33,7 @@ func (t *single) throughput() {
 // shortDrain says of a backlog that was drained too fast that its rate is not to be quoted.
 func (t *single) shortDrain() {
 	if s := t.r.Throughput.ReceiveS; t.r.Run.Mode == result.ModeBacklog && s > 0 && s < shortDrainS {
-		t.Labelled("", layout.Doubtful.Of("the drain took less than "+Span(shortDrainS*time.Second)+": a single stall changes its rate; fill with more messages (--measure, --rate) before you quote it"))
+		t.Labelled("", layout.Doubtful.Of("the drain took less than "+quantity.Span(shortDrainS*time.Second)+": a single stall changes its rate; fill with more messages (--measure, --rate) before you quote it"))
 	}
 }
 
@@ -41,14 +42,14 @@ func (t *single) flows() (rates, bytes []string) {
 	p := t.r.Throughput
 	if sent(t.r) {
 		if t.r.Run.Loop != result.LoopClosed {
-			rates = append(rates, "offered "+Rate(p.OfferedPerS))
+			rates = append(rates, "offered "+quantity.Rate(p.OfferedPerS))
 		}
-		rates = append(rates, "sent "+Rate(p.SentPerS), "confirmed "+Rate(p.ConfirmedPerS))
-		bytes = append(bytes, Bytes(p.SentBytesPerS)+" out")
+		rates = append(rates, "sent "+quantity.Rate(p.SentPerS), "confirmed "+quantity.Rate(p.ConfirmedPerS))
+		bytes = append(bytes, quantity.ByteRate(p.SentBytesPerS)+" out")
 	}
 	if watched(t.r) || !sent(t.r) {
 		if len(rates) > 0 && apart(p) {
-			rates[len(rates)-1] += " in " + Time(int64(p.SendS*1e9))
+			rates[len(rates)-1] += " in " + quantity.Time(int64(p.SendS*1e9))
 		}
 		word := arrived(t.r) + " "
 		if t.r.Run.Mode == result.ModeBacklog {
@@ -56,9 +57,9 @@ func (t *single) flows() (rates, bytes []string) {
 		}
 		switch perS, known := p.Received(); {
 		case known:
-			word += Rate(perS)
+			word += quantity.Rate(perS)
 			if apart(p) {
-				word += " in " + Time(int64(p.ReceiveS*1e9))
+				word += " in " + quantity.Time(int64(p.ReceiveS*1e9))
 			}
 		case t.r.MessagesAll.Deliveries() == 0:
 			word += "nothing"
@@ -70,7 +71,7 @@ func (t *single) flows() (rates, bytes []string) {
 		}
 		rates = append(rates, word)
 		if p.ReceivedBytesPerS != nil {
-			bytes = append(bytes, Bytes(*p.ReceivedBytesPerS)+" in")
+			bytes = append(bytes, quantity.ByteRate(*p.ReceivedBytesPerS)+" in")
 		}
 	}
 	return rates, bytes
@@ -122,5 +123,5 @@ func drainedMessages(r *result.Result) string {
 	if r.Evidence == nil || r.Evidence.Filled == nil || r.Evidence.Filled.Messages == 0 {
 		return ""
 	}
-	return Count(r.Evidence.Filled.Messages) + " messages" + warmed(r) + " at "
+	return quantity.Count(r.Evidence.Filled.Messages) + " messages" + warmed(r) + " at "
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/trend"
 	"github.com/weirmq/weir/result"
 )
@@ -128,7 +129,7 @@ func varied(p *layout.Page, entries []Entry) {
 			f.Spots = append(f.Spots, s)
 		}
 		if missing > 0 {
-			f.Caption = "Without " + Counted(missing, "run that has no such figure.", "runs that have no such figure.")
+			f.Caption = "Without " + quantity.Counted(missing, "run that has no such figure.", "runs that have no such figure.")
 		}
 		c := f.Chart()
 		if c == nil {

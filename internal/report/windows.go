@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/plot"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/userfile"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -76,7 +77,7 @@ func windowed(dir string, every time.Duration, begins int64) (*Windows, error) {
 // firstSecond is where the first measured second begins, in ns since the run's epoch: the
 // log is in seconds of the run.
 func firstSecond(r *result.Result) int64 {
-	for _, second := range measuredFirst(r.Intervals) {
+	for _, second := range result.MeasuredFirst(r.Intervals) {
 		return int64(second.TS * 1e9)
 	}
 	return r.WindowFrom()
@@ -95,11 +96,11 @@ func (t *single) windows(w *Windows) {
 	asked = append(slices.DeleteFunc(slices.Clone(asked), func(p float64) bool { return p >= 100 }), 100)
 	t.Gap()
 	if t.drawn != "" {
-		t.Chapter("in windows of " + Span(w.Every))
+		t.Chapter("in windows of " + quantity.Span(w.Every))
 	}
-	says := "in windows of " + Span(w.Every) + " since the end of the warm-up, of what was confirmed, answered or delivered in each"
+	says := "in windows of " + quantity.Span(w.Every) + " since the end of the warm-up, of what was confirmed, answered or delivered in each"
 	if w.more > 0 {
-		says += fmt.Sprintf("; %s more are left out", Count(uint64(w.more)))
+		says += fmt.Sprintf("; %s more are left out", quantity.Count(uint64(w.more)))
 	}
 	t.Line(layout.Faint.Of(says))
 	x := &layout.Table{Columns: []layout.Column{{Head: "window", Kind: layout.Word, Key: true}}}
@@ -126,7 +127,7 @@ func (t *single) windows(w *Windows) {
 				}
 				continue
 			}
-			row = append(row, layout.Faint.Of(Count(d.Count)))
+			row = append(row, layout.Faint.Of(quantity.Count(d.Count)))
 			for k, p := range asked {
 				text := distribution{group: c.group, name: c.name, d: d}.figure(t.r, p)
 				row = append(row, text)
@@ -158,7 +159,7 @@ func (t *single) windows(w *Windows) {
 			continue
 		}
 		f := &layout.Chart{Caption: "Percentiles of each window, at its middle. Time counts from the end of the warm-up. A hollow dot has too few samples."}
-		f.Chart = plot.Chart{ID: t.drawn + "windows-" + c.group, Title: c.group + " " + c.name + " in windows of " + Span(w.Every), Height: low, Lines: lines[i]}
+		f.Chart = plot.Chart{ID: t.drawn + "windows-" + c.group, Title: c.group + " " + c.name + " in windows of " + quantity.Span(w.Every), Height: low, Lines: lines[i]}
 		var heads []string
 		for k, p := range asked {
 			f.Legend = append(f.Legend, layout.Key{Class: layout.Series(k + 1), Text: headOf(p)})
@@ -166,7 +167,7 @@ func (t *single) windows(w *Windows) {
 		}
 		f.X = seconds(float64(w.parts[0].from)/1e9, float64(w.parts[len(w.parts)-1].to)/1e9)
 		f.Y = plot.Log(least, most, "latency", short)
-		f.Desc = fmt.Sprintf("%s of %d windows, from %s to %s.", strings.Join(heads, ", "), len(w.parts), Time(int64(least)), Time(int64(most)))
+		f.Desc = fmt.Sprintf("%s of %d windows, from %s to %s.", strings.Join(heads, ", "), len(w.parts), quantity.Time(int64(least)), quantity.Time(int64(most)))
 		t.Chart(f)
 	}
 }
@@ -181,5 +182,5 @@ func headOf(p float64) string {
 
 // secondsOf is an instant of the run for a table.
 func secondsOf(ns int64) string {
-	return strings.TrimSuffix(commas(fmt.Sprintf("%.1f", float64(ns)/1e9)), ".0")
+	return strings.TrimSuffix(quantity.Commas(fmt.Sprintf("%.1f", float64(ns)/1e9)), ".0")
 }

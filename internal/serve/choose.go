@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/result"
 )
@@ -115,7 +116,7 @@ func given(names []string) string {
 	if shared != "." && !slices.ContainsFunc(names, func(n string) bool { return path.Dir(n) != shared }) {
 		return shared
 	}
-	return report.Counted(len(names), "run", "runs")
+	return quantity.Counted(len(names), "run", "runs")
 }
 
 // chosen are the runs that names stand for: runs, or folders that hold some.
@@ -147,7 +148,7 @@ func (s *Server) fill(ctx context.Context, sides []compare.Side) error {
 	for i := range sides {
 		for j := range sides[i].Runs {
 			r := &sides[i].Runs[j]
-			loaded, err := s.loaded(ctx, r.Dir, report.Loading{Totals: true})
+			loaded, err := s.loaded(ctx, r.Dir, result.Loading{Totals: true})
 			*r, errs = loaded, append(errs, err)
 		}
 	}
@@ -158,7 +159,7 @@ func (s *Server) fill(ctx context.Context, sides []compare.Side) error {
 }
 
 // loaded reads a run as comparisons and histories take it.
-func (s *Server) loaded(ctx context.Context, dir string, l report.Loading) (compare.Run, error) {
+func (s *Server) loaded(ctx context.Context, dir string, l result.Loading) (compare.Run, error) {
 	if err := ctx.Err(); err != nil {
 		return compare.Run{}, err
 	}
@@ -166,15 +167,11 @@ func (s *Server) loaded(ctx context.Context, dir string, l report.Loading) (comp
 	if err != nil {
 		return compare.Run{}, err
 	}
-	e, missing, err := report.Load(path, dir, l)
+	e, missing, err := result.Load(path, dir, l)
 	if err != nil {
 		return compare.Run{}, s.unrooted(err)
 	}
-	r := compare.Run{Dir: dir, Result: e.Result, Scenario: e.Scenario, Counts: compare.Compared(e.Totals)}
-	if !slices.Contains(missing, result.FileEnvironment) {
-		r.Environment = &e.Around
-	}
-	return r, nil
+	return compare.RunOf(e, missing), nil
 }
 
 // overlaid is the page of several runs: a table, and their percentiles in one chart.
@@ -249,7 +246,7 @@ func (s *Server) historyPage(ctx context.Context, q index.Query) ([]byte, error)
 		if row.Wrong != "" {
 			continue
 		}
-		run, err := s.loaded(ctx, row.Dir, report.Loading{})
+		run, err := s.loaded(ctx, row.Dir, result.Loading{})
 		if err != nil {
 			return nil, refusal{http.StatusUnprocessableEntity, err}
 		}

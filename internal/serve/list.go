@@ -17,7 +17,7 @@ import (
 
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 )
 
@@ -129,7 +129,7 @@ func (s *Server) list(r *http.Request) (view, error) {
 	}
 	switch {
 	case going:
-		l.Note = fmt.Sprintf("weir is reading the folder: %s read so far. Load the page again to see more.", report.Counted(so.Read, "run", "runs"))
+		l.Note = fmt.Sprintf("weir is reading the folder: %s read so far. Load the page again to see more.", quantity.Counted(so.Read, "run", "runs"))
 	case so.Beyond:
 		l.Note = "The folder holds more runs than weir lists. Serve a part of it."
 	}
@@ -221,7 +221,7 @@ func viewOf(r index.Row) rowView {
 		to   *string
 	}{{r.Rate, &v.Sent}, {r.Received, &v.Came}} {
 		if x.from != nil {
-			*x.to = report.Rate(*x.from)
+			*x.to = quantity.Rate(*x.from)
 		}
 	}
 	for _, x := range []struct {
@@ -229,7 +229,7 @@ func viewOf(r index.Row) rowView {
 		to   *string
 	}{{r.P50, &v.Median}, {r.P99, &v.High}, {r.P999, &v.Tails}} {
 		if x.from != nil {
-			*x.to = x.from.Text(func(v float64) string { return report.Time(int64(v)) })
+			*x.to = x.from.Text(func(v float64) string { return quantity.Time(int64(v)) })
 		}
 	}
 	return v

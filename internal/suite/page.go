@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
@@ -111,6 +112,14 @@ func (s *Suite) sends(row *Row) float64 {
 		return 0
 	}
 	return float64(size) * float64(rate) * d.Seconds()
+}
+
+// HTML is Drawn for a browser.
+func (r *Report) HTML() ([]byte, error) {
+	var page bytes.Buffer
+	html := layout.HTML{Title: "suite " + r.Suite.Name, Schema: result.SchemaReport, Footer: "This page is a picture of suite.json. The folder of each run has a page of its own."}
+	err := html.Write(&page, r.Drawn())
+	return page.Bytes(), err
 }
 
 // Drawn is Page with pictures, for browsers: each figure that the article gives too, ours
@@ -243,7 +252,7 @@ func (r *Report) Screen(dir, name string) *report.Screen {
 		}
 		p.Table(t)
 		if n := len(r.Rows) - mostLines; n > 0 {
-			p.Note(fmt.Sprintf("and %s", report.Counted(n, "more run", "more runs")))
+			p.Note(fmt.Sprintf("and %s", quantity.Counted(n, "more run", "more runs")))
 		}
 	})
 	s.Add(2, func(p *layout.Page) {
