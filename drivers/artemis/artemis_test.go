@@ -331,6 +331,6 @@ func TestCloseWaitsUntilMessagesSentSettledAreTaken(t *testing.T) {
 		t.Error(err)
 	}
 	if n := trial.Backlog(t, c); n != 20 {
-		t.Errorf("the queue has %d of 20 messages when Close has returned", n)
+		t.Errorf("the queue has %d of 20 messages when Close has returned, %d soon after", n, trial.Backlog(t, c))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -257,7 +258,22 @@ func (p *producer) Close(ctx context.Context) error {
 			o.end()
 			return nil
 		}
-		_ = finish(o.link, o.senders) // nothing more is known of messages whose connection was lost
+		o.settle(p.conn.system)
 		return nil
 	})
+}
+
+// settle waits until the server has taken what was sent settled, within endLimit, and ends the
+// connection. Of messages whose connection is lost meanwhile nothing is known.
+func (o *outlet) settle(s System) {
+	if d, ok := s.(Deferring); ok {
+		late := time.AfterFunc(endLimit, o.kill)
+		m, address := d.Question()
+		ctx := context.Background() // ended by the socket
+		if x, err := o.session.NewSender(ctx, address, nil); err == nil {
+			_ = x.Send(ctx, m, nil)
+		}
+		late.Stop()
+	}
+	_ = finish(o.link, o.senders)
 }
