@@ -58,6 +58,9 @@ func TestASlowStartIsNotTheLoad(t *testing.T) {
 		if c.Status != tt.status || strings.Contains(c.Why, "did not") || strings.Contains(strings.ToLower(c.Why), "lower the rate") {
 			t.Errorf("%s: %s, %q; want %s, and no word of the rate", name, c.Status, c.Why, tt.status)
 		}
+		if full := tt.status == result.Valid; SlowAtFirst(c) != full {
+			t.Errorf("%s: slow at first: %v", name, !full)
+		}
 		if name == "failed in the warm-up" && strings.Contains(c.Why, "--warmup") {
 			t.Errorf("%s: %q advises a warm-up that the run had", name, c.Why)
 		}

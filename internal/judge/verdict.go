@@ -237,7 +237,7 @@ func rate(s *subject) result.Check {
 		c.Why = "The generator itself was too late to send messages that were due. Lower the rate, or give it a quieter host or more cores."
 	case beyond && s.slowStart() > 0:
 		slow := s.slowStart()
-		c.Why = fmt.Sprintf("The system was slow at first: messages that were ready in time found no room %s. It carried the rate from then on. Their ages are in the response as lower bounds. %s", atFirst(slow), warmUpFor(slow))
+		c.Why = fmt.Sprintf(slowSystem+"messages that were ready in time found no room %s. It carried the rate from then on. Their ages are in the response as lower bounds. %s", atFirst(slow), warmUpFor(slow))
 	case beyond:
 		c.Why = "The system did not take the rate: messages that were ready in time found no room. That is the system's limit, not the generator's. Their ages are in the response as lower bounds. Lower the rate to see the system unsaturated."
 	case waited:
@@ -252,6 +252,12 @@ func rate(s *subject) result.Check {
 	}
 	return c
 }
+
+// slowSystem begins the reason of that check where the system was full at first only.
+const slowSystem = "The system was slow at first: "
+
+// SlowAtFirst reports whether a check that is Full says that the system took the rate later.
+func SlowAtFirst(c result.Check) bool { return Full(c) && strings.HasPrefix(c.Why, slowSystem) }
 
 // fullSystem begins what the check of the rate says of a full system.
 const fullSystem = "the system took "

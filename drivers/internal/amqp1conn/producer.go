@@ -43,7 +43,7 @@ type route struct {
 	waiting *fifo.Queue[item]    // to the goroutine that sends
 	sent    *fifo.Queue[receipt] // to the goroutine that waits for outcomes
 
-	taken   atomic.Uint64 // messages that the server gave credit for
+	taken   atomic.Uint64 // messages that the server gave credit for, and outcomes: it renews credit for many at a time
 	sending atomic.Bool   // the client sends one, or waits for credit
 }
 
@@ -238,6 +238,7 @@ func (r *route) confirm() {
 			err = outcome(state)
 		}
 		r.Complete(sent.m, err)
+		r.taken.Add(1)
 	}
 }
 
