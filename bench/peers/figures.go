@@ -8,8 +8,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // schema names the format of the file with the figures.

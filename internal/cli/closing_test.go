@@ -16,8 +16,8 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/drivers/standard"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 

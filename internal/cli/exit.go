@@ -89,7 +89,7 @@ func disturbed(code Code, v *result.Verdict) string {
 	if code != Missed && code != Invalid {
 		return ""
 	}
-	return judge.Waive(v)
+	return judge.Waive(v).String()
 }
 
 // requirement reads the least verdict that will do, of --require and of the environment.

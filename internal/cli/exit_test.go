@@ -19,8 +19,8 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
 

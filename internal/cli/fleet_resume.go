@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 )
 
 // resume takes up a run after its coordinator is gone.

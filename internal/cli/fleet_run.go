@@ -14,9 +14,9 @@ import (
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
@@ -76,12 +76,12 @@ func (c *runCommand) fleetOf(e *env) (*series.Fleet, error) {
 
 // met says with which flags agents do a run again; nil where none did it, or a secret is
 // among the flags.
-func (p *parties) met(r *result.Result) *report.Fleet {
+func (p *parties) met(r *result.Result) *view.Fleet {
 	if len(r.Agents) == 0 || p.Resume != nil {
 		return nil
 	}
 	if p.Fleet == nil {
-		return new(report.Fleet) // the two processes of a placement
+		return new(view.Fleet) // the two processes of a placement
 	}
 	var meet, again []string
 	for _, f := range []struct {
@@ -89,7 +89,7 @@ func (p *parties) met(r *result.Result) *report.Fleet {
 		value *string
 	}{{"--listen", p.Listen}, {"--nats", p.NATS}} {
 		if f.value != nil {
-			meet = append(meet, f.name, report.Quoted(*f.value))
+			meet = append(meet, f.name, view.Quoted(*f.value))
 		}
 	}
 	if p.NATS != nil {
@@ -101,7 +101,7 @@ func (p *parties) met(r *result.Result) *report.Fleet {
 	if p.On != nil {
 		again = append(again, "--start-on", *p.On)
 	}
-	return &report.Fleet{Again: strings.Join(again, " "), Meet: strings.Join(meet, " ")}
+	return &view.Fleet{Again: strings.Join(again, " "), Meet: strings.Join(meet, " ")}
 }
 
 // checkFleet refuses what the flags and the scenarios ask for and cannot be had.

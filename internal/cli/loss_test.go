@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/golden"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 

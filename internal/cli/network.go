@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/network"
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // enter has this process begin again at the clients' end of a network, where a scenario

@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/measure"
 )
 
 // A showing shows a run while it goes, and listens to signals.
 type showing struct {
-	*live.View
+	*view.Live
 	env     *env
 	run     series.Run
 	outlets *metrics.Outlets // for other programs; nil: none
@@ -29,7 +29,7 @@ func (c *runCommand) observe(e *env, h *signals.Halting, r series.Run) series.Ob
 		c.outlets.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name)
 	}
 	rewrite := e.StderrTerminal && !c.noColor && !e.colourless()
-	x.View, x.hide = e.console.View(live.Terminal{Rewrite: rewrite, Colour: rewrite, Size: e.Size}, live.PlanOf(r.Scenario, r.Among()), c.quiet)
+	x.Live, x.hide = e.console.View(view.Terminal{Rewrite: rewrite, Colour: rewrite, Size: e.Size}, view.LivePlanOf(r.Scenario, r.Among()), c.quiet)
 	x.deaf = h.Listen(x.Note)
 	return x
 }
@@ -39,7 +39,7 @@ func (x *showing) Event(at int64, kind, text string) {
 	if x.outlets != nil && kind == "phase" {
 		x.outlets.Phase(text)
 	}
-	x.View.Event(at, kind, text)
+	x.Live.Event(at, kind, text)
 }
 
 // Interval implements series.Observer.
@@ -47,7 +47,7 @@ func (x *showing) Interval(iv *measure.Interval) {
 	if x.outlets != nil {
 		x.outlets.Interval(iv)
 	}
-	x.View.Interval(iv)
+	x.Live.Interval(iv)
 }
 
 // serve shows the runs to Prometheus where --metrics says so, and pushes them to

@@ -7,8 +7,8 @@ import (
 
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
@@ -55,18 +55,18 @@ func (c *runCommand) reason(code Code, o *series.Outcome) string {
 		first, _, _ := strings.Cut(errors.Join(o.Err, o.Books, o.Undone, o.Written).Error(), "\n")
 		return first
 	case Unreachable:
-		if by := judge.ByOwnFault(o.Result); by != "" {
+		if by := judge.ByOwnFault(o.Result).String(); by != "" {
 			return by + ": " + o.Gone.Error()
 		}
 		return o.Gone.Error()
 	case Lost:
-		return report.Broken(o.Result)
+		return view.Broken(o.Result)
 	}
 	if code == Invalid && o.Failed != "" {
 		return "the run ended at once: " + o.Failed
 	}
 	why := deserved(code, v, c.strict)
-	if by := judge.BlockedBySystem(o.Result); by != "" && (code == Refused || code == Invalid) {
+	if by := judge.BlockedBySystem(o.Result).String(); by != "" && (code == Refused || code == Invalid) {
 		why += "; " + by
 	}
 	return why

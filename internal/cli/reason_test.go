@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
 

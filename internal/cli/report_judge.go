@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/view"
 )
 
 // What weir report --judge can fail on.
@@ -34,7 +34,7 @@ func (c *reportCommand) checkGate(e *env) (err error) {
 
 // gate is the exit code of a report that is written, by the verdicts that were
 // reached again.
-func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
+func (c *reportCommand) gate(e *env, entries []view.Entry) Code {
 	if c.FailOn == nil {
 		return OK
 	}

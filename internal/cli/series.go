@@ -12,10 +12,10 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
@@ -55,29 +55,24 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 	}
 	defer unserve()
 	o := c.doing(e, h)
-	o.File, o.FIFO, o.Fleet, o.Percentiles = c.File, c.FIFO, f, c.percentiles
-	o.Earlier, o.Rest, o.Exit = c.earlier, c.rest, c.exit
-	if c.until != nil {
-		o.More = c.until.More
-	}
+	o.FIFO, o.Fleet, o.Percentiles, o.Exit = c.FIFO, f, c.percentiles, c.exit
 	if c.Out != nil {
 		o.Out = *c.Out
 	}
-	s, err := series.New(o, scenarios...)
+	p := c.plan
+	if p == nil {
+		p = series.Repeat(c.File, scenarios...)
+	}
+	if c.until != nil {
+		p.More = c.until.More
+	}
+	s, err := series.New(o, p)
 	if err != nil {
 		return e.refused(unmade(c.Out, err))
 	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			for _, err := range parts(err) {
-				e.complain(err)
-			}
-		}
-	}()
-	if s.Gathers() {
-		if code := e.gather(ctx, s.Gather); code != OK {
-			return code
-		}
+	defer e.close(s)
+	if code := e.gather(ctx, s); code != OK {
+		return code
 	}
 	var codes []Code
 	var dirs []string
@@ -94,18 +89,18 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 			codes = append(codes, code)
 		}
 		if code == Usage || code == Interrupted {
-			if left := s.Left(); len(left) > 0 {
+			if left := p.Left(); len(left) > 0 {
 				e.say("weir: not run: %s", strings.Join(left, ", "))
 			}
 			break
 		}
 	}
-	if s.Dir() != "" && len(s.Entries()) > 0 {
-		if err := s.WritePage(); err != nil {
+	if s.Dir() != "" && len(p.Entries()) > 0 {
+		if err := s.WritePage(p); err != nil {
 			e.complain(fmt.Errorf("writing the results: %w", err))
 			codes = append(codes, Failed)
 		}
-		if err := c.overview(e, s); err != nil {
+		if err := c.overview(e, p, s.Dir()); err != nil {
 			e.complain(fmt.Errorf("showing the results: %w", err))
 			codes = append(codes, Failed)
 		}
@@ -298,11 +293,11 @@ func (c *runCommand) show(e *env, o *series.Outcome) error {
 	ro := c.tables(e)
 	ro.Dir, ro.Partly = o.Dir, o.Written != nil
 	ro.Fleet = c.met(o.Result)
-	return report.Text(table, report.Entry{Entry: result.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}}, ro)
+	return view.Text(table, view.Entry{Entry: result.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}}, ro)
 }
 
 // overview prints what several runs gave.
-func (c *runCommand) overview(e *env, s *series.Series) error {
+func (c *runCommand) overview(e *env, p *series.Repeats, dir string) error {
 	w := e.Stdout
 	if c.json {
 		w = e.Stderr
@@ -311,16 +306,16 @@ func (c *runCommand) overview(e *env, s *series.Series) error {
 		return nil
 	}
 	o := c.tables(e)
-	o.Left, o.Rest, o.Dir = len(s.Left()), s.Rest(), s.Dir()
+	o.Left, o.Rest, o.Dir = len(p.Left()), p.Rest(), dir
 	if c.until != nil {
 		o.Shown = shownUntil(c.until)
 	}
-	return report.Overview(w, report.Entries(s.Entries()), o)
+	return view.Overview(w, view.Entries(p.Entries()), o)
 }
 
 // tables is how they are shown.
-func (c *runCommand) tables(e *env) report.Options {
-	return report.Options{Short: !c.Full, Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
+func (c *runCommand) tables(e *env) view.Options {
+	return view.Options{Short: !c.Full, Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
 }
 
 // askedFor reads --session and --percentiles; 0 and nil where they are not given.

@@ -6,28 +6,34 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/weirmq/weir/internal/form"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
 // doing is how runs are done: shown as the flags say, and ended by signals.
 func (c *runCommand) doing(e *env, h *signals.Halting) series.Options {
 	return series.Options{
-		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read, Pages: &report.Pages{Session: c.session},
+		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read, Pages: &view.Pages{Session: c.session},
 		Observe: func(r series.Run) series.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}
 }
 
-// gather waits for agents until a signal comes.
-func (e *env) gather(ctx context.Context, gather func(context.Context) error) Code {
+// gather waits for the agents of a series, where it has some, until a signal comes.
+func (e *env) gather(ctx context.Context, s *series.Series) Code {
+	if !s.Gathers() {
+		return OK
+	}
 	signalled, stop := e.stoppable(ctx)
 	defer stop()
-	return ungathered(e, gather(signalled))
+	return ungathered(e, s.Gather(signalled))
 }
+
+// close ends a series.
+func (e *env) close(s *series.Series) { e.complainEach(s.Close()) }
 
 // heard tells what went wrong with a run, which has that name among others, and returns the
 // exit code that it deserves.
@@ -87,7 +93,7 @@ func (e *env) came(asJSON, quiet bool, v any, show func(io.Writer) error, code C
 	out := e.Stdout
 	var err error
 	if asJSON {
-		out, err = e.Stderr, form.JSON(e.Stdout, v)
+		out, err = e.Stderr, layout.JSON(e.Stdout, v)
 	}
 	if err == nil && (!asJSON || !quiet) {
 		err = show(out)

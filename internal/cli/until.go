@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 )
 
 // untilFlags add runs to a series until a figure is known closely enough.

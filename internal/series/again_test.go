@@ -34,7 +34,7 @@ func TestAVerdictFollowsFromWhatIsStored(t *testing.T) {
 			one("", "'send.service.p50 <= 1s'", "'failed <= 1%', 'sent.rate >= 1/s'", "'send.service.mean < 1ns', 'send.service.p99.9 <= 1h'"), one("0%", "5%"))
 	}
 	dir := t.TempDir()
-	s, err := New(Options{Dir: dir}, resolved(t, text.String())...)
+	s, err := New(Options{Dir: dir}, Repeat("", resolved(t, text.String())...))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// fleetOf writes into a result what is known of the agents that did the run, and
+// result writes into a result what is known of the agents that did the run, and
 // of their clocks.
-func (m *measurement) fleetOf(raw *engine.Raw, r *result.Result) {
+func (m *team) result(raw *engine.Raw, r *result.Result) {
 	if m.done == nil {
 		return
 	}
@@ -53,16 +53,16 @@ func (m *measurement) fleetOf(raw *engine.Raw, r *result.Result) {
 }
 
 // agent is one of them.
-func (m *measurement) agent(t *fleet.AgentReport) result.Agent {
+func (m *team) agent(t *fleet.AgentReport) result.Agent {
 	a := result.Agent{
 		Name: t.Name, Hostname: t.Host, Labels: t.Labels, Missing: t.Part.Missing, LostReports: t.Lost,
 		Clock: result.AgentClock{Same: t.Clock.Same, OffsetNS: t.Clock.OffsetNS, Exchanges: t.Clock.Exchanges},
 	}
-	if m.config.Mode != engine.Consume {
-		a.Producers = carried(t.Share.Producers, m.config.Plan.Producers)
+	if m.cfg.Mode != engine.Consume {
+		a.Producers = carried(t.Share.Producers, m.cfg.Plan.Producers)
 	}
-	if m.config.Mode != engine.Produce {
-		a.Consumers = carried(t.Share.Consumers, m.config.Consumers) * m.config.Subscriptions
+	if m.cfg.Mode != engine.Produce {
+		a.Consumers = carried(t.Share.Consumers, m.cfg.Consumers) * m.cfg.Subscriptions
 	}
 	a.Absences = absences(t.Absences)
 	if t.Clock.BoundNS >= 0 {
@@ -118,12 +118,12 @@ func carried(p schedule.Part, n int) (own int) {
 // hosts are those that took part: this one, and of a fleet its agents', with the one
 // on which the system was started, before them this one where no agent is on it.
 func (m *measurement) hosts(own host.Facts) []host.Facts {
-	if m.done == nil {
+	if m.team.done == nil {
 		return []host.Facts{own}
 	}
 	var all []host.Facts
-	for i := range m.done.Agents {
-		t := &m.done.Agents[i]
+	for i := range m.team.done.Agents {
+		t := &m.team.done.Agents[i]
 		f := t.Facts
 		if t.Procs == 0 { // its last report did not come
 			f = told(&t.About)
@@ -134,7 +134,7 @@ func (m *measurement) hosts(own host.Facts) []host.Facts {
 		}
 		all = append(all, f)
 	}
-	if x := m.done.Starter; x != nil && !x.Part {
+	if x := m.team.done.Starter; x != nil && !x.Part {
 		f := x.Facts
 		if f.Hostname == "" { // it was not heard of
 			f = told(&x.About)

@@ -18,12 +18,6 @@ import (
 
 // compose makes the result of what the engine gave.
 func (m *measurement) compose(raw *engine.Raw) *result.Result {
-	if rest := m.parts.Rest(); rest != nil {
-		m.second(rest)
-	}
-	for i, b := range m.backlogs {
-		m.intervals[i].Backlog = b.Net(b.at, raw.Lost)
-	}
 	s := m.scenario
 	seconds := float64(raw.To-raw.From) / 1e9
 	facts := raw.Facts
@@ -42,21 +36,17 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 			Driver: s.System.Definition.Name, Client: buildinfo.Client(s.System.Definition), ClientPath: clientPath(s.System.Config), Batch: batch(s), ConsumeBatch: consumeBatch(s),
 			Server:    result.Server{Name: facts.Name, Version: facts.Version, Nodes: facts.Nodes},
 			Guarantee: facts.Confirms.Guarantee.String(), Copies: facts.Confirms.Copies.String(), Stable: facts.Confirms.Stable.String(),
-			Weaker:  m.weakened(raw),
 			Options: options, Discards: facts.Discards, Discarded: discarded(raw.Discarded),
 		},
 		Messages:    raw.Measured,
 		MessagesAll: raw.All,
 		Throughput:  throughput(raw, seconds, s.Mode == engine.Consume),
 		Latency:     latency(raw, m.scenario.Objectives, m.percentiles),
-		Intervals:   m.intervals,
 		Host:        m.hostOf(raw),
 		Events:      m.folder.Events() + len(raw.Errors) + len(raw.Stalls),
 
 		Subscriptions: raw.Shares,
 		Stages:        stages(raw, s, m.percentiles),
-		Faults:        m.faultsOf(raw),
-		Network:       m.between,
 		Churn:         churned(raw.Churned),
 		Pause:         paused(raw.Paused, m.percentiles),
 		OfRun:         m.ofRun(raw),
@@ -71,11 +61,9 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 	if raw.Gone != nil {
 		r.Run.Gone = &result.Gone{FromNS: raw.GoneFrom, Why: raw.Gone.Error()}
 	}
-	r.Servers, r.Resources = m.used(raw)
-	r.Efficiency = efficiency(r, s.Price)
-	r.Slowest = m.slowest(raw, r)
-	m.correlate(raw, &r.Latency)
-	m.fleetOf(raw, r)
+	for _, c := range slices.Backward(m.components()) {
+		c.result(raw, r)
+	}
 	r.Evidence = m.evidence(raw)
 	r.Verdict = judge.Verdict(r, s.Objectives)
 	r.Figures = export.Flat(r)
@@ -155,8 +143,8 @@ func (m *measurement) hostOf(raw *engine.Raw) result.Host {
 		Lanes: raw.Lanes, LaneWaits: raw.LaneWaits,
 		LedgerEvicted: raw.Evicted, SlotsAbandoned: raw.Abandoned, BacklogMax: raw.Backlog, DrainNeedsNS: max(raw.DrainNeeds, 0), ListenedNS: int64(raw.Listened),
 	}
-	if m.done == nil {
-		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &m.calibration, hiccups(&raw.Hiccups, raw.Stalls, raw.From, raw.To)
+	if m.team.done == nil {
+		h.Usage, h.Calibration, h.Hiccups = &raw.Host, &m.cfg.Calibration, hiccups(&raw.Hiccups, raw.Stalls, raw.From, raw.To)
 	}
 	return h
 }
@@ -190,20 +178,4 @@ func consumeBatch(s *scenario.Scenario) string {
 		return result.BatchNative
 	}
 	return result.BatchOneByOne
-}
-
-// correlate takes the intervals of the percentiles anew, from what the slices of
-// the run tell of how much its samples depend on one another.
-func (m *measurement) correlate(raw *engine.Raw, l *result.Latency) {
-	for k, d := range map[measure.Kind]*result.Dist{
-		measure.SendResponse: l.Send.Response, measure.SendService: l.Send.Service, measure.SendLateness: l.Send.Lateness,
-		measure.SendHeldUp: l.Send.HeldUp, measure.SendBlocked: l.Send.Blocked, measure.SendHop: l.Send.Hop, measure.SendFailed: l.Send.Failed,
-		measure.SendOnTime: l.Send.OnTime, measure.E2EOnTime: l.E2E.OnTime, measure.RTTOnTime: l.RTT.OnTime,
-		measure.E2EResponse: l.E2E.Response, measure.E2EService: l.E2E.Service,
-		measure.RTTResponse: l.RTT.Response, measure.RTTService: l.RTT.Service, measure.Settle: l.Settle,
-	} {
-		if d != nil {
-			m.slices.Widen(k, d, &raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure])
-		}
-	}
 }

@@ -26,10 +26,10 @@ func (m *measurement) evidence(raw *engine.Raw) *result.Evidence {
 		StillHeld:     raw.Left,
 		Errors:        errorsOf(raw.Errors),
 	}
-	if m.done == nil {
+	if m.team.done == nil {
 		e.Cost = &m.cost
 	} else {
-		e.DiskFull = m.done.Full
+		e.DiskFull = m.team.done.Full
 	}
 	for _, b := range raw.Blocks {
 		e.BySystem = append(e.BySystem, result.Block{FromNS: b.From, ToNS: b.To, Why: b.Why, Open: b.Open})

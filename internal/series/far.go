@@ -15,28 +15,54 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// far does the run by the fleet.
-func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
+// team are the agents that do a run.
+type team struct {
+	*measurement
+	idle
+	fleet   *fleet.Fleet      // of them; nil: this process does the run
+	agents  int               // how many of it
+	chosen  []string          // the names of these, once they are
+	startOn string            // the agent that starts the system on its host; "": here, or nowhere
+	files   map[string][]byte // that the scenario read, by path
+	paused  *fleet.Paused     // the run, where it was begun by another coordinator
+	done    *fleet.Done       // what the run came to
+}
+
+// remote reports whether clients are in agents of other hosts, or may be.
+func (m *team) remote() bool {
+	return m.fleet != nil && m.scenario.Placement.Kind != placement.Split
+}
+
+// untold is why not all that agents did is known; nil where it is.
+func (m *team) untold() error {
+	if m.done == nil {
+		return nil
+	}
+	return m.done.Untold
+}
+
+// do does the run by the fleet.
+func (m *team) do(ctx context.Context, stop <-chan struct{}) (*engine.Raw, error) {
 	run := &fleet.Run{
-		Config: cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.dir,
-		Agents: m.choose(), StartOn: m.startOn, Length: m.scenario.Length(), OnSample: m.sampledThere,
+		Config: m.cfg, Scenario: m.scenario.YAML(), Files: m.files, Placement: m.scenario.Placement, Folder: m.dir,
+		Agents: m.choose(), StartOn: m.startOn, Length: m.scenario.Length(), OnSample: m.meter.sampledThere,
 	}
 	servers, clients := fault.Apart(m.scenario.Faults)
-	if m.there != nil {
-		run.Address, run.Options, run.Started = m.there.Address, m.there.Options, m.there.Started
+	if m.servers.there != nil {
+		run.Address, run.Options, run.Started = m.servers.there.Address, m.servers.there.Options, m.servers.there.Started
 		run.Troubled = len(servers) > 0
 		if len(clients) > 0 {
-			run.Servers = m.there.Servers
+			run.Servers = m.servers.there.Servers
 		}
 	}
-	if m.running != nil {
-		run.Address, run.Options = m.running.Address, m.running.Options
+	if m.servers.running != nil {
+		run.Address, run.Options = m.servers.running.Address, m.servers.running.Options
 		if len(clients) > 0 && m.remote() {
-			bind, _, _ := m.bind()
-			run.Servers = m.subject.reached(bind)
+			bind, _, _ := m.link.bind()
+			run.Servers = m.servers.subject.reached(bind)
 		}
 	}
-	if m.faults != nil {
+	if m.faults.planned {
 		run.OnOpen = m.faults.opened
 	}
 	var done *fleet.Done
@@ -57,12 +83,15 @@ func (m *measurement) far(ctx context.Context, stop <-chan struct{}, cfg engine.
 	if m.paused != nil {
 		m.started = done.Raw.Epoch.Wall
 	}
-	m.done, m.config = done, cfg
+	m.done = done
 	return done.Raw, err
 }
 
-// may refuses what an agent that takes part does not allow on its host, and a driver that it lacks.
-func (m *measurement) may(ctx context.Context) error {
+// start refuses what an agent that takes part does not allow on its host, and a driver that it lacks.
+func (m *team) start(ctx context.Context, _ <-chan struct{}) error {
+	if m.fleet == nil || m.paused != nil {
+		return nil
+	}
 	name := m.scenario.System.Definition.Name
 	servers, clients := fault.Apart(m.scenario.Faults)
 	if !m.remote() {
@@ -91,52 +120,29 @@ func (m *measurement) may(ctx context.Context) error {
 
 // choose says which agents do the run; it is asked of those that have joined when
 // it is asked first.
-func (m *measurement) choose() []string {
+func (m *team) choose() []string {
 	if m.chosen == nil {
 		m.chosen = m.fleet.Choose(dealers(m.scenario, m.agents), m.scenario.Placement, m.startOn)
 	}
 	return m.chosen
 }
 
-// bringUpThere has an agent start the system on its host, and connects the scenario
-// to it. end has that agent end it. Of a run that is taken up it only says how it
-// ends.
-func (m *measurement) bringUpThere(ctx context.Context, stop <-chan struct{}) (end func(), err error) {
+// bring has an agent start the system on its host. The system is there, too, where agents on
+// other hosts do not reach it, which is an error.
+func (m *team) bring(ctx context.Context) (*fleet.System, error) {
 	name := m.scenario.System.Definition.Name
-	end = func() {
-		if err := m.fleet.End(context.WithoutCancel(ctx), m.startOn, m.id); err != nil {
-			m.observer.Complain(fmt.Errorf("ending %s: %w", name, err))
-		}
-	}
-	if m.paused != nil {
-		m.there = &fleet.System{Address: m.paused.Address, Options: m.paused.Options, Started: m.paused.Started}
-		return end, nil
-	}
-	m.observer.Doing("starting " + name + " on the host of agent " + m.startOn)
-	starting, abort := abortable(ctx, stop)
-	defer abort()
 	run := &fleet.Run{Config: m.scenario.Config(m.id, m.run), Scenario: m.scenario.YAML(), Files: m.files}
-	there, err := m.fleet.Bring(starting, m.startOn, run, func(line string) { m.observer.Note("%s on %s: %s", name, m.startOn, line) })
-	if err = stopped(err, stop); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", name, err)
+	there, err := m.fleet.Bring(ctx, m.startOn, run, func(line string) { m.observer.Note("%s on %s: %s", name, m.startOn, line) })
+	if err != nil {
+		return nil, err
 	}
 	there.Started.Agent = m.startOn
-	if err := m.reachable(there); err != nil {
-		end()
-		return nil, fmt.Errorf("starting %s: %w", name, err)
-	}
-	if err := m.scenario.Connect(there.Address, there.Options); err != nil {
-		end()
-		return nil, fmt.Errorf("connecting %s: %w", name, err)
-	}
-	m.there = there
-	m.observer.Note("started %s on the host of agent %s at %s", name, m.startOn, strings.Join(there.Address, ", "))
-	return end, nil
+	return there, m.reachable(there)
 }
 
 // reachable refuses what listens on the loopback of one machine where agents on
 // others shall reach it.
-func (m *measurement) reachable(there *fleet.System) error {
+func (m *team) reachable(there *fleet.System) error {
 	if !slices.ContainsFunc(there.Address, loopbackOnly) {
 		return nil
 	}

@@ -16,15 +16,16 @@ import (
 	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/tcpreset"
 	"github.com/weirmq/weir/result"
 )
 
-// disturbance is what a run does to the servers that weir started for it, and to the network.
-type disturbance struct {
-	course fault.Course
+// faults are what a run does to the servers that weir started for it, and to the network.
+type faults struct {
+	*measurement
+	planned bool // there are some
+	course  fault.Course
 
 	asking sync.Mutex // one question at a time
 
@@ -36,37 +37,33 @@ type disturbance struct {
 
 	done []result.Fault // after the end of conduct
 	said []promise      // likewise
-	over chan struct{}  // closed then
+	over chan struct{}  // closed then; nil: agents do all of them
 	end  context.CancelFunc
 }
 
-// disturb prepares the faults of a run, and has cfg tell what they need. It returns what
-// ends them, which waits until none is carried out any more.
-func (m *measurement) disturb(ctx context.Context, cfg *engine.Config) (end func()) {
-	s := m.scenario
-	if len(s.Faults)+len(s.Network.Partitions) == 0 || m.running == nil && m.fleet == nil {
-		return func() {}
+// start prepares the faults, and has the engine tell what they need.
+func (d *faults) start(ctx context.Context, _ <-chan struct{}) error {
+	s := d.scenario
+	d.planned = len(s.Faults)+len(s.Network.Partitions) > 0 && (d.servers.running != nil || d.team.fleet != nil)
+	if !d.planned || d.servers.running == nil {
+		return nil
 	}
-	d := &disturbance{begun: make(chan struct{}), over: make(chan struct{})}
-	m.faults = d
-	if m.running == nil { // agents do them
-		return func() {}
-	}
+	d.begun, d.over = make(chan struct{}), make(chan struct{})
 	ctx, d.end = context.WithCancel(ctx)
-	cfg.OnOpen = func(facts func(context.Context) (driver.Facts, error)) {
+	d.cfg.OnOpen = func(facts func(context.Context) (driver.Facts, error)) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.facts = facts
 	}
-	start := cfg.OnStart
-	cfg.OnStart = func(epoch pace.Epoch) {
+	start := d.cfg.OnStart
+	d.cfg.OnStart = func(epoch pace.Epoch) {
 		start(epoch)
 		d.epoch = epoch.MonotonicNS
 		close(d.begun)
 	}
-	faults := s.Faults
-	if m.remote() { // agents break the connections of their clients
-		faults, _ = fault.Apart(faults)
+	due := s.Faults
+	if d.team.remote() { // agents break the connections of their clients
+		due, _ = fault.Apart(due)
 	}
 	go func() {
 		defer close(d.over)
@@ -75,27 +72,46 @@ func (m *measurement) disturb(ctx context.Context, cfg *engine.Config) (end func
 		case <-ctx.Done():
 			return
 		}
-		system := m.subjected(d)
+		system := d.subjected()
 		parted, said := make(chan []result.Fault), make(chan []promise)
-		go func() { parted <- m.part(ctx, d.epoch) }()
+		go func() { parted <- d.link.part(ctx, d.epoch) }()
 		go func() {
 			said <- follow(ctx, d.ask, system.Now, func(p promise) {
 				c := p.confirms
-				m.event(engine.Event{At: p.at, Kind: "guarantee", Text: fmt.Sprintf("a confirmation means %s, copies %s, stable %s", c.Guarantee, c.Copies, c.Stable)})
+				d.event(engine.Event{At: p.at, Kind: "guarantee", Text: fmt.Sprintf("a confirmation means %s, copies %s, stable %s", c.Guarantee, c.Copies, c.Stable)})
 			})
 		}()
-		done := fault.Conduct(ctx, system, faults, s.WarmUp, max(0, s.Length()-s.WarmUp))
+		done := fault.Conduct(ctx, system, due, s.WarmUp, max(0, s.Length()-s.WarmUp))
 		d.done = inOrder(done, <-parted)
 		d.said = <-said
 	}()
-	return func() {
+	return nil
+}
+
+// stop waits until no fault is carried out any more.
+func (d *faults) stop(context.Context, *engine.Raw) {
+	if d.over != nil {
 		d.end()
 		<-d.over
 	}
 }
 
+// result adds the faults with what followed each, and when a confirmation meant less than at the
+// beginning.
+func (d *faults) result(raw *engine.Raw, r *result.Result) {
+	if !d.planned {
+		return
+	}
+	done := slices.Clone(d.done)
+	if d.team.done != nil {
+		done = inOrder(done, d.team.done.Faults)
+	}
+	d.course.Effects(done, raw.From, raw.To, raw.Ended, fault.End{Censored: &raw.Censored, Lost: raw.Lost})
+	r.Faults, r.System.Weaker = done, weaker(raw.Facts.Confirms, d.said, raw.Ended)
+}
+
 // ask asks the open system for its facts.
-func (d *disturbance) ask(ctx context.Context) (driver.Facts, error) {
+func (d *faults) ask(ctx context.Context) (driver.Facts, error) {
 	d.mu.Lock()
 	facts := d.facts
 	d.mu.Unlock()
@@ -107,23 +123,18 @@ func (d *disturbance) ask(ctx context.Context) (driver.Facts, error) {
 	return facts(ctx)
 }
 
-// remote reports whether clients are in agents of other hosts, or may be.
-func (m *measurement) remote() bool {
-	return m.fleet != nil && m.scenario.Placement.Kind != placement.Split
-}
-
 // opened takes what tells who leads, where agents have the system open.
-func (d *disturbance) opened(leaders func(context.Context) ([]string, error)) {
+func (d *faults) opened(leaders func(context.Context) ([]string, error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.leaders = leaders
 }
 
 // subjected is the system that faults happen to.
-func (m *measurement) subjected(d *disturbance) fault.System {
+func (d *faults) subjected() fault.System {
 	clock := pace.NewClock()
 	offset := clock.Epoch().MonotonicNS - d.epoch
-	system := m.subject.system(
+	system := d.servers.subject.system(
 		func() int64 { return clock.Now() + offset },
 		func(monotonicNS int64) int64 { return monotonicNS - d.epoch },
 	)
@@ -138,14 +149,14 @@ func (m *measurement) subjected(d *disturbance) fault.System {
 		return f.Leaders, err
 	}
 	system.Tell = func(at int64, text string) {
-		m.event(engine.Event{At: at, Kind: "injected", Text: text})
+		d.event(engine.Event{At: at, Kind: "injected", Text: text})
 	}
 	switch {
-	case !m.scenario.Cuts():
-	case m.remote():
-		system.Part, system.Parting = m.running.Part, netpartition.Means
+	case !d.scenario.Cuts():
+	case d.team.team.remote():
+		system.Part, system.Parting = d.servers.running.Part, netpartition.Means
 	default:
-		system.Part, system.Parting = m.sever, network.CutMeans
+		system.Part, system.Parting = d.link.sever, network.CutMeans
 	}
 	return system
 }
@@ -157,35 +168,6 @@ func hostPort(address string) string {
 	}
 	address, _, _ = strings.Cut(address, "/")
 	return address
-}
-
-// faultsOf are the faults of a run that is over, with what followed each.
-func (m *measurement) faultsOf(raw *engine.Raw) []result.Fault {
-	if m.faults == nil {
-		return nil
-	}
-	done := slices.Clone(m.faults.done)
-	if m.done != nil {
-		done = inOrder(done, m.done.Faults)
-	}
-	m.faults.course.Effects(done, raw.From, raw.To, raw.Ended, fault.End{Censored: &raw.Censored, Lost: raw.Lost})
-	return done
-}
-
-// weakened says when a confirmation meant less than at the beginning of a run with faults.
-func (m *measurement) weakened(raw *engine.Raw) []result.Weaker {
-	if m.faults == nil {
-		return nil
-	}
-	return weaker(raw.Facts.Confirms, m.faults.said, raw.Ended)
-}
-
-// untold is why not all that agents did is known; nil where it is.
-func (m *measurement) untold() error {
-	if m.done == nil {
-		return nil
-	}
-	return m.done.Untold
 }
 
 // undone returns an error for the first fault that could not be done, or not be undone.

@@ -25,21 +25,6 @@ type Fleet struct {
 	StartOn       string        // the agent that starts the system on its host; "": here, or nowhere
 	Wait          time.Duration // for agents
 	Paused        *fleet.Paused // the run to take up, where another coordinator began it; nil: none
-
-	open *fleet.Fleet // gathered for several series; nil: each gathers its own
-}
-
-// Gather opens the fleet for several series, each of one of these scenarios, and waits for
-// its agents until ctx ends. Close ends it. Its errors are those of fleet.Open and
-// Fleet.Await.
-func (f *Fleet) Gather(ctx context.Context, scenarios []*scenario.Scenario) (err error) {
-	if f.open, err = fleet.Open(ctx, f.Options); err != nil {
-		return err
-	}
-	if err = f.await(ctx, f.open, scenarios); err != nil {
-		f.Close()
-	}
-	return err
 }
 
 // await waits for the agents that do runs of scenarios, and refuses what cannot be dealt over
@@ -67,17 +52,12 @@ func (f *Fleet) await(ctx context.Context, opened *fleet.Fleet, scenarios []*sce
 	return nil
 }
 
-// Close ends what Gather opened.
-func (f *Fleet) Close() {
-	if f.open != nil {
-		f.open.Close()
-		f.open = nil
-	}
-}
+// split reports whether a scenario is run by two processes of this host.
+func split(s *scenario.Scenario) bool { return s.Placement.Kind == placement.Split }
 
-// split reports whether the runs are done by two processes of this host.
+// split reports whether two processes of this host do runs.
 func (s *Series) split() bool {
-	return s.o.Fleet == nil && s.scenarios[0].Placement.Kind == placement.Split
+	return s.o.Fleet == nil && slices.ContainsFunc(s.plan.Scenarios(), split)
 }
 
 // Gathers reports whether agents do the runs, so that Gather has to wait for them.
@@ -94,15 +74,12 @@ func (s *Series) Gather(ctx context.Context) error {
 		return nil
 	case f == nil:
 		return s.pair(ctx)
-	case f.open != nil:
-		s.fleet = f.open
-		return nil
 	}
 	var err error
 	if s.fleet, err = fleet.Open(ctx, f.Options); err != nil || f.Paused != nil {
 		return err
 	}
-	return f.await(ctx, s.fleet, s.scenarios)
+	return f.await(ctx, s.fleet, s.plan.Scenarios())
 }
 
 // agents is how many do a run of the series.
@@ -160,7 +137,7 @@ func (s *Series) disband() error {
 		}
 		cancel()
 	}
-	if s.fleet != nil && (s.o.Fleet == nil || s.o.Fleet.open == nil) {
+	if s.fleet != nil {
 		s.fleet.Close()
 	}
 	if s.leftover != "" {

@@ -1,13 +1,13 @@
 package series
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fault"
-	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/serverlog"
 	"github.com/weirmq/weir/internal/slow"
 	"github.com/weirmq/weir/result"
@@ -19,44 +19,57 @@ const (
 	behind = time.Second // the end of a fault
 )
 
-// followLogs follows the logs of the servers that weir started on this host. It returns what
-// reads them when the run is over, while the servers still run.
-func (m *measurement) followLogs(clock *pace.Clock) (read func(*engine.Raw)) {
-	if m.running == nil {
-		return func(*engine.Raw) {}
+// logs are those of the servers that weir started on this host.
+type logs struct {
+	*measurement
+	follower *serverlog.Follower
+	said     map[string][]*result.ServerLog // beside clusters of the slowest, by the distribution
+}
+
+// start follows the logs.
+func (m *logs) start(context.Context, <-chan struct{}) error {
+	if m.servers.running == nil {
+		return nil
 	}
-	var logs []serverlog.Log
-	for _, p := range m.running.Processes {
+	var all []serverlog.Log
+	for _, p := range m.servers.running.Processes {
 		for _, path := range p.Logs {
-			logs = append(logs, serverlog.Log{Process: p.Name, Node: p.Node, Path: path})
+			all = append(all, serverlog.Log{Process: p.Name, Node: p.Node, Path: path})
 		}
 	}
+	clock := m.cfg.Clock
 	began := clock.Epoch().MonotonicNS
-	f := serverlog.Follow(func() int64 { return began + clock.Now() }, logs)
-	return func(raw *engine.Raw) {
-		defer f.Close()
-		if f == nil || raw == nil {
-			return
+	m.follower = serverlog.Follow(func() int64 { return began + clock.Now() }, all)
+	return nil
+}
+
+// stop reads what the logs say, while the servers still run.
+func (m *logs) stop(_ context.Context, raw *engine.Raw) {
+	f := m.follower
+	defer f.Close()
+	if f == nil || raw == nil {
+		return
+	}
+	epoch, secrets := raw.Epoch.MonotonicNS, m.secrets()
+	m.said = map[string][]*result.ServerLog{}
+	for _, x := range m.kept(raw) {
+		for _, said := range f.Read(besideClusters(slow.Clusters(x.messages), epoch), secrets) {
+			m.said[x.of] = append(m.said[x.of], logOf(said, epoch))
 		}
-		epoch, secrets := raw.Epoch.MonotonicNS, m.secrets()
-		m.logs = map[string][]*result.ServerLog{}
-		for _, x := range m.kept(raw) {
-			for _, said := range f.Read(besideClusters(slow.Clusters(x.messages), epoch), secrets) {
-				m.logs[x.of] = append(m.logs[x.of], logOf(said, epoch))
-			}
-		}
-		if m.faults == nil {
-			return
-		}
-		done := m.faults.done[:min(len(m.faults.done), mostFaultLogs)]
-		m.faults.course.Effects(done, raw.From, raw.To, raw.Ended, fault.End{Censored: &raw.Censored, Lost: raw.Lost})
-		for i, said := range f.Read(besideFaults(done, epoch), secrets) {
-			if len(done[i].Processes) > 0 {
-				done[i].Log = logOf(said, epoch)
-			}
+	}
+	done := m.faults.done[:min(len(m.faults.done), mostFaultLogs)]
+	if len(done) == 0 {
+		return
+	}
+	m.faults.course.Effects(done, raw.From, raw.To, raw.Ended, fault.End{Censored: &raw.Censored, Lost: raw.Lost})
+	for i, said := range f.Read(besideFaults(done, epoch), secrets) {
+		if len(done[i].Processes) > 0 {
+			done[i].Log = logOf(said, epoch)
 		}
 	}
 }
+
+func (m *logs) result(raw *engine.Raw, r *result.Result) { r.Slowest = m.slowest(raw, r) }
 
 // mostFaultLogs is beside how many faults the lines of logs are kept.
 const mostFaultLogs = 20
@@ -103,10 +116,10 @@ func logOf(x serverlog.Excerpt, epoch int64) *result.ServerLog {
 }
 
 // secrets are those of the scenario. What a recipe tells its own driver, everybody knows.
-func (m *measurement) secrets() (all []string) {
+func (m *logs) secrets() (all []string) {
 	for _, s := range driver.Secrets(m.scenario.System.Config) {
 		known := false
-		for _, values := range m.running.Options {
+		for _, values := range m.servers.running.Options {
 			known = known || slices.Contains(values, s.Reveal())
 		}
 		if !known {

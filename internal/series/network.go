@@ -38,14 +38,22 @@ func CheckNetwork(all []*scenario.Scenario, agents bool) (wanted bool, err error
 	return true, network.Check()
 }
 
-// join makes the network of the run, where the scenario wants one, and returns what ends it.
-func (m *measurement) join(ctx context.Context, stop <-chan struct{}) (end func(), err error) {
+// link is the network between clients and servers, where the scenario wants one.
+type link struct {
+	*measurement
+	made    *network.Link   // nil: the scenario wants none
+	between *result.Network // the same, when the run is over
+	broke   error           // why it was not there until then
+}
+
+// start makes the network.
+func (m *link) start(ctx context.Context, stop <-chan struct{}) (err error) {
 	s := m.scenario
-	if !s.Networked(m.remote()) {
-		return func() {}, nil
+	if !s.Networked(m.team.remote()) {
+		return nil
 	}
 	if !network.Inside() {
-		return nil, ErrOutside
+		return ErrOutside
 	}
 	m.observer.Doing("making the network and measuring it")
 	starting, abort := abortable(ctx, stop)
@@ -54,37 +62,44 @@ func (m *measurement) join(ctx context.Context, stop <-chan struct{}) (end func(
 	if s.Cuts() {
 		spec.Nodes = s.System.Nodes
 	}
-	if m.link, err = network.Start(starting, m.host.Self, spec); err != nil {
-		return nil, stopped(err, stop)
+	if m.made, err = network.Start(starting, m.host.Self, spec); err != nil {
+		return stopped(err, stop)
 	}
-	n := m.link.Network()
+	n := m.made.Network()
 	m.observer.Note("the network is ready: round trip %v, the link's own part %v", rounded(n.RoundTripNS), rounded(n.BareRoundTripNS))
-	return func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		if err := m.link.Stop(ending); err != nil {
-			m.observer.Complain(fmt.Errorf("ending the network: %w", err))
-		}
-	}, nil
+	return nil
 }
+
+func (m *link) stop(ctx context.Context, _ *engine.Raw) {
+	if m.made == nil {
+		return
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := m.made.Stop(ending); err != nil {
+		m.observer.Complain(fmt.Errorf("ending the network: %w", err))
+	}
+}
+
+func (m *link) result(_ *engine.Raw, r *result.Result) { r.Network = m.between }
 
 // rounded is a time for a reader.
 func rounded(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }
 
 // bind is where servers listen, and within where they are started; places is where those of
 // each node are, where they are apart.
-func (m *measurement) bind() (address string, within func(func() error) error, places []broker.Place) {
-	if m.link == nil {
+func (m *link) bind() (address string, within func(func() error) error, places []broker.Place) {
+	if m.made == nil {
 		return "", nil, nil
 	}
-	for _, n := range m.link.Nodes() {
+	for _, n := range m.made.Nodes() {
 		places = append(places, broker.Place{Address: n.Address, Space: n.Space})
 	}
-	return network.SystemAddress, m.link.Within, places
+	return network.SystemAddress, m.made.Within, places
 }
 
 // sever has nothing pass between the nodes of each pair; 0 stands for the clients.
-func (m *measurement) sever(pairs [][2]int) error {
+func (m *link) sever(pairs [][2]int) error {
 	at := func(node int) string {
 		if node == 0 {
 			return network.ClientAddress
@@ -95,30 +110,29 @@ func (m *measurement) sever(pairs [][2]int) error {
 	for _, p := range pairs {
 		all = append(all, network.Pair{at(p[0]), at(p[1])})
 	}
-	return m.link.Sever(all)
+	return m.made.Sever(all)
 }
 
-// networkOf is the network of a run that is over, while it is still there. The error says
-// that it broke down before.
-func (m *measurement) networkOf() (*result.Network, error) {
-	if m.link == nil {
-		return nil, nil
+// over reads what the network did in a run that is over, while the network is still there.
+func (m *link) over() {
+	if m.made == nil {
+		return
 	}
-	n := m.link.Network()
+	n := m.made.Network()
 	if p, ok := network.ProfileNamed(m.scenario.Network.Profile); ok {
 		n.Profile, n.Source = p.Name, p.Source
 	}
-	to, from, err := m.link.Carried()
+	to, from, err := m.made.Carried()
 	if err == nil && to.Packets == 0 {
 		err = errors.New("no packet of the run passed the network")
 	}
 	n.ToSystem.Carried, n.FromSystem.Carried = result.PacketsDone(to), result.PacketsDone(from)
-	return &n, err
+	m.between, m.broke = &n, err
 }
 
 // part cuts the network as the scenario says, until ctx ends. It returns what was done, in
 // order of time, as faults.
-func (m *measurement) part(ctx context.Context, epoch int64) (done []result.Fault) {
+func (m *link) part(ctx context.Context, epoch int64) (done []result.Fault) {
 	s := m.scenario
 	clock := pace.NewClock()
 	now := func() int64 { return clock.Now() + clock.Epoch().MonotonicNS - epoch }
@@ -127,7 +141,7 @@ func (m *measurement) part(ctx context.Context, epoch int64) (done []result.Faul
 			break
 		}
 		at := now() // it begins before the first packet is dropped, and ends after the last
-		err := m.link.Cut(c.To, c.From)
+		err := m.made.Cut(c.To, c.From)
 		if c.Ends {
 			at = now()
 		} else {

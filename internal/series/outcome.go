@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -69,6 +71,9 @@ type Outcome struct {
 	Failed  string // the run ended at once, because; "" it did not
 	Broken  bool   // messages were lost, or worse than the driver declares became of them
 	Written error  // files of the folder could not be written: one error a line; nil: all are there
+
+	Probed *capacity.Probed // of a Search: what the run says of its rate; nil: the run does not count
+	Line   *suite.Line      // of a Suite: the run in its table; nil: it was interrupted, and is not there
 
 	// Entry is the run as reports show it among others, with the samples of each
 	// distribution where the run is one of several repeats.

@@ -2,11 +2,9 @@ package series
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,29 +23,24 @@ import (
 // ErrSeveral is wrapped where what a search was asked with makes several runs.
 var ErrSeveral = errors.New("searches with one scenario (leave out scenarios, matrix and repeat)")
 
-// A Search is a search for the capacity.
+// A Search is the plan of a search for the capacity: the runs of one search for each number of
+// what is varied, and those of the curve last.
 type Search struct {
-	folder
-	// Scenarios are those of the searches, one for each number of what is varied: their runs
-	// differ from them in the rate, and in how long they take.
-	Scenarios []*scenario.Scenario
-	Report    *capacity.Report // what it came to so far
-	in        scenario.Inputs
-}
+	Report *capacity.Report // what it came to so far
 
-// A Probe is a run of a search that has ended.
-type Probe struct {
-	*Outcome
-	// Says is what the run says of its rate; nil: it does not count, and the search ends. It
-	// was interrupted, it has no figures, or something other than its rate went wrong.
-	Says *capacity.Probed
+	// The scenarios of the searches: their runs differ from them in the rate, and in how long
+	// they take.
+	scenarios []*scenario.Scenario
+	in        scenario.Inputs
+	words     Words
+	probing   capacity.Probed // the run that goes on
+	resumed   bool
 }
 
 // NewSearch plans the search that a scenario asks for: from its rate on, with its
-// objectives as the promise. It refuses what cannot be searched, and touches nothing. Its
-// Out is the folder, as of Options.
-func NewSearch(o Options, in scenario.Inputs) (*Search, error) {
-	s := &Search{folder: folder{o: o}, in: in}
+// objectives as the promise. It refuses what cannot be searched, and touches nothing.
+func NewSearch(words Words, in scenario.Inputs) (*Search, error) {
+	s := &Search{in: in, words: words}
 	x, err := s.scenario()
 	if err != nil {
 		return nil, err
@@ -76,11 +69,11 @@ func NewSearch(o Options, in scenario.Inputs) (*Search, error) {
 	return s, s.vary()
 }
 
-// ResumeSearch goes on with the search in the folder Out, which ReadSearch gave, by its own
+// ResumeSearch goes on with the search in the folder o.Out, which ReadSearch gave, by its own
 // plan: a KeptError where the folder does not let it. Of in, file and variables are not read. An override may be search.probes, which
 // allows more of them.
 func ResumeSearch(o Options, in scenario.Inputs, was *capacity.Report) (_ *Search, err error) {
-	s := &Search{folder: folder{o: o, resumed: true}, in: in, Report: was}
+	s := &Search{in: in, words: o.Words, Report: was, resumed: true}
 	p := &s.Report.Plan
 	if !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= capacity.MostProbes &&
 		p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) || p.Over != nil && len(p.Over.Numbers) == 0 {
@@ -98,7 +91,7 @@ func ResumeSearch(o Options, in scenario.Inputs, was *capacity.Report) (_ *Searc
 		return nil, err
 	}
 	if slices.ContainsFunc(in.Overrides, func(o scenario.Override) bool { return o.Path == "search.probes" }) {
-		more := s.Scenarios[0].Search.Probes
+		more := s.scenarios[0].Search.Probes
 		if more <= p.Probes {
 			return nil, fmt.Errorf("%s: %d is not more than this search may have (%d to %d)", s.key("search.probes"), more, p.Probes+1, capacity.MostProbes)
 		}
@@ -181,10 +174,10 @@ func searchPlan(s *scenario.Scenario) capacity.Planned {
 
 // key is how the user sets a key of the scenario.
 func (s *Search) key(path string) string {
-	if s.o.Words.Key == nil {
+	if s.words.Key == nil {
 		return path
 	}
-	return s.o.Words.Key(path)
+	return s.words.Key(path)
 }
 
 // scenario resolves that of a run, in which these keys have these values whatever else says.
@@ -220,59 +213,45 @@ func (s *Search) vary() error {
 		if err != nil {
 			return err
 		}
-		s.Scenarios = append(s.Scenarios, x)
+		s.scenarios = append(s.scenarios, x)
 	}
 	return nil
 }
 
-// Begin makes the folder of a new search, and writes its plan. Its error is a
-// FolderError, or wraps ErrWriting.
-func (s *Search) Begin() error {
-	if !s.resumed {
-		x, err := s.scenario()
-		if err != nil {
-			return err
-		}
-		if err := s.create("capacity", result.FileScenario, x.YAML()); err != nil {
-			return err
-		}
+// Scenarios returns those of the searches, each once.
+func (s *Search) Scenarios() []*scenario.Scenario { return s.scenarios }
+
+// begin makes the folder of a new search, and writes its plan.
+func (s *Search) begin(in *Series) error {
+	if s.resumed {
+		in.reopen(in.o.Out)
+		return s.store(in)
 	}
-	return s.store()
+	x, err := s.scenario()
+	if err == nil {
+		err = in.makeFolder("capacity")
+	}
+	if err == nil {
+		err = in.write(result.FileScenario, x.YAML())
+	}
+	if err == nil {
+		err = s.store(in)
+	}
+	return err
 }
 
 // store writes capacity.json.
-func (s *Search) store() error {
+func (s *Search) store(in *Series) error {
 	s.Report.Sum()
-	return s.document(capacity.File, s.Report)
+	return in.document(capacity.File, s.Report)
 }
 
-// All does the runs of the search until it is over, those of the curve last, and yields each
-// with what it says. Runs end by stop, which may be nil, and by ctx as those of a
-// Series do. Begin must have been called.
-func (s *Search) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Probe] {
-	return func(yield func(*Probe) bool) {
-		for !over(ctx, stop) {
-			next, more := s.Report.Next()
-			if !more {
-				return
-			}
-			var p *Probe
-			if p, s.err = s.probe(ctx, stop, next); p == nil {
-				return
-			}
-			if p.Says != nil {
-				s.Report.Add(*p.Says)
-				s.err = s.store()
-			}
-			if !yield(p) || p.Says == nil || s.err != nil {
-				return
-			}
-		}
+// next returns the run that follows by what those before it said.
+func (s *Search) next() (*task, error) {
+	next, more := s.Report.Next()
+	if !more {
+		return nil, nil
 	}
-}
-
-// probe does a run that is next.
-func (s *Search) probe(ctx context.Context, stop <-chan struct{}, next capacity.Probed) (*Probe, error) {
 	rate := strconv.FormatFloat(next.RatePerS, 'f', -1, 64) + "/s"
 	keys := append(s.varied(next.N), scenario.Override{Flag: s.key("load.rate"), Path: "load.rate", Value: rate})
 	if l := s.Report.Plan.LongestS; l > 0 && next.Purpose != capacity.Curving {
@@ -285,12 +264,20 @@ func (s *Search) probe(ctx context.Context, stop <-chan struct{}, next capacity.
 		return nil, err
 	}
 	x.Search = scenario.Search{} // so that weir run repeats the file of the run
-	p := new(Probe)
-	p.Outcome, next.Dir = s.do(ctx, stop, x, next.Dir, len(s.Report.Probes)+len(s.Report.Curve)+1, 0, nil)
-	if p.Result == nil || p.Interrupted() || p.Err != nil || p.Books != nil || p.Written != nil || p.Gone != nil {
-		return p, nil
+	s.probing = next
+	return &task{scenario: x, folder: next.Dir, number: len(s.Report.Probes) + len(s.Report.Curve) + 1}, nil
+}
+
+// add takes a run. It does not count, and the search ends, where the run was interrupted, has no
+// figures, or something other than its rate went wrong.
+func (s *Search) add(in *Series, o *Outcome) (counts bool, err error) {
+	if o.Result == nil || o.Interrupted() || o.Err != nil || o.Books != nil || o.Written != nil || o.Gone != nil {
+		return false, nil
 	}
-	next.Measured(p.Result, p.Broken)
-	p.Says = &next
-	return p, nil
+	p := s.probing
+	p.Dir = filepath.Base(o.Dir)
+	p.Measured(o.Result, o.Broken)
+	o.Probed = &p
+	s.Report.Add(p)
+	return true, s.store(in)
 }

@@ -3,13 +3,10 @@ package series
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/weirmq/weir/engine"
@@ -27,22 +24,10 @@ import (
 type Options struct {
 	Dir   string // the folder from which relative paths go; "": the process's working folder
 	Out   string // the result's folder, which must not exist; "": results/<time>-<name>
-	File  string // that the scenarios are from, by which the folder of several is named; "": none
 	Host  Host   // on which systems are started, and processes of a run
 	FIFO  bool   // lanes of this host take precedence, where they may; see engine.Config.FIFO
 	Fleet *Fleet // that does the runs; nil: this process, or the two of placement split
-	// Earlier is the folder that gets the runs, beside those that it has; nil: a new one.
-	// The scenarios are its own.
-	Earlier *Earlier
-	// Remaining is what a series that did not do all its runs is to do now, in its folder; nil: a
-	// new one. Its Resolve was called, and gave the scenarios.
-	Rest  *Remaining
-	Words Words // for what is told of a run
-
-	// More is called when all runs are done, with those that have figures, and before the
-	// first run where Earlier has some. If it returns true, each scenario is done again,
-	// in an order of its own. nil: none is. Not for a single run.
-	More func([]result.Entry) bool
+	Words Words  // for what is told of a run
 
 	Files map[string][]byte // that the scenarios read, by absolute path; for a fleet only
 	// Percentiles are stored besides the usual ones, in percent, and are those that
@@ -94,32 +79,51 @@ type Words struct {
 	Key func(path string) string
 }
 
+// A Plan says which runs a series has, and keeps what they come to: Repeats, a Search or a
+// Suite. A series uses a plan once.
+type Plan interface {
+	// Scenarios returns those of the runs, each once.
+	Scenarios() []*scenario.Scenario
+	// begin makes the folder of a series, or opens the one that it goes on in.
+	begin(*Series) error
+	// next returns the run that follows; nil: none does.
+	next() (*task, error)
+	// add takes what a run came to, and stores it. counts is false where the series ends with it.
+	add(*Series, *Outcome) (counts bool, err error)
+}
+
+// A task is one run of a series.
+type task struct {
+	scenario    *scenario.Scenario
+	folder      string    // its name in the common folder; "" for the only one
+	series      string    // name of the scenario that it is a repeat of; "" where it is done once
+	repeat      int       // from 1
+	place       int       // of the scenario among those of Repeats, from 1; 0 of a single run
+	number, of  int       // of the run, from 1, and how many there are; of is 0 where that is not known
+	percentiles []float64 // nil: those of Options
+}
+
 // A Series is runs that are done one after another: one, or several in a folder each
 // below a common one. One goroutine uses it.
 type Series struct {
 	o       Options
+	plan    Plan
 	started time.Time
 	parent  string // the common folder, as it is shown; "": there is a single run
 	folder  *result.Folder
-	made    bool           // this series made the folder results
-	planned *Plan          // that is stored in the folder; nil: none is
-	lock    *os.File       // on the plan; nil: there is none
-	written []result.Entry // those of entries that are whole in their folders
-	tasks   []task
-	next    int // of the tasks
-	entries []result.Entry
-
-	scenarios []*scenario.Scenario // that the tasks are of
+	fresh   bool     // this series made the common folder
+	made    bool     // this series made the folder results
+	lock    *os.File // on the list of runs; nil: there is none
+	err     error
 
 	fleet    *fleet.Fleet     // that does the runs; nil: this process
 	pairOf   []*guard.Process // its agents, where they are of this host and of this series
 	leftover string           // a folder that goes with them
 }
 
-// New lays out the runs of scenarios, at least one, each as often as it is to be
-// repeated, and makes the folder that several have in common: a FolderError where it
-// cannot. Close must be called.
-func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
+// New makes the folder that several runs have in common, or opens the one that a plan goes on
+// in. Its error is a FolderError, or wraps ErrWriting. Close must be called.
+func New(o Options, p Plan) (*Series, error) {
 	if o.Host.Log == nil {
 		o.Host.Log = slog.New(slog.DiscardHandler)
 	}
@@ -132,41 +136,15 @@ func New(o Options, scenarios ...*scenario.Scenario) (*Series, error) {
 	if o.Observe == nil {
 		o.Observe = func(Run) Observer { return silent{} }
 	}
-	if err := enough(o.Fleet, scenarios); err != nil {
+	if err := enough(o.Fleet, p.Scenarios()); err != nil {
 		return nil, err
 	}
-	s := &Series{o: o, started: time.Now().UTC(), scenarios: scenarios}
-	if x := o.Rest; x != nil {
-		s.parent, s.tasks, s.planned = x.dir, x.tasks, x.plan
-		s.entries, s.written, s.folder = slices.Clone(x.entries), slices.Clone(x.entries), result.Reopen(o.Path(x.dir))
-		return s.claim()
-	}
-	if s.o.More == nil || o.Earlier == nil {
-		s.tasks = tasks(scenarios, o.Earlier)
-	}
-	if x := o.Earlier; x != nil {
-		s.parent, s.folder = x.dir, result.Reopen(s.o.Path(x.dir))
-		s.entries, s.written = slices.Clone(x.entries), slices.Clone(x.entries)
-		s.planned, _ = ReadPlan(s.o.Path(x.dir), x.dir) // of an older version there is none
-		return s.claim()
-	}
-	if s.tasks[0].folder == "" {
-		return s, nil
-	}
-	name := scenarios[0].Name
-	if len(scenarios) > 1 {
-		name = suiteName(o.File)
-	}
-	var err error
-	if s.parent, s.folder, err = s.create(name); err != nil {
-		return nil, err
-	}
-	s.planned = s.plan(scenarios)
-	if err := s.folder.WriteSeries(s.planned); err != nil {
+	s := &Series{o: o, plan: p, started: time.Now().UTC()}
+	if err := p.begin(s); err != nil {
 		s.tidy()
-		return nil, &FolderError{err}
+		return nil, err
 	}
-	return s.claim()
+	return s, nil
 }
 
 // silent is the observer where none is given: it ignores everything.
@@ -183,69 +161,42 @@ func (silent) Done()                       {}
 // a single run, which has its own.
 func (s *Series) Dir() string { return s.parent }
 
-// Entries returns the runs with figures so far, in their order, for an overview.
-func (s *Series) Entries() []result.Entry { return s.entries }
-
-// Left returns the names of the folders of the runs that are not begun, of several.
-func (s *Series) Left() []string {
-	var names []string
-	for _, t := range s.tasks[s.next:] {
-		names = append(names, t.folder)
-	}
-	return names
-}
-
-// Remaining counts the runs of the plan that were not done to their end, or could not be written. It
-// is 0 where there is no plan: of a single run, and in folders of older versions.
-func (s *Series) Rest() int {
-	if s.planned == nil {
-		return 0
-	}
-	return len(s.planned.Left(s.written))
-}
+// Err says why All ended before its end, where it was not stopped: a file of the series could
+// not be written, which wraps ErrWriting, or a run could not be laid out.
+func (s *Series) Err() error { return s.err }
 
 // All does the runs in their order, and yields what each came to. When stop, which may
 // be nil, is closed, the run that goes on is offered no further message and drains;
 // when ctx ends, it ends at once; in both cases what was measured is written, and no
-// further run begins. A run that fails does not keep the others from being done.
+// further run begins.
 func (s *Series) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Outcome] {
 	return func(yield func(*Outcome) bool) {
-		for s.next < len(s.tasks) || s.goesOn() {
-			o := s.do(ctx, stop, s.next)
-			s.next++
-			if o.Result != nil {
-				s.entries = append(s.entries, o.Entry)
-				if o.Written == nil {
-					s.written = append(s.written, o.Entry)
-				}
+		for {
+			var t *task
+			if t, s.err = s.plan.next(); t == nil {
+				return
 			}
+			o := s.do(ctx, stop, t)
+			var counts bool
+			counts, s.err = s.plan.add(s, o)
 			more := yield(o)
 			if o.Result != nil {
 				o.Result.Intervals = nil // the most of it, and an overview does not need it
 			}
-			if !more || latch.Closed(stop) || ctx.Err() != nil {
+			if !more || !counts || s.err != nil || latch.Closed(stop) || ctx.Err() != nil {
 				return
 			}
 		}
 	}
 }
 
-// goesOn lays out another round where it is asked for, and reports whether there is one.
-func (s *Series) goesOn() bool {
-	if s.parent == "" || s.o.More == nil || !s.o.More(s.entries) {
-		return false
-	}
-	s.tasks = append(s.tasks, round(s.scenarios, s.o.Earlier, s.tasks)...)
-	return true
-}
-
 // WritePage writes the page of several runs with figures into the folder that they
 // have in common.
-func (s *Series) WritePage() error {
+func (s *Series) WritePage(p *Repeats) error {
 	if s.o.Pages == nil {
 		return nil
 	}
-	page, err := s.o.Pages.Runs(s.entries, s.Rest())
+	page, err := s.o.Pages.Runs(p.Entries(), p.Rest())
 	if err != nil {
 		return err
 	}
@@ -262,106 +213,29 @@ func (s *Series) Close() error {
 	return s.disband()
 }
 
-// tidy removes folders in which no run left anything.
-func (s *Series) tidy() {
-	if s.parent != "" {
-		dir := s.o.Path(s.parent)
-		if files, err := os.ReadDir(dir); err == nil && len(files) == 1 && s.o.Rest == nil {
-			_ = os.Remove(filepath.Join(dir, result.FileSeries))
-		}
-		_ = os.Remove(dir)
+// do does a run.
+func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome {
+	o := &Outcome{Run: Run{Scenario: t.scenario, Number: t.number, Of: t.of, Several: t.place > 0, Series: t.series, Repeat: t.repeat}}
+	m := newMeasurement(&measurement{
+		host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), fifo: s.o.FIFO, pages: s.o.Pages,
+		percentiles: s.o.Percentiles, team: team{agents: s.agents(), files: s.o.Files},
+	})
+	if t.percentiles != nil {
+		m.percentiles = t.percentiles
 	}
-	if s.made {
-		_ = os.Remove(s.o.Path(results))
+	if s.o.Fleet != nil || split(t.scenario) {
+		m.team.fleet = s.fleet
 	}
-}
-
-// Path makes a path of the caller's absolute.
-func (o Options) Path(p string) string {
-	if filepath.IsAbs(p) || o.Dir == "" {
-		return p
-	}
-	return filepath.Join(o.Dir, p)
-}
-
-// Create makes the folder that runs have in common where no series does: Out, or
-// results/<time>-name. It returns the folder as it is to be shown, or a FolderError.
-func (o Options) Create(name string) (dir string, err error) {
-	dir, _, err = (&Series{o: o, started: time.Now().UTC()}).create(name)
-	return dir, err
-}
-
-// One does a single run in the folder Out, as New, Gather, All and Close do.
-func (o Options) One(ctx context.Context, stop <-chan struct{}, what *scenario.Scenario) *Outcome {
-	out := &Outcome{Run: Run{Scenario: what, Number: 1, Of: 1, Dir: o.Out}}
-	s, err := New(o, what)
-	if err != nil {
-		out.Err = err
-		return out
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			s.o.Note("%v", err)
-		}
-	}()
-	if err := s.Gather(ctx); err != nil {
-		out.Err = fmt.Errorf("gathering the fleet: %w", err)
-		return out
-	}
-	for out = range s.All(ctx, stop) { // of a scenario that is repeated, the last counts
-	}
-	return out
-}
-
-// results is the folder below which folders without a name of their own are.
-const results = "results"
-
-// mostSuffix is how many runs of one name within one second get a folder each.
-const mostSuffix = 99
-
-// create makes a folder: the one asked for, which must not exist, or
-// results/<time>-name, or results/<time>-name-2, -3 and so on where that exists.
-func (s *Series) create(name string) (dir string, folder *result.Folder, err error) {
-	if dir = s.o.Out; dir != "" {
-		if folder, err = result.Create(s.o.Path(dir)); err != nil {
-			err = &FolderError{err}
-		}
-		return dir, folder, err
-	}
-	if _, err := os.Stat(s.o.Path(results)); errors.Is(err, fs.ErrNotExist) {
-		s.made = true
-	}
-	name = s.started.Format("20060102T150405Z") + "-" + name
-	for n := 1; n <= mostSuffix; n++ {
-		dir = filepath.Join(results, name)
-		if n > 1 {
-			dir += fmt.Sprintf("-%d", n)
-		}
-		if folder, err = result.Create(s.o.Path(dir)); !errors.Is(err, result.ErrExists) {
-			break
-		}
-	}
-	if err != nil {
-		err = &FolderError{err}
-	}
-	return dir, folder, err
-}
-
-// do does the i-th run.
-func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
-	t := s.tasks[i]
-	o := &Outcome{Run: Run{Scenario: t.scenario, Number: i + 1, Of: len(s.tasks), Several: s.parent != "", Series: t.series, Repeat: t.repeat}}
-	m := &measurement{host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), pages: s.o.Pages, percentiles: s.o.Percentiles, fleet: s.fleet, agents: s.agents(), files: s.o.Files, fifo: s.o.FIFO}
 	if f := s.o.Fleet; f != nil {
-		m.startOn, m.paused = f.StartOn, f.Paused
+		m.team.startOn, m.team.paused = f.StartOn, f.Paused
 		if f.Paused != nil {
-			m.startOn = f.Paused.StartOn
+			m.team.startOn = f.Paused.StartOn
 		}
 	}
 	if s.parent == "" {
 		o.Dir, m.folder, o.Err = s.create(t.scenario.Name)
 	} else {
-		o.Dir = filepath.Join(s.parent, s.o.Free(s.parent, t.folder))
+		o.Dir = filepath.Join(s.parent, s.free(t.folder))
 		if m.folder, o.Err = result.Create(s.o.Path(o.Dir)); o.Err != nil {
 			o.Err = &FolderError{o.Err}
 		}
@@ -380,7 +254,7 @@ func (s *Series) do(ctx context.Context, stop <-chan struct{}, i int) *Outcome {
 	}
 	o.Result = m.compose(raw)
 	o.Result.Run.Series, o.Result.Run.Repeat, o.Result.Run.Place = t.series, t.repeat, t.place
-	o.Undone = errors.Join(undone(o.Result), m.untold(), m.broke)
+	o.Undone = errors.Join(undone(o.Result), m.team.untold(), m.link.broke)
 	o.Books, o.Gone, o.Failed = judge.Books(o.Result), raw.Gone, raw.Failed
 	all := raw.All
 	if len(o.Result.Lost().Receivers) > 0 { // what a consumer that died had not settled comes again, and late

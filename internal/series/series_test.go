@@ -38,14 +38,20 @@ func (n *notebook) wrong() string {
 	return strings.Join(n.lines, "")
 }
 
-// resolved reads a scenario, or several, that names no file.
-func resolved(t *testing.T, text string) []*scenario.Scenario {
+// inputs are those of a scenario file in a folder.
+func inputs(t *testing.T, dir, text string) scenario.Inputs {
 	t.Helper()
 	registry, err := driver.NewRegistry(channel.Definition(), noop.Definition())
 	if err != nil {
 		t.Fatal(err)
 	}
-	scenarios, err := scenario.Resolve(scenario.Inputs{File: "f.yaml", Text: []byte(text), Drivers: registry, Dir: "/", Env: func(string) (string, bool) { return "", false }})
+	return scenario.Inputs{File: "f.yaml", Text: []byte(text), Drivers: registry, Dir: dir, Env: func(string) (string, bool) { return "", false }}
+}
+
+// resolved reads a scenario, or several, that names no file.
+func resolved(t *testing.T, text string) []*scenario.Scenario {
+	t.Helper()
+	scenarios, err := scenario.Resolve(inputs(t, "/", text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,18 +115,19 @@ func TestRunsAreLaidOutInOrder(t *testing.T) {
 	for range 34 {
 		runs = append(runs, resolved(t, "weir: 1\nname: a\nsystem: {driver: noop}\nrepeat: 3\n")...)
 	}
-	s, err := New(Options{Dir: t.TempDir(), File: "nightly.yaml"}, runs...)
+	p := Repeat("nightly.yaml", runs...)
+	s, err := New(Options{Dir: t.TempDir()}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, i := range []int{0, 1, 3, 101} {
-		got = append(got, s.tasks[i].folder)
+		got = append(got, p.tasks[i].folder)
 	}
-	if diff := cmp.Diff([]string{"001-a-r1", "002-a-r1", "004-a-r1", "102-a-r3"}, got); diff != "" || len(s.tasks) != 102 {
-		t.Errorf("%d tasks, folders (-want +got):\n%s", len(s.tasks), diff)
+	if diff := cmp.Diff([]string{"001-a-r1", "002-a-r1", "004-a-r1", "102-a-r3"}, got); diff != "" || len(p.tasks) != 102 {
+		t.Errorf("%d tasks, folders (-want +got):\n%s", len(p.tasks), diff)
 	}
-	for _, task := range s.tasks {
+	for _, task := range p.tasks {
 		if task.scenario.Repeat != 1 {
 			t.Fatalf("%s would be repeated %d times when it is run again; want once", task.folder, task.scenario.Repeat)
 		}
@@ -139,8 +146,9 @@ func TestRoundsGoOnUntilTheyAreEnough(t *testing.T) {
 	t.Parallel()
 	const text = "weir: 1\nsystem: {driver: noop}\nmode: produce\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nscenarios:\n- {name: a}\n- {name: b}\n"
 	dir := t.TempDir()
-	names := func(more func([]result.Entry) bool, earlier *Earlier, stop chan struct{}) (got []string) {
-		s, err := New(Options{Dir: dir, Out: "m", Earlier: earlier, More: more}, resolved(t, text)...)
+	names := func(p *Repeats, more func([]result.Entry) bool, stop chan struct{}) (got []string) {
+		p.More = more
+		s, err := New(Options{Dir: dir, Out: "m"}, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,19 +164,25 @@ func TestRoundsGoOnUntilTheyAreEnough(t *testing.T) {
 		}
 		return got
 	}
-	got := names(func(all []result.Entry) bool { return len(all) < 4 }, nil, nil)
+	got := names(Repeat("", resolved(t, text)...), func(all []result.Entry) bool { return len(all) < 4 }, nil)
 	slices.Sort(got[2:])
 	if want := []string{"01-a 0", "02-b 0", "03-" + got[2][3:4] + " 2", "04-" + got[3][3:4] + " 2"}; !slices.Equal(got, want) || got[2][3] == got[3][3] {
 		t.Errorf("%v; want two rounds, %v", got, want)
 	}
-	earlier, err := OpenEarlier(filepath.Join(dir, "m"), "m")
-	if err != nil {
-		t.Fatal(err)
+	appended := func() *Repeats {
+		p, err := Append(filepath.Join(dir, "m"), "m")
+		if err == nil {
+			err = p.Resolve(inputs(t, dir, ""), scenario.Override{Path: "repeat", Value: "1"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
 	}
-	if got := names(func([]result.Entry) bool { return false }, earlier, nil); len(got) > 0 {
+	if got := names(appended(), func([]result.Entry) bool { return false }, nil); len(got) > 0 {
 		t.Errorf("%v were run although what there was is enough", got)
 	}
-	got = names(func([]result.Entry) bool { return true }, earlier, make(chan struct{}))
+	got = names(appended(), func([]result.Entry) bool { return true }, make(chan struct{}))
 	if len(got) != 5 || !strings.HasPrefix(got[0], "05-") || !strings.HasSuffix(got[0], " 3") || !strings.HasPrefix(got[4], "09-") || !strings.HasSuffix(got[4], " 5") {
 		t.Errorf("%v; want five runs from 05 on, and then a stop", got)
 	}
@@ -177,7 +191,8 @@ func TestRoundsGoOnUntilTheyAreEnough(t *testing.T) {
 // TestTheOverviewKnowsTheHosts: without them it would not say that hosts differ.
 func TestTheOverviewKnowsTheHosts(t *testing.T) {
 	dir := t.TempDir()
-	s, err := New(Options{Dir: dir}, resolved(t, "weir: 1\nsystem: {driver: chan}\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nrepeat: 2\n")...)
+	p := Repeat("", resolved(t, "weir: 1\nsystem: {driver: chan}\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nrepeat: 2\n")...)
+	s, err := New(Options{Dir: dir}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +202,10 @@ func TestTheOverviewKnowsTheHosts(t *testing.T) {
 			t.Fatalf("%s: %v, %v", o.Dir, o.Err, o.Written)
 		}
 	}
-	if len(s.Entries()) != 2 {
-		t.Fatalf("%d entries; want 2", len(s.Entries()))
+	if len(p.Entries()) != 2 {
+		t.Fatalf("%d entries; want 2", len(p.Entries()))
 	}
-	for _, x := range s.Entries() {
+	for _, x := range p.Entries() {
 		loaded, _, err := result.Load(filepath.Join(dir, x.Dir), x.Dir, result.Loading{})
 		if err != nil {
 			t.Fatal(err)

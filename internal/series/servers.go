@@ -1,12 +1,10 @@
 package series
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
@@ -16,23 +14,38 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// watchServers starts to read what this host does, and what weir uses of it, the system
-// that weir started, and the processes that it was told to watch. It returns what ends it.
-func (m *measurement) watchServers(clock *pace.Clock) (end func(), err error) {
+// meter reads what hosts do, and what weir and the servers use of them.
+type meter struct {
+	*measurement
+	host  *host.ServerMeter // this host; nil: it does not tell
+	clock *pace.Clock       // of host
+	there host.Series       // the host of an agent that starts the system
+}
+
+// start starts to read what this host does, and what weir uses of it, the system
+// that weir started, and the processes that it was told to watch.
+func (m *meter) start(context.Context, <-chan struct{}) (err error) {
 	w := host.Watching{Hear: m.sampled}
 	if w.Servers, err = watched(m.scenario); err != nil {
-		return nil, err
+		return err
 	}
-	if m.running != nil {
-		guard, supervisor := m.running.Guard()
-		w.Guard, w.Own = guard, append([]int{supervisor}, m.running.Disks...)
-		w.Servers = append(serversOf(m.scenario, m.running), w.Servers...)
+	if running := m.servers.running; running != nil {
+		guard, supervisor := running.Guard()
+		w.Guard, w.Own = guard, append([]int{supervisor}, running.Disks...)
+		w.Servers = append(serversOf(m.scenario, running), w.Servers...)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.clock = clock
-	m.servers = host.StartServerMeter(clock, w)
-	return m.servers.Stop, nil
+	m.clock = m.cfg.Clock
+	m.host = host.StartServerMeter(m.clock, w)
+	return nil
+}
+
+func (m *meter) stop(context.Context, *engine.Raw) { m.host.Stop() }
+
+func (m *meter) result(raw *engine.Raw, r *result.Result) {
+	r.Servers, r.Resources = m.used(raw)
+	r.Efficiency = efficiency(r, m.scenario.Price)
 }
 
 // serversOf are the servers of a system that weir started, as they are read.
@@ -70,7 +83,7 @@ func watched(s *scenario.Scenario) ([]host.Server, error) {
 }
 
 // sampled takes what this host did in a second.
-func (m *measurement) sampled(x host.Sample) {
+func (m *meter) sampled(x host.Sample) {
 	m.mu.Lock()
 	epoch, began := m.epoch, m.clock.Epoch().MonotonicNS
 	m.mu.Unlock()
@@ -80,88 +93,22 @@ func (m *measurement) sampled(x host.Sample) {
 }
 
 // sampledThere takes what the host of the agent did that has the system, in a second.
-func (m *measurement) sampledThere(x host.Sample) {
-	x.Agent = m.startOn
+func (m *meter) sampledThere(x host.Sample) {
+	x.Agent = m.team.startOn
 	m.mu.Lock()
-	m.hostThere.Add(x)
+	m.there.Add(x)
 	m.mu.Unlock()
 	if x.ToNS > 0 {
 		m.keep(m.folder.AppendSample(x))
 	}
 }
 
-// serverEvent takes what becomes of a server of the system that weir started,
-// until the system is ended.
-func (m *measurement) serverEvent(e broker.ServerEvent) {
-	m.mu.Lock()
-	ended, servers, at := m.ended, m.servers, int64(0) // before the epoch is known
-	if m.epoch != 0 {
-		at = e.MonotonicNS - m.epoch
-	}
-	m.mu.Unlock()
-	if ended {
-		return
-	}
-	m.mu.Lock()
-	m.died = slices.DeleteFunc(m.died, func(d death) bool { return d.event.Process == e.Process })
-	switch {
-	case e.Ended == "":
-		m.subject.restarted(e.Process, e.Pid)
-	case !e.ByFault: // which the table of faults tells
-		m.died = append(m.died, death{e, at})
-	}
-	m.mu.Unlock()
-	if e.Ended == "" {
-		servers.Restarted(e.Process, e.Pid)
-	}
-	m.event(engine.Event{At: at, Kind: "server", Text: e.String()})
-}
-
-// A death is the end of a server without a request.
-type death struct {
-	event broker.ServerEvent
-	at    int64 // ns since the epoch; 0 before it
-}
-
-// tellOfDeaths says which servers ended by themselves and were not started again,
-// and reports whether any did: what stopping the system says is then no news.
-func (m *measurement) tellOfDeaths() bool {
-	m.mu.Lock()
-	died := slices.Clone(m.died)
-	m.mu.Unlock()
-	name := m.scenario.System.Definition.Name
-	for _, d := range died {
-		who := name
-		if d.event.Process != name {
-			who = fmt.Sprintf("%s: %s on node %d", name, d.event.Process, d.event.Node)
-		}
-		when := "before the run began"
-		if d.at > 0 {
-			when = fmt.Sprintf("%.1f s into the run", float64(d.at)/1e9)
-		}
-		m.observer.Complain(fmt.Errorf("%s ended by itself %s: %s", who, when, ending(d.event.Ended)))
-	}
-	return len(died) > 0
-}
-
-// ending adds its number to the signal that ended a server: "killed (signal 9)".
-func ending(why string) string {
-	if name, by := strings.CutPrefix(why, "signal: "); by {
-		for n := syscall.Signal(1); n < 32; n++ {
-			if n.String() == name {
-				return fmt.Sprintf("%s (signal %d)", name, n)
-			}
-		}
-	}
-	return strings.ReplaceAll(why, "\n", "; ")
-}
-
 // used is what the servers used in the measured window, and what each host did in it; nil
 // where that is not known.
-func (m *measurement) used(raw *engine.Raw) (servers *result.Servers, resources []host.Sample) {
-	if m.servers != nil {
+func (m *meter) used(raw *engine.Raw) (servers *result.Servers, resources []host.Sample) {
+	if m.host != nil {
 		epoch := raw.Epoch.MonotonicNS - m.clock.Epoch().MonotonicNS // on the meter's clock
-		span, used, all := m.servers.Between(raw.From+epoch, raw.To+epoch)
+		span, used, all := m.host.Between(raw.From+epoch, raw.To+epoch)
 		if all != nil {
 			resources = append(resources, all.Shift(-epoch))
 		}
@@ -170,7 +117,7 @@ func (m *measurement) used(raw *engine.Raw) (servers *result.Servers, resources 
 		}
 	}
 	m.mu.Lock()
-	there := m.hostThere.Between(raw.From, raw.To)
+	there := m.there.Between(raw.From, raw.To)
 	m.mu.Unlock()
 	if there == nil {
 		return servers, resources

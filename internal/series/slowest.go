@@ -9,7 +9,7 @@ import (
 
 // slowest says which messages were the slowest, and what happened then, from what has been
 // written into the folder.
-func (m *measurement) slowest(raw *engine.Raw, r *result.Result) []result.Slowest {
+func (m *logs) slowest(raw *engine.Raw, r *result.Result) []result.Slowest {
 	var course slow.Course
 	for _, s := range raw.Stalls {
 		course.Add(slow.Hiccup, s.From, s.To)
@@ -33,7 +33,7 @@ func (m *measurement) slowest(raw *engine.Raw, r *result.Result) []result.Slowes
 	var all []result.Slowest
 	for _, x := range m.kept(raw) {
 		if s := course.Explain(x.of, x.messages, raw.From, raw.To); s != nil {
-			for i, log := range m.logs[x.of] { // of the same clusters
+			for i, log := range m.said[x.of] { // of the same clusters
 				s.Clusters[i].Log = log
 			}
 			all = append(all, *s)

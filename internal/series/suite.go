@@ -1,9 +1,7 @@
 package series
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,28 +12,23 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Suite is a suite that is run.
+// A Suite is the plan of a suite: its runs that have no figures yet. A run that fails does not
+// keep the others from being done.
 type Suite struct {
-	folder
-	Scenarios []*scenario.Scenario                // of all its runs, in their order
 	Report    *suite.Report                       // what it came to so far
 	Draw      func(*suite.Report) ([]byte, error) // draws its page; nil: none is written
+	scenarios []*scenario.Scenario
 	suite     *suite.Suite
 	items     []suite.Item
-}
-
-// A Row is a run of a suite that has ended.
-type Row struct {
-	*Outcome
-	// Line is the run in the table of the suite; nil: it was interrupted, and is not there.
-	Line *suite.Line
+	running   int // index of the item that goes on
+	resumed   bool
 }
 
 // NewSuite plans the runs of a choice of a suite. It refuses what cannot be run, and touches
-// nothing. Its Out is the folder, as of Options; in is as of suite.Plan.
-func NewSuite(o Options, in scenario.Inputs, of *suite.Suite, c suite.Choice) (*Suite, error) {
-	x := &Suite{folder: folder{o: o}, suite: of}
-	if err := x.plan(in, c); err != nil {
+// nothing. in is as of suite.Plan.
+func NewSuite(in scenario.Inputs, of *suite.Suite, c suite.Choice) (*Suite, error) {
+	x := &Suite{suite: of, running: -1}
+	if err := x.resolve(in, c); err != nil {
 		return nil, err
 	}
 	x.Report = of.Begin(c, len(x.items))
@@ -43,10 +36,10 @@ func NewSuite(o Options, in scenario.Inputs, of *suite.Suite, c suite.Choice) (*
 	return x, nil
 }
 
-// ResumeSuite goes on with the suite in the folder Out, which ReadSuite gave, by its own plan:
+// ResumeSuite goes on with the suite in the folder o.Out, which ReadSuite gave, by its own plan:
 // a KeptError where the folder does not let it.
 func ResumeSuite(o Options, in scenario.Inputs, was *suite.Report) (*Suite, error) {
-	x := &Suite{folder: folder{o: o, resumed: true}, Report: was}
+	x := &Suite{Report: was, running: -1, resumed: true}
 	if scale := x.Report.Scale; !(scale > 0 && scale <= 1) {
 		return nil, &KeptError{fmt.Errorf("%s: its scale is out of bounds", filepath.Join(o.Out, suite.FileReport))}
 	}
@@ -55,7 +48,7 @@ func ResumeSuite(o Options, in scenario.Inputs, was *suite.Report) (*Suite, erro
 	if x.suite, err = suite.Open(name, o.Path(name)); err != nil {
 		return nil, &KeptError{err}
 	}
-	return x, x.plan(in, suite.Choice{Drivers: x.Report.Drivers, Rows: x.Report.Chosen, Scale: x.Report.Scale})
+	return x, x.resolve(in, suite.Choice{Drivers: x.Report.Drivers, Rows: x.Report.Chosen, Scale: x.Report.Scale})
 }
 
 // ReadSuite reads what the suite in a folder came to, and returns the bytes of its file,
@@ -64,14 +57,15 @@ func ReadSuite(root, dir string) (*suite.Report, []byte, error) {
 	return read(root, dir, suite.FileReport, "suite", suite.MostBytes, suite.ParseReport)
 }
 
-func (x *Suite) plan(in scenario.Inputs, c suite.Choice) (err error) {
+// resolve makes the runs.
+func (x *Suite) resolve(in scenario.Inputs, c suite.Choice) (err error) {
 	if x.items, err = x.suite.Plan(in, c); err != nil {
 		return err
 	}
 	for _, i := range x.items {
-		x.Scenarios = append(x.Scenarios, i.Scenario)
+		x.scenarios = append(x.scenarios, i.Scenario)
 	}
-	return Fits(x.o.Fleet, x.Scenarios)
+	return Fits(nil, x.scenarios)
 }
 
 // Done counts the runs with figures.
@@ -84,21 +78,28 @@ func (x *Suite) Done() (n int) {
 	return n
 }
 
-// Begin makes the folder of a new suite, and writes its plan. Its error is a
-// FolderError, or wraps ErrWriting.
-func (x *Suite) Begin() error {
+// Scenarios returns those of all its runs, in their order.
+func (x *Suite) Scenarios() []*scenario.Scenario { return x.scenarios }
+
+// begin makes the folder of a new suite, and writes its plan.
+func (x *Suite) begin(in *Series) error {
 	if x.resumed {
+		in.reopen(in.o.Out)
 		return nil
 	}
-	if err := x.create(x.suite.Name, suite.File, x.suite.Text); err != nil {
-		return err
+	err := in.makeFolder(x.suite.Name)
+	if err == nil {
+		err = in.write(suite.File, x.suite.Text)
 	}
-	return x.store()
+	if err == nil {
+		err = x.store(in)
+	}
+	return err
 }
 
 // store writes suite.json and the page.
-func (x *Suite) store() error {
-	if err := x.document(suite.FileReport, x.Report); err != nil {
+func (x *Suite) store(in *Series) error {
+	if err := in.document(suite.FileReport, x.Report); err != nil {
 		return err
 	}
 	if x.Draw == nil {
@@ -108,50 +109,37 @@ func (x *Suite) store() error {
 	if err != nil {
 		return fmt.Errorf("%w %s: %w", ErrWriting, result.FileReport, err)
 	}
-	return x.write(result.FileReport, page)
+	return in.write(result.FileReport, page)
 }
 
-// All does the runs that have no figures yet, and yields each with its line of the table. A
-// run that fails does not keep the others from being done. Runs end by stop, which may be
-// nil, and by ctx as those of a Series do. Begin must have been called.
-func (x *Suite) All(ctx context.Context, stop <-chan struct{}) iter.Seq[*Row] {
-	return func(yield func(*Row) bool) {
-		for n := range x.items {
-			item := &x.items[n]
-			if x.Report.Done(item) {
-				continue
-			}
-			if over(ctx, stop) {
-				return
-			}
-			out, dir := x.do(ctx, stop, item.Scenario, item.Name(), n+1, len(x.items), item.Percentiles())
-			line := x.line(item, out, dir)
-			if line != nil {
-				x.Report.Add(item, *line)
-				x.err = x.store()
-			}
-			if !yield(&Row{out, line}) || line == nil || x.err != nil {
-				return
-			}
+// next returns the next run that has no figures.
+func (x *Suite) next() (*task, error) {
+	for x.running++; x.running < len(x.items); x.running++ {
+		if item := &x.items[x.running]; !x.Report.Done(item) {
+			return &task{scenario: item.Scenario, folder: item.Name(), number: x.running + 1, of: len(x.items), percentiles: item.Percentiles()}, nil
 		}
 	}
+	return nil, nil
 }
 
-// line is what a run in a folder came to; nil where it is left to be done again.
-func (x *Suite) line(item *suite.Item, o *Outcome, dir string) *suite.Line {
+// add takes a run. One that was interrupted is left to be done again, and the suite ends.
+func (x *Suite) add(in *Series, o *Outcome) (counts bool, err error) {
+	item := &x.items[x.running]
 	var l suite.Line
 	switch {
 	case o.Interrupted():
-		return nil
+		return false, nil
 	case o.Result == nil:
 		l = item.Failed(strings.ReplaceAll(o.Err.Error(), "\n", "; "))
 	default:
-		l = item.Measured(o.Result, &o.Entry.Environment, dir, x.Report.Scale)
+		l = item.Measured(o.Result, &o.Entry.Environment, filepath.Base(o.Dir), x.Report.Scale)
 		var told []string
 		for _, err := range o.Wrong() {
 			told = append(told, err.Error())
 		}
 		l.Why = strings.Join(told, "; ")
 	}
-	return &l
+	o.Line = &l
+	x.Report.Add(item, l)
+	return true, x.store(in)
 }

@@ -57,20 +57,20 @@ func (m *measurement) environment(ctx context.Context, raw *engine.Raw) *result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	facts := host.Environment(ctx)
-	facts.GOMAXPROCS = m.procs
+	facts.GOMAXPROCS = m.record.procs
 	def := m.scenario.System.Definition
 	env := &result.Environment{
 		Schema: result.SchemaEnvironment,
 		Weir:   result.Build{Version: buildinfo.Build(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH},
 		Hosts:  m.hosts(facts),
-		Clock:  result.Clock{Calibration: m.calibration},
+		Clock:  result.Clock{Calibration: m.cfg.Calibration},
 		System: result.EnvironmentSystem{Driver: def.Name, Client: buildinfo.Client(def)},
 	}
 	switch {
-	case m.running != nil:
-		env.System.Started = startedBy(m.scenario, m.running, m.installed)
-	case m.there != nil:
-		env.System.Started = m.there.Started
+	case m.servers.running != nil:
+		env.System.Started = startedBy(m.scenario, m.servers.running, m.servers.installed)
+	case m.servers.there != nil:
+		env.System.Started = m.servers.there.Started
 	}
 	if raw != nil {
 		env.Clock.EpochErrorNS = &raw.Epoch.ErrorNS

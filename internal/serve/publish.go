@@ -13,8 +13,8 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // Bounds of what is published.

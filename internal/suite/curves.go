@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"
 )
 

@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario/tree"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"
 )
 
@@ -200,9 +200,9 @@ func (r *Report) Ends(p *layout.Page, dir, name string) {
 		}
 	}
 	var says []string
-	command := "weir suite show " + report.Quoted(dir)
+	command := "weir suite show " + view.Quoted(dir)
 	if r.Scale != 1 && name != "" {
-		command = "weir suite run " + report.Quoted(name) + "  # as long as the article's runs"
+		command = "weir suite run " + view.Quoted(name) + "  # as long as the article's runs"
 	}
 	for _, v := range []result.Status{result.Valid, result.Suspect, result.Invalid} {
 		word := string(v)
@@ -211,11 +211,11 @@ func (r *Report) Ends(p *layout.Page, dir, name string) {
 		}
 		says = append(says, fmt.Sprintf("%d %s", counts[word], strings.ToUpper(word)))
 		if v != result.Valid {
-			command = "weir report " + report.Quoted(doubted[word]) + "  # says why"
+			command = "weir report " + view.Quoted(doubted[word]) + "  # says why"
 		}
 	}
 	if len(r.Rows) < r.Planned {
-		command = "weir suite run --resume " + report.Quoted(dir) + "  # does the rest"
+		command = "weir suite run --resume " + view.Quoted(dir) + "  # does the rest"
 	}
 	p.Labelled("runs", layout.Plain.Of(cmp.Or(strings.Join(says, ", "), "none with figures")))
 	p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("next"), Spans: []layout.Span{layout.Plain.Of(command)}, Whole: true})
@@ -227,8 +227,8 @@ const mostLines = 10
 
 // Screen is Page in short, a line for each run with the figure that stands first, and what
 // Ends says.
-func (r *Report) Screen(dir, name string) *report.Screen {
-	s := new(report.Screen)
+func (r *Report) Screen(dir, name string) *view.Screen {
+	s := new(view.Screen)
 	s.Add(0, func(p *layout.Page) {
 		p.Heading(r.heading())
 		r.scaled(p)
@@ -267,7 +267,7 @@ func (r *Report) Screen(dir, name string) *report.Screen {
 	s.Add(0, r.notRun)
 	s.Add(0, func(p *layout.Page) {
 		r.Ends(p, dir, name)
-		p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("all figures"), Spans: []layout.Span{layout.Plain.Of("weir suite show " + report.Quoted(dir))}, Whole: true})
+		p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("all figures"), Spans: []layout.Span{layout.Plain.Of("weir suite show " + view.Quoted(dir))}, Whole: true})
 	})
 	return s
 }

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/userfile"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
