@@ -82,13 +82,13 @@ var levels = map[string]int{
 	"drivers/internal/kafkaconn":     2,
 	"drivers/internal/local":         2,
 	"drivers/internal/mesh":          2,
-	"drivers/internal/mesh/meshtest": 3,
 	"drivers/internal/trial":         2,
 	"drivers/internal/natsconn":      2,
 	"drivers/internal/redisconn":     2,
 	// Only tests of drivers import these, which is why they may stand on guard and
 	// broker.
 	"drivers/internal/natstest":  2,
+	"drivers/internal/kafkatest": 3,
 	"drivers/internal/redistest": 5,
 	"drivers/internal/served":    4,
 	"internal/scenario":          4,
@@ -107,7 +107,6 @@ var levels = map[string]int{
 	"internal/fleet/agent":       6,
 	"internal/latch":             0,
 	"internal/flock":             0,
-	"internal/signals":           0,
 	"internal/varint":            0,
 	"internal/index":             5,
 	"internal/serve":             10,
@@ -116,7 +115,6 @@ var levels = map[string]int{
 	"internal/glossary":          2,
 	"internal/buildinfo":         2,
 	"internal/commandline":       10,
-	"internal/completion":        10,
 	"internal/series":            8,
 	"internal/cli":               11,
 	".":                          12, // package weir: the program as a function
