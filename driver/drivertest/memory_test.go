@@ -114,7 +114,7 @@ func (m *memory) harness() Harness {
 		Kill:   m.kill,
 		Allocs: 30_000, // one fault allocates in small pieces, which is another check's
 		Existing: func(run, destination string) string {
-			return (&memConn{m: m, run: run}).name(destination)
+			return (&memConn{m: m, run: driver.Run{ID: run}}).name(destination)
 		},
 		Cut: func() error {
 			m.mu.Lock()
@@ -355,7 +355,7 @@ func (c *memConn) Facts(context.Context) (driver.Facts, error) {
 }
 
 func (c *memConn) Close(context.Context) error {
-	if c.existing && c.m.fault == "takes away what it found" {
+	if c.run.Existing && c.m.fault == "takes away what it found" {
 		c.m.mu.Lock()
 		defer c.m.mu.Unlock()
 		clear(c.m.topics)
@@ -406,7 +406,7 @@ func (c *memConn) missing(destinations []string) error {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
 	for _, d := range destinations {
-		if c.existing && c.m.topics[c.name(d)] == nil && c.m.fault != "finds out late what is missing" {
+		if c.run.Existing && c.m.topics[c.name(d)] == nil && c.m.fault != "finds out late what is missing" {
 			return fmt.Errorf("no such destination: %w", driver.ErrUnsupported)
 		}
 	}
