@@ -39,7 +39,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		CompressionType: compressions[c.cfg.Compression],
 		DisableBatching: !c.cfg.Batching, BatchingMaxPublishDelay: c.cfg.BatchDelay,
 		BatchingMaxMessages: uint(c.cfg.BatchMessages), BatchingMaxSize: uint(c.cfg.BatchSize),
-		BackOffPolicyFunc: pauses(c.cfg.ReconnectWait, func() {}, func() { c.run.Tell("reconnect", name) }),
+		BackOffPolicyFunc: pauses(c.cfg.ReconnectWait, func() {}, func() { c.run.Tell(driver.Reconnect, name) }),
 	}
 	if spec.InFlight <= 0 {
 		options.MaxPendingMessages = inFlight
