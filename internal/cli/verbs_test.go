@@ -42,6 +42,7 @@ func fields(t reflect.Type, path string) []string {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
+		case name == "-":
 		case f.Anonymous:
 			out = append(out, fields(f.Type, path)...)
 		case f.IsExported():

@@ -17,7 +17,6 @@ type CalibrationPage struct {
 	err  error
 }
 
-// write writes what fill puts on a page.
 func (p *CalibrationPage) write(fill func(*layout.Page)) {
 	page := new(layout.Page)
 	fill(page)
@@ -26,7 +25,6 @@ func (p *CalibrationPage) write(fill func(*layout.Page)) {
 	}
 }
 
-// figures writes what the instrument costs and how punctual it is.
 func (p *CalibrationPage) figures(f *truth.Figures) {
 	costs := layout.Listing("", "")
 	costs.Row("clock", fmt.Sprintf("%.1f ns a reading", f.Calibration.ClockCostNS))
@@ -61,7 +59,6 @@ func (p *CalibrationPage) figures(f *truth.Figures) {
 	})
 }
 
-// check writes one truth test.
 func (p *CalibrationPage) check(c truth.Check) {
 	word := layout.Good.Of("pass")
 	if !c.Pass {
@@ -89,7 +86,6 @@ func (p *CalibrationPage) check(c truth.Check) {
 	})
 }
 
-// truthTable has a row for each of a truth test's.
 func truthTable(rows []truth.Row) *layout.Table {
 	timed, waiting := false, false
 	for _, r := range rows {
@@ -111,7 +107,6 @@ func truthTable(rows []truth.Row) *layout.Table {
 	return t
 }
 
-// truthRow is a row's cells.
 func truthRow(r truth.Row, timed, waiting bool) []string {
 	show := func(n int64) string { return quantity.Count(uint64(n)) }
 	if r.Unit == truth.Nanoseconds {

@@ -10,7 +10,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostFaults bounds the rows of the table of faults.
 const mostFaults = 20
 
 // faults writes what was done to the servers, and what followed.
@@ -20,10 +19,8 @@ func (t *single) faults() {
 		return
 	}
 	from := originOf(t.r)
-	x := &layout.Table{Columns: []layout.Column{{Head: "at", Key: true, Tone: layout.Strong}, {Head: "fault", Kind: layout.Word, Tone: layout.Strong}}}
-	for _, head := range []string{"lasted", "unconfirmed", "undelivered", "failed", "slowest", "p99 back"} {
-		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
-	}
+	x := &layout.Table{Columns: layout.Columns(layout.Number, layout.Strong, "at", "fault", "lasted", "unconfirmed", "undelivered", "failed", "slowest", "p99 back")}
+	x.Columns[1].Kind = layout.Word
 	var band, bound *int64
 	var step int64
 	var agents []string
@@ -167,7 +164,6 @@ func unended(e *result.FaultEffect, s *result.Span) bool {
 	return s != nil && s.ToNS > e.UntilNS-max(1, e.StepNS)
 }
 
-// mostOutages is how many faults have a line of their own in the answer.
 const mostOutages = 3
 
 // outages says in a line for each of the first faults what it did to the run, and of a

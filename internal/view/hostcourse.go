@@ -101,11 +101,11 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 		last := func(of string, y float64) { // as it was at the end of the sample
 			raw[h.track(of)] = append(raw[h.track(of)], plot.Point{X: c.origin.seconds(x.ToNS), Y: y})
 		}
-		perSecond := func(n *uint64) float64 { return counted(n) / span }
+		perSecond := func(n *uint64) float64 { return known(n) / span }
 		o := x.Host
-		put("busy", (timed(o.UserS)+timed(o.SystemS))/span)
-		put("iowait", timed(o.IOWaitS)/span)
-		put("steal", timed(o.StealS)/span)
+		put("busy", (known(o.UserS)+known(o.SystemS))/span)
+		put("iowait", known(o.IOWaitS)/span)
+		put("steal", known(o.StealS)/span)
 		put("switches", perSecond(o.ContextSwitches))
 		put("faults", perSecond(o.MajorFaults))
 		put("disk read", perSecond(o.DiskReadBytes))
@@ -116,8 +116,8 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 		put("received", perSecond(o.ReceivedBytes))
 		put("sent", perSecond(o.SentBytes))
 		put("loopback", perSecond(o.LoopbackBytes))
-		last("cached", counted(o.PageCacheBytes))
-		last("dirty", counted(o.DirtyBytes))
+		last("cached", known(o.PageCacheBytes))
+		last("dirty", known(o.DirtyBytes))
 		sums := map[string]float64{}
 		for _, p := range x.Processes {
 			name := host.ProcessWeir
@@ -128,8 +128,8 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 				continue // it was not there
 			}
 			add := func(of string, y float64) { sums[of+" "+name] += y } // what is not known makes the sum so
-			add("cores", (timed(p.UserS)+timed(p.SystemS))/span)
-			add("memory", counted(p.RSSBytes))
+			add("cores", (known(p.UserS)+known(p.SystemS))/span)
+			add("memory", known(p.RSSBytes))
 			add("switches", perSecond(p.VoluntarySwitches)+perSecond(p.InvoluntarySwitches))
 			add("read", perSecond(p.ReadBytes))
 			add("written", perSecond(p.WrittenBytes))
@@ -151,19 +151,12 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 	c.lay(raw)
 }
 
-// counted and timed are a figure; not a number where it is not known.
-func counted(n *uint64) float64 {
+// known is a figure; not a number where it is not known.
+func known[N uint64 | float64](n *N) float64 {
 	if n == nil {
 		return math.NaN()
 	}
 	return float64(*n)
-}
-
-func timed(s *float64) float64 {
-	if s == nil {
-		return math.NaN()
-	}
-	return *s
 }
 
 // hostOverTime draws what a host did below the messages, with the same time.
@@ -172,7 +165,7 @@ func (t *single) hostOverTime(i int, h hostCourse) {
 	switch {
 	case h.agent != "":
 		where = "the host of agent " + h.agent
-	case len(t.course.hosts) > 1:
+	case len(t.Course.hosts) > 1:
 		where = "the host that weir was started on"
 	}
 	id := func(s string) string { return fmt.Sprintf("host%d-%s", i, s) }

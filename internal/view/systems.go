@@ -147,7 +147,6 @@ func ShowLogs(p *layout.Page, k *broker.Kept, lines int) {
 	showLog(p, "weir: "+k.Log, k.Log, lines)
 }
 
-// showLog writes the end of a log.
 func showLog(p *layout.Page, title, name string, lines int) {
 	p.Verbatim(title)
 	text, err := broker.LogEnd(name, lines)

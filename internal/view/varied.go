@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -41,7 +42,7 @@ func variedKeys(entries []Entry) []variedKey {
 	for _, path := range order {
 		k := variedKey{path: path}
 		for _, s := range settings {
-			v := or(s[path], unset)
+			v := cmp.Or(s[path], unset)
 			k.of = append(k.of, v)
 			if !slices.Contains(k.distinct, v) {
 				k.distinct = append(k.distinct, v)
@@ -108,7 +109,7 @@ func varied(p *layout.Page, entries []Entry) {
 			}
 			words = append(words, word)
 		}
-		return or(strings.Join(words, ", "), lone)
+		return cmp.Or(strings.Join(words, ", "), lone)
 	}
 	head, group := headlines(entries)
 	first := true
