@@ -89,7 +89,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	}
 	s, err := series.New(o, p)
 	if err != nil {
-		return e.unstudied("search", c.Out, err)
+		return e.notBegun("search", c.Out, err)
 	}
 	defer e.close(s)
 	if code := e.gather(ctx, s); code != OK {
@@ -142,7 +142,7 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 		}
 	}
 	if err := s.Err(); err != nil {
-		code = worst(code, e.unstudied("search", nil, err))
+		code = worst(code, e.notBegun("search", nil, err))
 	}
 	return code
 }

@@ -100,8 +100,8 @@ func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
 	}
 }
 
-// TestAStudyEndsWhereItsFileCannotBeWritten: what came of a run would be lost.
-func TestAStudyEndsWhereItsFileCannotBeWritten(t *testing.T) {
+// TestASeriesEndsWhereItsFileCannotBeWritten: what came of a run would be lost.
+func TestASeriesEndsWhereItsFileCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var s *Series
@@ -226,8 +226,8 @@ func TestASuiteGoesOnWhereItWasStopped(t *testing.T) {
 	}
 }
 
-// TestTheFolderOfAnotherStudyIsRefused: with what is missing there, or what is wrong with it.
-func TestTheFolderOfAnotherStudyIsRefused(t *testing.T) {
+// TestTheFolderOfAnotherPlanIsRefused: with what is missing there, or what is wrong with it.
+func TestTheFolderOfAnotherPlanIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := ReadSearch(dir, ".")
