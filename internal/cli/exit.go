@@ -18,7 +18,6 @@ import (
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/slowdisk"
 	"github.com/weirmq/weir/result"
 )
@@ -29,7 +28,7 @@ type Code int
 // The exit codes.
 const (
 	OK          Code = 0   // done; figures, if any, can be used as the verdict says
-	Failed      Code = 1   // weir failed: the books do not balance, or a file could not be written, a contract was broken
+	Failed      Code = 1   // weir failed: the message accounting does not balance, or a file could not be written, a contract was broken
 	Usage       Code = 2   // a flag or the scenario is wrong, or cannot be had from this system
 	Unreachable Code = 3   // the system could not be reached or started, or was gone before the run ended
 	Missed      Code = 4   // an objective failed or a regression was found
@@ -47,7 +46,7 @@ var table = []struct {
 }{
 	{Usage, "a flag or the scenario is wrong, or the system cannot do what they ask for"},
 	{Interrupted, "interrupted by SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGABRT; the figures until then are written"},
-	{Failed, "weir failed: the books do not balance, a file could not be written, or a fault could not be done"},
+	{Failed, "weir failed: the message accounting does not balance, a file could not be written, or a fault could not be done"},
 	{Unreachable, "the system could not be reached or started, or was gone before the run ended"},
 	{Lost, "messages were lost or corrupted, or came twice or out of order where the system must not do that"},
 	{Refused, "the system failed messages, or never confirmed them, beyond limits.failed"},
@@ -131,20 +130,6 @@ func codeOf(err error) Code {
 	}
 	// What else goes wrong before the first message is the system's answer.
 	return Unreachable
-}
-
-// stoppable returns a context that the first signal ends.
-func (e *env) stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signals.Stoppable(ctx, e.Signals)
-}
-
-// interruptible returns f's code, or Interrupted at the first signal or when ctx ends.
-func (e *env) interruptible(ctx context.Context, f func() Code) Code {
-	code, ok := signals.Await(ctx, e.Signals, f)
-	if !ok {
-		return e.told(Interrupted, errors.New("interrupted"))
-	}
-	return code
 }
 
 // fail tells of an error in one line and returns its code.
