@@ -19,7 +19,7 @@ packages: ## list the packages that need no installed server
 	@$(unserved)
 
 # Packages in which make test leaves something out, because it takes time.
-taking_time = needs\.(Time|Less)\(|(chromium\.Start|nethosts\.New)\(
+taking_time = needs\.(Time|Less)\(|(chromium\.Start|newNetHosts)\(
 long = $(unserved) | xargs go list -f '{{.ImportPath}} {{.Dir}}' | while read -r package dir; do ! grep -qsE '$(taking_time)' "$$dir"/*_test.go || echo "$$package"; done
 
 long: ## list the packages in which make test leaves out what takes time
@@ -93,10 +93,10 @@ libzmq: ## test the driver zeromq with the C library of ZeroMQ's makers
 
 check: lint ## run linters, house rules, and checks of links and generated files
 	go test ./internal/policy
-	go test ./internal/scenario ./internal/suite ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
+	go test ./internal/scenario ./internal/suite ./internal/finding ./internal/cli ./result -run 'UpToDate|ThePage|TheSchema'
 
 generate: ## write the generated files again: schemas, tables, driver pages
-	go test ./internal/scenario ./internal/suite ./internal/cli -run 'UpToDate|ThePageListsEveryKey' -update
+	go test ./internal/scenario ./internal/suite ./internal/finding ./internal/cli -run 'UpToDate|ThePageListsEveryKey' -update
 
 bench: ## measure cost, allocations and lateness of the hot path
 	go test -run '^$$' -bench . -benchmem ./schedule ./internal/stamp ./internal/ledger ./internal/pace ./measure ./engine

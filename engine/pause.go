@@ -34,7 +34,7 @@ type Paused struct {
 	// Response times of first deliveries after the resume, by when they were due: before
 	// it, or later. What never came is censored at its age at the end of the drain. Of what
 	// was due before the resume that is only what the system may still hold: see censor.
-	Old, Live                 measure.Counts `json:"-"`
+	Old, Live                 measure.Counts
 	OldCensored, LiveCensored measure.Counts `json:"-"`
 	OldLost                   uint64         `json:"-"` // due before the resume and after Newest, but failed or lost: not in Old
 

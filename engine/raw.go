@@ -23,7 +23,8 @@ var (
 )
 
 // A Part is what one process knows of a run when its part of it has ended. Its
-// JSON leaves out what has a binary form, what its reader knows, and Gone.
+// JSON leaves out what has a binary form or comes in other reports, what its reader knows,
+// and Gone.
 type Part struct {
 	Share    Share `json:"-"`
 	Epoch    pace.Epoch
@@ -39,7 +40,7 @@ type Part struct {
 
 	Silence   Silence                     // how the system answered until the end of the drain
 	Snapshot  measure.Snapshot            `json:"-"` // everything observed
-	Stages    []measure.Stage             `json:"-"` // of the plan; nil where they are not told apart
+	Stages    []measure.Stage             // of the plan; nil where they are not told apart
 	NotSent   []Group                     // messages dropped or left unsent
 	Ledger    ledger.Part                 `json:"-"`
 	Late      *ledger.Part                `json:"-"` // what it got after the end of the drain; nil: nothing
@@ -65,8 +66,8 @@ type Part struct {
 	Behind      uint64
 	Inside      Inside
 	Errors      []ErrorCount
-	Hiccups     measure.Counts `json:"-"`
-	Stalls      []Stall        `json:",omitempty"` // the longest of the host, in the order of time
+	Hiccups     measure.Counts
+	Stalls      []Stall `json:",omitempty"` // the longest of the host, in the order of time
 	Slowest     Slowest
 	Host        host.Usage
 	Calibration pace.Calibration

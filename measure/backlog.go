@@ -2,7 +2,6 @@ package measure
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 	"sort"
 )
@@ -52,30 +51,6 @@ func (b Backlog) Net(at int64, lost []*Lost) (most uint64) {
 		most = max(most, x.less(gone))
 	}
 	return most
-}
-
-// appendBinary appends the binary form.
-func (b Backlog) appendBinary(out []byte) []byte {
-	out = binary.AppendUvarint(out, uint64(len(b)))
-	for _, x := range b {
-		out = binary.AppendUvarint(binary.AppendUvarint(out, x.Missing), x.Passed)
-	}
-	return out
-}
-
-// mostSubscriptions is how many subscriptions the binary form of a Backlog may have.
-const mostSubscriptions = 1 << 20
-
-// backlog reads the binary form into b.
-func (d *decoder) backlog(b Backlog) Backlog {
-	b = b[:0]
-	for range d.natural("number of subscriptions", mostSubscriptions) {
-		if d.Err() != nil {
-			break
-		}
-		b = append(b, Behind{Missing: d.Uint(), Passed: d.Uint()})
-	}
-	return b
 }
 
 // Lost is when the messages that one subscription lost were due. The zero value has none.

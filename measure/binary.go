@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 	"github.com/weirmq/weir/internal/varint"
 )
 
-// ErrFormat is wrapped by the error of every DecodeBinary. The input is not what the
-// AppendBinary of the same type writes.
+// ErrFormat is wrapped by the errors of DecodeBinary: the input is not what AppendBinary
+// writes.
 var ErrFormat = errors.New("malformed")
 
 // The binary form of Counts is exact and has no second way to say the same. It
@@ -77,27 +78,40 @@ func (c *Counts) span() (first, last int) {
 	return first, last
 }
 
+// MarshalText is AppendBinary as a text, for JSON.
+func (c Counts) MarshalText() ([]byte, error) {
+	b, err := c.AppendBinary(nil)
+	return base64.StdEncoding.AppendEncode(nil, b), err
+}
+
+// UnmarshalText sets c to what MarshalText wrote. Its errors are those of DecodeBinary.
+func (c *Counts) UnmarshalText(text []byte) error {
+	b, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	rest, err := c.DecodeBinary(b)
+	if len(rest) > 0 {
+		c.Reset()
+		return fmt.Errorf("%w: %d bytes after the end", ErrFormat, len(rest))
+	}
+	return err
+}
+
 // DecodeBinary sets c to what AppendBinary wrote at the start of b, reusing c's
 // memory, and returns what follows it. Of whatever input, c takes no more than
 // the memory of any Counts. An error wraps ErrFormat and leaves c empty.
 func (c *Counts) DecodeBinary(b []byte) (rest []byte, err error) {
-	d := newDecoder(b)
+	d := decoder{varint.NewReader(b)}
 	d.counts(c)
-	return d.end()
-}
-
-// A decoder reads binary forms from the front of bytes.
-type decoder struct{ varint.Reader }
-
-func newDecoder(b []byte) decoder { return decoder{varint.NewReader(b)} }
-
-// end returns what follows, or the error, which wraps ErrFormat.
-func (d *decoder) end() (rest []byte, err error) {
 	if err := d.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return d.Rest(), nil
 }
+
+// A decoder reads binary forms from the front of bytes.
+type decoder struct{ varint.Reader }
 
 // natural reads a number from 0 to most.
 func (d *decoder) natural(what string, most int64) int64 { return int64(d.UpTo(what, uint64(most))) }

@@ -3,6 +3,7 @@ package measure
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -20,18 +21,14 @@ type failer interface {
 	Fatalf(string, ...any)
 }
 
-// encoded returns the binary form of what has one.
-func encoded(t failer, v encoding) []byte {
+// encoded returns the binary form.
+func encoded(t failer, c *Counts) []byte {
 	t.Helper()
-	b, err := v.AppendBinary(nil)
+	b, err := c.AppendBinary(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
-}
-
-type encoding interface {
-	AppendBinary([]byte) ([]byte, error)
 }
 
 func sameSnapshot(t failer, got, want *Snapshot) {
@@ -123,6 +120,12 @@ func TestMalformedCountsAreRefused(t *testing.T) {
 	}
 	zig := func(v int64) uint64 { return uint64(v)<<1 ^ uint64(v>>63) }
 	buckets := func(vs ...uint64) []byte { return u(append([]uint64{partBuckets}, vs...)...) }
+	var x Counts
+	for _, text := range []string{"!", "AA==AA", "AAAA", "BA=="} {
+		if err := x.UnmarshalText([]byte(text)); !errors.Is(err, ErrFormat) || x.total != 0 {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 	for name, b := range map[string][]byte{
 		"nothing":                     {},
 		"an unknown part":             {4},
@@ -167,10 +170,11 @@ func TestCountsOf64BitsAreNotWritten(t *testing.T) {
 		c := &iv.Kinds[Settle][Measure]
 		c.Add(7, n[0])
 		c.Add(9, n[1])
-		for _, v := range []encoding{c, &iv} {
-			if b, err := v.AppendBinary([]byte("abc")); err == nil || string(b) != "abc" {
-				t.Errorf("%d: %q, %v", n, b, err)
-			}
+		if b, err := c.AppendBinary([]byte("abc")); err == nil || string(b) != "abc" {
+			t.Errorf("%d: %q, %v", n, b, err)
+		}
+		if b, err := json.Marshal(&iv); err == nil {
+			t.Errorf("%d: %s", n, b)
 		}
 	}
 }
@@ -198,29 +202,20 @@ func anyInterval(t *rapid.T) *Interval {
 	return iv
 }
 
-func TestIntervalsSurviveTheirBinaryForm(t *testing.T) {
-	var into, copied Interval
+func TestIntervalsSurviveJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		iv := anyInterval(t)
-		b := encoded(t, iv)
-		rest, err := into.DecodeBinary(append(b, "rest"...))
-		if err != nil || string(rest) != "rest" {
-			t.Fatalf("rest %q: %v", rest, err)
+		b, err := json.Marshal(iv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var into, copied Interval
+		if err := json.Unmarshal(b, &into); err != nil {
+			t.Fatal(err)
 		}
 		sameInterval(t, &into, iv)
-		if again := encoded(t, &into); !bytes.Equal(again, b) {
-			t.Fatalf("%x was read and is written as %x", b, again)
-		}
 		copied.Assign(iv)
 		sameInterval(t, &copied, iv)
-		n := rapid.IntRange(0, len(b)-1).Draw(t, "cut")
-		if _, err := into.DecodeBinary(b[:n]); !errors.Is(err, ErrFormat) {
-			t.Fatalf("cut after %d of %d bytes: %v", n, len(b), err)
-		}
-		b[rapid.IntRange(0, 1).Draw(t, "other")]++
-		if _, err := into.DecodeBinary(b); !errors.Is(err, ErrFormat) {
-			t.Fatalf("of other kinds: %v", err)
-		}
 	})
 }
 
@@ -241,24 +236,6 @@ func TestFieldsAreAllFields(t *testing.T) {
 				t.Error("a field twice")
 			}
 		}
-	}
-}
-
-func TestDecodingReusesMemory(t *testing.T) {
-	var iv, into Interval
-	for k := range iv.Kinds {
-		for v := int64(1000); v < 1_000_000; v += v >> 9 {
-			iv.Kinds[k][Measure].Add(v, 2)
-		}
-	}
-	b := encoded(t, &iv)
-	if n := testing.AllocsPerRun(20, func() {
-		if _, err := into.DecodeBinary(b); err != nil {
-			t.Fatal(err)
-		}
-		b, _ = into.AppendBinary(b[:0])
-	}); n != 0 {
-		t.Errorf("%g allocations", n)
 	}
 }
 
@@ -304,15 +281,16 @@ func sent(t failer, r *Recorder, at int64, own *Snapshot) (*Interval, *Extremes)
 	for p, n := range r.freed {
 		now.Kinds[SendBlocked][p].Add(0, n)
 	}
-	if rest, err := got.DecodeBinary(encoded(t, iv)); err != nil || len(rest) > 0 {
-		t.Fatalf("%d bytes left: %v", len(rest), err)
+	b, err := json.Marshal(iv)
+	if err == nil {
+		err = json.Unmarshal(b, got)
 	}
-	e, gotten := now.Extremes(), new(Extremes)
-	if rest, err := gotten.DecodeBinary(encoded(t, &e)); err != nil || len(rest) > 0 || *gotten != e {
-		t.Fatalf("%v became %v: %v", e, gotten, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	e := now.Extremes()
 	*own = now
-	return got, gotten
+	return got, &e
 }
 
 // TestSentIntervalsMakeTheSnapshot compares, for three recorders of all sorts,
@@ -428,52 +406,4 @@ func TestMergedIntervals(t *testing.T) {
 			t.Errorf("swapped %v: %+v", swap, into)
 		}
 	}
-}
-
-func TestMalformedExtremesAreRefused(t *testing.T) {
-	for name, b := range map[string][]byte{
-		"nothing":             {},
-		"too many kinds":      binary.AppendUvarint(nil, 1<<20),
-		"a missing maximum":   {1, 5},
-		"a minimum too large": append([]byte{1}, binary.AppendUvarint(nil, 1<<63)...),
-	} {
-		e := Extremes{{{Any: true}}}
-		if _, err := e.DecodeBinary(b); !errors.Is(err, ErrFormat) || e != (Extremes{}) {
-			t.Errorf("%s: %v, %v", name, err, e)
-		}
-	}
-}
-
-// busy is an interval of 12 busy distributions: each of 20,000 values of a
-// second, log-normal about 1 ms, so that 99 % lie between 0.2 and 5 ms.
-func busy() *Interval {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	iv := &Interval{From: 1e9, To: 2e9}
-	for i := range 12 {
-		c := &iv.Kinds[i%int(NumKinds)][i/int(NumKinds)]
-		for range 20_000 {
-			c.Add(int64(1e6*math.Exp(0.6*rnd.NormFloat64())), 1)
-		}
-	}
-	return iv
-}
-
-func BenchmarkEncodeInterval(b *testing.B) {
-	iv := busy()
-	var buf []byte
-	for b.Loop() {
-		buf, _ = iv.AppendBinary(buf[:0])
-	}
-	b.ReportMetric(float64(len(buf)), "bytes")
-}
-
-func BenchmarkDecodeInterval(b *testing.B) {
-	buf := encoded(b, busy())
-	var iv Interval
-	for b.Loop() {
-		if _, err := iv.DecodeBinary(buf); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(len(buf)), "bytes")
 }

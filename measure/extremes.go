@@ -1,10 +1,5 @@
 package measure
 
-import (
-	"encoding/binary"
-	"math"
-)
-
 // Extremes are the least and the greatest value of each distribution of a
 // snapshot. They travel beside the intervals: an interval's own are bounds of
 // buckets where its exact ones are not known, and a snapshot's may be those of a
@@ -44,46 +39,4 @@ func (a *Snapshot) Widen(e *Extremes) {
 			}
 		}
 	}
-}
-
-// AppendBinary appends e's binary form to b: a number of one bit for each
-// distribution that has any values, and their extremes. It never fails.
-func (e *Extremes) AppendBinary(b []byte) ([]byte, error) {
-	var have uint64
-	for k := range e {
-		for p := range e[k] {
-			if e[k][p].Any {
-				have |= 1 << (k*int(NumPhases) + p)
-			}
-		}
-	}
-	b = binary.AppendUvarint(b, have)
-	for k := range e {
-		for p := range e[k] {
-			if r := &e[k][p]; r.Any {
-				b = binary.AppendUvarint(b, uint64(r.Min))
-				b = binary.AppendUvarint(b, uint64(r.Max))
-			}
-		}
-	}
-	return b, nil
-}
-
-// DecodeBinary sets e to what AppendBinary wrote at the start of b and returns
-// what follows it. An error wraps ErrFormat and leaves e empty.
-func (e *Extremes) DecodeBinary(b []byte) (rest []byte, err error) {
-	*e = Extremes{}
-	d := newDecoder(b)
-	have := d.natural("set of distributions", 1<<(int(NumKinds)*int(NumPhases))-1)
-	for k := range e {
-		for p := range e[k] {
-			if have&(1<<(k*int(NumPhases)+p)) != 0 {
-				e[k][p] = Range{d.natural("minimum", math.MaxInt64), d.natural("maximum", math.MaxInt64), true}
-			}
-		}
-	}
-	if d.Err() != nil {
-		*e = Extremes{}
-	}
-	return d.end()
 }

@@ -1,68 +1,5 @@
 package measure
 
-import (
-	"encoding/binary"
-	"fmt"
-)
-
-// AppendBinary appends iv's binary form to b, exact in every field, as
-// Counts.AppendBinary does and with what is said there. An idle interval has
-// some 50 bytes.
-func (iv *Interval) AppendBinary(b []byte) ([]byte, error) {
-	out := append(b, byte(NumKinds), byte(NumPhases)) // tells a reader of another version's
-	out = binary.AppendVarint(out, iv.From)
-	out = binary.AppendVarint(out, iv.To)
-	out = iv.Backlog.appendBinary(out)
-	for _, v := range iv.Window.fields() {
-		out = binary.AppendUvarint(out, *v)
-	}
-	for p := range iv.Counters {
-		for _, v := range iv.Counters[p].fields() {
-			out = binary.AppendUvarint(out, *v)
-		}
-	}
-	for k := range iv.Kinds {
-		for p := range iv.Kinds[k] {
-			var err error
-			if out, err = iv.Kinds[k][p].AppendBinary(out); err != nil {
-				return b, fmt.Errorf("%v of phase %v: %w", Kind(k), Phase(p), err)
-			}
-		}
-	}
-	return out, nil
-}
-
-// DecodeBinary sets iv to what AppendBinary wrote at the start of b, reusing
-// iv's memory, and returns what follows it. An error wraps ErrFormat; iv then
-// holds a part of what was written, or of what it held before.
-func (iv *Interval) DecodeBinary(b []byte) (rest []byte, err error) {
-	d := newDecoder(b)
-	if k, p := d.Byte(), d.Byte(); k != byte(NumKinds) || p != byte(NumPhases) {
-		d.Fail("an interval of %d kinds and %d phases", k, p)
-	}
-	iv.From, iv.To, iv.Backlog = d.Int(), d.Int(), d.backlog(iv.Backlog)
-	for _, v := range iv.Window.fields() {
-		*v = d.Uint()
-	}
-	for p := range iv.Counters {
-		for _, v := range iv.Counters[p].fields() {
-			*v = d.Uint()
-		}
-	}
-	for k := range iv.Kinds {
-		for p := range iv.Kinds[k] {
-			if d.Err() != nil {
-				return d.end()
-			}
-			if d.counts(&iv.Kinds[k][p]); d.Err() != nil {
-				_, err := d.end()
-				return nil, fmt.Errorf("%v of phase %v: %w", Kind(k), Phase(p), err)
-			}
-		}
-	}
-	return d.end()
-}
-
 // Assign makes iv a copy of o, reusing iv's memory.
 func (iv *Interval) Assign(o *Interval) {
 	for k := range iv.Kinds {
@@ -138,7 +75,7 @@ func (a *Snapshot) Add(iv *Interval) {
 	a.Merge(&Snapshot{iv.To, iv.Kinds, iv.Counters, iv.Window})
 }
 
-// fields are all that Counters count, in the order of the binary form.
+// fields are all that Counters count.
 func (c *Counters) fields() [8]*uint64 {
 	return [...]*uint64{
 		&c.Scheduled, &c.Sent, &c.Dropped, &c.Unsent, &c.Confirmed, &c.Failed, &c.Settled, &c.Received,
@@ -159,7 +96,7 @@ func (c *Counters) sub(o *Counters) {
 	}
 }
 
-// fields are all that a Window counts, in the order of the binary form.
+// fields are all that a Window counts.
 func (w *Window) fields() [5]*uint64 {
 	return [...]*uint64{&w.Sent, &w.SentBytes, &w.Confirmed, &w.Received, &w.ReceivedBytes}
 }

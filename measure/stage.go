@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sort"
@@ -33,57 +32,6 @@ func (g *Stage) Merge(o *Stage) {
 
 func (g *Stage) fields() [4]*uint64 {
 	return [...]*uint64{&g.Offered, &g.Sent, &g.Confirmed, &g.Received}
-}
-
-// AppendStages appends the binary form of stages, at most MostStages, to b, as
-// Counts.AppendBinary does and with what is said there.
-func AppendStages(b []byte, stages []Stage) ([]byte, error) {
-	if len(stages) > MostStages {
-		return b, fmt.Errorf("%d stages, over %d", len(stages), MostStages)
-	}
-	out := append(b, byte(NumKinds), byte(len(stages)))
-	for i := range stages {
-		g := &stages[i]
-		for _, v := range g.fields() {
-			out = binary.AppendUvarint(out, *v)
-		}
-		for k := range g.Kinds {
-			var err error
-			if out, err = g.Kinds[k].AppendBinary(out); err != nil {
-				return b, fmt.Errorf("%v of stage %d: %w", Kind(k), i+1, err)
-			}
-		}
-	}
-	return out, nil
-}
-
-// DecodeStages returns what AppendStages wrote as all of b. An error wraps ErrFormat.
-func DecodeStages(b []byte) ([]Stage, error) {
-	d := newDecoder(b)
-	kinds, n := d.Byte(), d.Byte()
-	if kinds != byte(NumKinds) || n > MostStages {
-		d.Fail("%d stages of %d kinds", n, kinds)
-		n = 0
-	}
-	stages := make([]Stage, n)
-	for i := range stages {
-		for _, v := range stages[i].fields() {
-			*v = d.Uint()
-		}
-		for k := range stages[i].Kinds {
-			if d.Err() == nil {
-				d.counts(&stages[i].Kinds[k])
-			}
-		}
-	}
-	rest, err := d.end()
-	switch {
-	case err != nil:
-		return nil, err
-	case len(rest) > 0:
-		return nil, fmt.Errorf("%w: %d bytes after the end", ErrFormat, len(rest))
-	}
-	return stages, nil
 }
 
 // stages are a shard's. Of a run without any, nil.

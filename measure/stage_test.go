@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -77,38 +76,4 @@ func TestAMessageIsOfTheStageInWhichItIsDue(t *testing.T) {
 	if sum.Sent != w.Sent || sum.Confirmed != w.Confirmed || sum.Received != w.Received || sum.Offered != c.Sent+c.Dropped+c.Unsent {
 		t.Errorf("the stages sum up to %d, %d, %d and %d; the window has %+v, of %+v", sum.Sent, sum.Confirmed, sum.Received, sum.Offered, w, c)
 	}
-	b, err := AppendStages(nil, got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := DecodeStages(b)
-	if d := cmp.Diff(got, back, same); d != "" || err != nil {
-		t.Errorf("what travels is not what arrives: %v\n%s", err, d)
-	}
-	for n := range b {
-		if _, err := DecodeStages(b[:n]); !errors.Is(err, ErrFormat) {
-			t.Fatalf("the first %d bytes: %v", n, err)
-		}
-	}
-}
-
-func FuzzDecodeStages(f *testing.F) {
-	var g Stage
-	g.Offered = 5
-	g.Kinds[SendResponse].Add(1_000, 5)
-	b, _ := AppendStages(nil, []Stage{g, {}})
-	f.Add(b)
-	f.Add([]byte{byte(NumKinds), MostStages + 1})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		stages, err := DecodeStages(b)
-		if err != nil {
-			if !errors.Is(err, ErrFormat) {
-				t.Error(err)
-			}
-			return
-		}
-		if len(stages) > MostStages {
-			t.Errorf("%d stages", len(stages))
-		}
-	})
 }

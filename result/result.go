@@ -258,7 +258,12 @@ type Check struct {
 	Status Status `json:"status"`
 	Value  string `json:"value"` // what was found
 	Limit  string `json:"limit"` // what it was held against
-	Why    string `json:"why"`   // a sentence: what it means and what to do
+	Why    string `json:"why"`   // sentences: what it means and what to do
+
+	// The same as data: the codes of what was found and why, of docs/method/findings.md, and
+	// the values that they name, with those of the limit. Absent in older results.
+	Codes  []string       `json:"codes,omitempty"`
+	Values map[string]any `json:"values,omitempty"`
 
 	// Inapplicable says of one that did not run that there is nothing for it to
 	// judge in such a run: a closed loop cannot be late.
@@ -283,6 +288,9 @@ type SLO struct {
 	Hi      *float64 `json:"hi,omitempty"`       // absent where nothing bounds it
 	Why     string   `json:"why,omitempty"`      // what it could not be decided for
 	NeedsS  float64  `json:"needs_s,omitempty"`  // length of a measured window that would probably decide it; absent where none is known
+
+	Codes  []string       `json:"codes,omitempty"`  // of Why, as in a Check
+	Values map[string]any `json:"values,omitempty"` // that they name
 }
 
 // An Outcome says whether an objective was met.

@@ -8,8 +8,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // schema names the format of the file with the figures.
@@ -111,7 +111,7 @@ func (f *figures) page(p *layout.Page) {
 		if r.Server != "" {
 			name += " (" + r.Server + ")"
 		}
-		x.Row(name, r.What, r.Tool, r.Guarantee, report.Count(uint64(r.Size))+" B", r.InFlight, fmt.Sprintf("%.2f", r.Ratio.Median), interval,
+		x.Row(name, r.What, r.Tool, r.Guarantee, quantity.Count(uint64(r.Size))+" B", r.InFlight, fmt.Sprintf("%.2f", r.Ratio.Median), interval,
 			fmt.Sprint(r.Ratio.Pairs), fmt.Sprintf("%.2f..%.2f", r.Ratio.Least, r.Ratio.Most))
 	}
 	p.Table(x)

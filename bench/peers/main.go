@@ -22,7 +22,7 @@ import (
 	"github.com/weirmq/weir"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/guard"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 func main() {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/golden"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // TestRatesAreReadFromWhatTheToolsPrint: the files hold what the real tools printed, that

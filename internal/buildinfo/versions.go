@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // Versions is what weir version --json prints.

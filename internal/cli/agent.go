@@ -10,13 +10,13 @@ import (
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
 )
 
@@ -96,7 +96,7 @@ func (c *agentCommand) agent(e *env) (*agent.Agent, error) {
 	if a.Name, err = c.name(); err != nil {
 		return nil, err
 	}
-	if a.Labels, err = deal.ParseLabels(c.Label, admission.Labels); err != nil {
+	if a.Labels, err = placement.ParseLabels(c.Label, admission.Labels); err != nil {
 		return nil, fmt.Errorf("--label: %w", err)
 	}
 	if err := c.permit(e, a); err != nil {
@@ -158,7 +158,7 @@ func (c *agentCommand) permit(e *env, a *agent.Agent) error {
 	}
 	if slices.Contains(a.Allow, agent.AllowFaults) {
 		a.Self = e.Self
-		a.Able = func(ctx context.Context, verbs []string) error { return runs.Able(ctx, e.Self, verbs) }
+		a.Able = func(ctx context.Context, verbs []string) error { return series.Able(ctx, e.Self, verbs) }
 	}
 	if slices.Contains(a.Allow, agent.AllowBroker) {
 		here := e.host()
@@ -172,12 +172,12 @@ func (c *agentCommand) permit(e *env, a *agent.Agent) error {
 // name is what the agent is called.
 func (c *agentCommand) name() (string, error) {
 	if c.Name != nil {
-		if err := deal.CheckName(*c.Name); err != nil {
+		if err := placement.CheckName(*c.Name); err != nil {
 			return "", fmt.Errorf("--name: %w", err)
 		}
 		return *c.Name, nil
 	}
-	hostname, err := deal.NameOfHost()
+	hostname, err := placement.NameOfHost()
 	if err != nil {
 		return "", errors.New("--name: the host has no name that an agent can have (a-z, 0-9 and -)")
 	}

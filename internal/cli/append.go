@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 )
 
 // again returns the scenarios of the folder of --append, each to be done as often as
@@ -39,10 +39,11 @@ func (c *runCommand) again(e *env) ([]*scenario.Scenario, error) {
 	case len(c.Option)+len(c.Address) > 0:
 		return nil, fmt.Errorf("--append: repeats the runs of %s with their own settings (leave out --option and --address)", *c.Append)
 	}
-	if c.earlier, err = runs.OpenEarlier(e.path(*c.Append), filepath.Clean(*c.Append)); err != nil {
+	if c.plan, err = series.Append(e.path(*c.Append), filepath.Clean(*c.Append)); err != nil {
 		return nil, fmt.Errorf("--append: %w", err)
 	}
-	return c.earlier.Resolve(in, repeat)
+	err = c.plan.Resolve(in, repeat)
+	return c.plan.Scenarios(), err
 }
 
 // inputsOfFolder are those of scenarios that are stored. WEIR_OUT is not of their runs.
@@ -70,12 +71,12 @@ func (c *runCommand) left(e *env) ([]*scenario.Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.rest, err = runs.OpenRemaining(e.path(*c.Resume), filepath.Clean(*c.Resume)); err != nil {
+	if c.plan, err = series.Resume(e.path(*c.Resume), filepath.Clean(*c.Resume)); err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
-	all, err := c.rest.Resolve(in)
-	if err == nil && len(all) == 0 {
+	err = c.plan.Resolve(in, scenario.Override{})
+	if err == nil && len(c.plan.Scenarios()) == 0 {
 		err = fmt.Errorf("--resume: all runs of %s are done (weir run --append %[1]s --repeat N adds runs)", *c.Resume)
 	}
-	return all, err
+	return c.plan.Scenarios(), err
 }

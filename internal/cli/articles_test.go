@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/golden"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // A claim is what an article says, beside what the stored suites have.

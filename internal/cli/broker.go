@@ -11,11 +11,10 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/broker"
-	"github.com/weirmq/weir/internal/brokerpage"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/form"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // brokerCommand is `weir broker`.
@@ -166,7 +165,7 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	if _, err := b.ensure(ctx, x); err != nil {
 		return e.fail(err)
 	}
-	e.say("%s: starting %s", x.Recipe.Name, report.Counted(c.Nodes, "node", "nodes"))
+	e.say("%s: starting %s", x.Recipe.Name, quantity.Counted(c.Nodes, "node", "nodes"))
 	k, err := broker.Keep(ctx, s)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -176,7 +175,7 @@ func (c *brokerUp) run(ctx context.Context, e *env) Code {
 	}
 	e.say("%s is up; weir broker down %s ends it", k.Name, k.Name)
 	for _, d := range x.Drivers {
-		e.say("  %s", brokerpage.Measuring(d, k.Address, k.Options, d == k.Driver))
+		e.say("  %s", view.MeasuringCommand(d, k.Address, k.Options, d == k.Driver))
 	}
 	_, err = fmt.Fprintln(e.Stdout, strings.Join(k.Address, "\n"))
 	return unheard(err)
@@ -196,13 +195,13 @@ func (c *brokerUp) compose(e *env, x broker.Entry, settings map[string]string) C
 	if name == "" {
 		name = "weir-" + x.Recipe.Name + ".compose.yaml"
 	}
-	if err := form.NewFile(e.path(name), f.File); err != nil {
+	if err := layout.NewFile(e.path(name), f.File); err != nil {
 		return usage(e, fmt.Errorf("writing the compose file: %w (--out names another)", err))
 	}
 	e.say("wrote %s: %s", name, strings.Join(f.Images, ", "))
 	e.say("  docker compose -f %s up -d", name)
 	for _, d := range x.Drivers {
-		e.say("  %s", brokerpage.Measuring(d, f.Address, f.Options[d], true))
+		e.say("  %s", view.MeasuringCommand(d, f.Address, f.Options[d], true))
 	}
 	e.say("  docker compose -f %s down -v", name)
 	return OK
@@ -225,7 +224,7 @@ func (c *brokerLogs) run(_ context.Context, e *env) Code {
 		return usage(e, fmt.Errorf("%s is not up (weir broker up %s)", x.Recipe.Name, x.Recipe.Name))
 	}
 	p := new(layout.Page)
-	brokerpage.ShowLogs(p, k, c.Lines)
+	view.ShowLogs(p, k, c.Lines)
 	return unheard(e.show(p, true))
 }
 
@@ -286,9 +285,9 @@ func (c *brokerStatus) run(ctx context.Context, e *env) Code {
 	}
 	ctx, stop := e.stoppable(ctx)
 	defer stop()
-	l := brokerpage.List{Schema: "weir.brokers/v1", Weir: buildinfo.Version(), Cache: b.cache, Systems: []brokerpage.System{}}
+	l := view.SystemList{Schema: "weir.brokers/v1", Weir: buildinfo.Version(), Cache: b.cache, Systems: []view.System{}}
 	for _, x := range entries {
-		s, err := brokerpage.Look(ctx, b.cache, x, e.registry)
+		s, err := view.LookAtSystem(ctx, b.cache, x, e.registry)
 		if err != nil {
 			return e.fail(err)
 		}

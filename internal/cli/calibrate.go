@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weirmq/weir/internal/calibration"
-	"github.com/weirmq/weir/internal/form"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // quickScale is how much shorter the runs of --quick are.
@@ -23,13 +22,13 @@ type calibrateCommand struct {
 
 // run takes the figures, does the truth tests and prints both as they come.
 func (c *calibrateCommand) run(ctx context.Context, e *env) Code {
-	return c.calibrate(ctx, e, calibration.Bench{Measure: truth.Measure, Check: truth.Checks})
+	return c.calibrate(ctx, e, view.Bench{Measure: truth.Measure, Check: truth.Checks})
 }
 
-func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench calibration.Bench) Code {
+func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench view.Bench) Code {
 	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
-	p := &calibration.Page{Out: e.Stdout, Text: layout.Text{Colour: e.color(c.NoColor, c.JSON)}}
+	p := &view.CalibrationPage{Out: e.Stdout, Text: layout.Text{Colour: e.color(c.NoColor, c.JSON)}}
 	if c.JSON {
 		p.Out = e.Stderr
 	}
@@ -51,7 +50,7 @@ func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench calibrat
 	}
 	err = p.End(out)
 	if c.JSON {
-		err = errors.Join(err, form.JSON(e.Stdout, out))
+		err = errors.Join(err, layout.JSON(e.Stdout, out))
 	}
 	return worst(code, e.printed("the calibration", err))
 }

@@ -12,12 +12,11 @@ import (
 
 	"github.com/weirmq/weir/internal/capacity"
 	"github.com/weirmq/weir/internal/commandline"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
-	"github.com/weirmq/weir/internal/study"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -73,34 +72,34 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 		File: c.File, Option: c.Option, Address: c.Address, keys: c.keys, parties: parties{gathering: c.gathering}, read: map[string][]byte{},
 		quiet: c.Quiet, noColor: c.NoColor, json: c.JSON, require: result.Suspect,
 	}
-	s, f, err := c.prepare(e, r, h)
+	o := r.doing(e, h)
+	p, err := c.prepare(e, r, &o)
 	if err != nil {
 		return e.refused(err)
 	}
-	if err := runs.Fits(f, s.Scenarios); err != nil {
+	if err := series.Fits(o.Fleet, p.Scenarios()); err != nil {
 		return e.fail(err)
 	}
 	if c.On == nil {
-		if code := e.obtainable(ctx, s.Scenarios); code != OK {
+		if code := e.obtainable(ctx, p.Scenarios()); code != OK {
 			return code
 		}
 	}
-	if code := e.enter(ctx, s.Scenarios, nil, c.gathering); code != OK {
+	if code := e.enter(ctx, p.Scenarios(), nil, c.gathering); code != OK {
 		return code
 	}
-	if err := s.Begin(); err != nil {
+	s, err := series.New(o, p)
+	if err != nil {
 		return e.unstudied("search", c.Out, err)
 	}
-	if f != nil {
-		if code := e.gather(ctx, func(ctx context.Context) error { return f.Gather(ctx, s.Scenarios) }); code != OK {
-			return code
-		}
-		defer f.Close()
+	defer e.close(s)
+	if code := e.gather(ctx, s); code != OK {
+		return code
 	}
-	code := c.search(ctx, e, r, s, h)
-	came := report.NewSearch(s.Dir(), s.Report, s.Scenarios[0].Measure)
+	code := c.search(ctx, e, r, s, p.Report, h)
+	came := view.NewSearch(s.Dir(), p.Report, p.Scenarios()[0].Measure)
 	show := func(w io.Writer) error {
-		return came.Screen().Write(w, report.MostLines, e.width(c.JSON), false)
+		return came.Screen().Write(w, view.MostLines, e.width(c.JSON), false)
 	}
 	if c.Full {
 		show = func(w io.Writer) error {
@@ -113,10 +112,10 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 			return err
 		}
 	}
-	if code = e.came(c.JSON, c.Quiet, s.Report, show, code); code != OK {
+	if code = e.came(c.JSON, c.Quiet, p.Report, show, code); code != OK {
 		return code
 	}
-	switch a := s.Report.Answer; {
+	switch a := p.Report.Answer; {
 	case a.Stop == capacity.NonePassed:
 		return Missed
 	case a.Stop == capacity.OutOfTries || a.Stop == capacity.Doubtful || a.PassPerS == 0:
@@ -129,14 +128,14 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 }
 
 // search does the runs of a search. The code is OK where it came to its end.
-func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *study.Search, h *signals.Halting) Code {
+func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *series.Series, found *capacity.Report, h *signals.Halting) Code {
 	code := OK
-	for p := range s.All(ctx, h.Stop) {
-		switch deserved := r.heard(e, p.Outcome, "probe "+filepath.Base(p.Dir)); {
-		case p.Says == nil:
+	for o := range s.All(ctx, h.Stop) {
+		switch deserved := r.heard(e, o, "probe "+filepath.Base(o.Dir)); {
+		case o.Probed == nil:
 			code = deserved
 		case !c.Quiet:
-			e.say("%s", report.ProbeLine(s.Report, p.Says))
+			e.say("%s", view.ProbeLine(found, o.Probed))
 		}
 		if h.Asked(ctx) {
 			code = worst(code, Interrupted)
@@ -149,16 +148,13 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 	return code
 }
 
-// prepare plans the search, or takes up the one in a folder, and the fleet that does it; nil:
-// none. It touches nothing.
-func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s *study.Search, f *runs.Fleet, err error) {
-	o := r.doing(e, h)
-	if c.Fleet != nil {
-		o.Fleet = new(runs.Fleet) // what it is comes below: a meeting place is kept only for a search that can be
-	}
+// prepare plans the search, or takes up the one in a folder, and fills in its folder and the
+// fleet that does it. It touches nothing.
+func (c *capacityCommand) prepare(e *env, r *runCommand, o *series.Options) (p *series.Search, err error) {
 	switch {
 	case c.Resume != nil:
-		s, err = c.resume(e, r, o)
+		o.Out = *c.Resume
+		p, err = c.resume(e, r, *o)
 	case c.File == "-":
 		err = errors.New("weir capacity: a search goes on with its file, so that cannot come from standard input (a scenario file)")
 	case c.Out != nil && *c.Out == "":
@@ -170,33 +166,30 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, h *signals.Halting) (s 
 		var in scenario.Inputs
 		if in, err = r.input(e); err == nil {
 			in.Overrides = append(in.Overrides, c.asked()...)
-			s, err = study.NewSearch(o, in)
+			p, err = series.NewSearch(o.Words, in)
 		}
 	}
-	if errors.Is(err, study.ErrSeveral) {
+	if errors.Is(err, series.ErrSeveral) {
 		err = fmt.Errorf("weir capacity: %w", err)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := r.checkFleet(e, s.Scenarios); err != nil {
-		return nil, nil, err
+	if err := r.checkFleet(e, p.Scenarios()); err != nil {
+		return nil, err
 	}
-	if f, err = r.fleetOf(e); err != nil || f == nil {
-		return s, nil, err
-	}
-	*o.Fleet = *f
-	return s, o.Fleet, nil
+	o.Fleet, err = r.fleetOf(e) // a meeting place is kept only for a search that can be
+	return p, err
 }
 
 // resume goes on with the search in a folder.
-func (c *capacityCommand) resume(e *env, r *runCommand, o runs.Options) (*study.Search, error) {
+func (c *capacityCommand) resume(e *env, r *runCommand, o series.Options) (*series.Search, error) {
 	others := *c
 	others.Probes = nil
 	if c.File != "" || c.Out != nil || len(others.asked()) > 0 || len(c.Option)+len(c.Address)+len(c.keys.Overrides()) > 0 {
 		return nil, errors.New("--resume: goes on with what the folder says (leave out the scenario and all its flags but --probes)")
 	}
-	was, err := study.ReadSearch(e.Dir, *c.Resume)
+	was, err := series.ReadSearch(e.Dir, *c.Resume)
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w", err)
 	}
@@ -204,9 +197,9 @@ func (c *capacityCommand) resume(e *env, r *runCommand, o runs.Options) (*study.
 	if err != nil {
 		return nil, err
 	}
-	o.Out, in.Overrides = *c.Resume, c.asked()
-	s, err := study.ResumeSearch(o, in, was)
-	return s, resumed(err)
+	in.Overrides = c.asked()
+	p, err := series.ResumeSearch(o, in, was)
+	return p, resumed(err)
 }
 
 // asked are the flags of the search, as the section search of a scenario.

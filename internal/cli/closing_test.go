@@ -16,8 +16,8 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/drivers/standard"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -59,7 +59,7 @@ func closing(t *testing.T, page *layout.Page, cases map[string]systemCase) {
 		entries = slices.DeleteFunc(entries, func(e tested.Entry) bool { return e.Nodes != s.Server.Nodes || e.Version != s.Server.Version })
 		p99 := "-"
 		if v, ok := c.Result.Figures["e2e.p99"]; ok {
-			p99 = report.Time(int64(v))
+			p99 = quantity.Time(int64(v))
 		}
 		ratio := "-"
 		if name == s.Driver { // its server in the default shape
@@ -143,7 +143,7 @@ func driverLines(t *testing.T, name string) string {
 		}
 	}
 	// To hundreds, or each change of a driver would change the page.
-	text := "some " + report.Count(uint64((n+50)/100*100))
+	text := "some " + quantity.Count(uint64((n+50)/100*100))
 	if len(shared) > 0 {
 		slices.Sort(shared)
 		text += " + " + strings.Join(shared, ", ")

@@ -8,11 +8,11 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
-	"github.com/weirmq/weir/internal/form"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
 )
 
 // compareCommand is `weir compare`.
@@ -26,7 +26,7 @@ type compareCommand struct {
 	By             *string  `placeholder:"KEY" help:"Part the runs of one folder or more into sides by a key of their scenarios, such as system.options.storage. The base is the value that comes first in the scenario file."`
 	AllowDifferent bool     `help:"Compare although the runs differ in guarantee, size, rate, mode or topology."`
 	Full           bool     `help:"All figures, each run's own values too, not only the answer. Files, Markdown and HTML have all figures without it."`
-	form.Form
+	layout.Output
 }
 
 // Help is what kong adds to the verb's help.
@@ -107,7 +107,7 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, alpha float64, err
 		}
 		e.complain(err)
 	}
-	asked := report.Asked{Given: c.Sides, Alpha: alpha, Appends: e.appends, Flags: c.flags()}
+	asked := view.Asked{Given: c.Sides, Alpha: alpha, Appends: e.appends, Flags: c.flags()}
 	if c.By != nil {
 		asked.By = *c.By
 	}
@@ -119,7 +119,7 @@ func (c *compareCommand) refuse(e *env, sides []compare.Side, alpha float64, err
 // flags are those with which the same sides are compared again.
 func (c *compareCommand) flags() (flags string) {
 	if c.Alpha != nil {
-		flags += " --alpha " + report.Quoted(*c.Alpha)
+		flags += " --alpha " + view.Quoted(*c.Alpha)
 	}
 	if c.AllowDifferent {
 		flags += " --allow-different"
@@ -129,14 +129,14 @@ func (c *compareCommand) flags() (flags string) {
 
 // appends reports whether weir run --append takes a folder.
 func (e *env) appends(dir string) bool {
-	_, err := runs.OpenEarlier(e.path(dir), dir)
+	_, err := series.Append(e.path(dir), dir)
 	return err == nil
 }
 
 // print writes the comparison in the form that was asked for.
 func (c *compareCommand) print(e *env, found *compare.Comparison) error {
-	parting := report.Parting{Given: c.Sides, Flags: c.flags(), Course: func(dir string) *report.Course {
-		x, _, err := report.Load(e.path(dir), dir, report.Loading{Drawn: true})
+	parting := view.Parting{Given: c.Sides, Flags: c.flags(), Course: func(dir string) *view.Course {
+		x, _, err := view.Load(e.path(dir), dir, view.Loading{Drawn: true})
 		if err != nil {
 			return nil // its figures were read, and a picture of them is all that lacks
 		}
@@ -148,14 +148,14 @@ func (c *compareCommand) print(e *env, found *compare.Comparison) error {
 	var screen func(io.Writer) error
 	if !c.Full {
 		screen = func(w io.Writer) error {
-			return report.ComparisonScreen(found, parting).Write(w, report.MostCompared, e.width(false), e.color(c.NoColor, false))
+			return view.ComparisonScreen(found, parting).Write(w, view.MostCompared, e.width(false), e.color(c.NoColor, false))
 		}
 	}
-	return c.Write(e.outlet(), form.Finding{
+	return c.Write(e.outlet(), layout.Document{
 		Title: "Comparison", JSON: found,
-		HTML:     func(w io.Writer) error { return report.ComparisonHTML(w, found, c.Full, parting) },
-		Show:     func(p *layout.Page) { report.Comparison(p, found, c.Full) },
-		Conclude: func(p *layout.Page) { report.Conclusion(p, found, parting) },
+		HTML:     func(w io.Writer) error { return view.ComparisonHTML(w, found, c.Full, parting) },
+		Show:     func(p *layout.Page) { view.Comparison(p, found, c.Full) },
+		Conclude: func(p *layout.Page) { view.Conclusion(p, found, parting) },
 		Screen:   screen,
 	})
 }
@@ -169,13 +169,13 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 	worse, undecided, open := all.Worse, all.NeedsRuns, all.NothingShown
 	switch {
 	case worse > 0:
-		e.say("weir: regression: %s worse", report.Counted(worse, "figure is", "figures are"))
+		e.say("weir: regression: %s worse", quantity.Counted(worse, "figure is", "figures are"))
 		return Missed
 	case undecided > 0:
 		return e.told(Usage, fmt.Errorf("--fail-on: no regression could be shown in %s, whatever the runs say (%s a side)",
-			report.Counted(undecided, "figure", "figures"), report.Counted(found.MoreRuns(), "more run", "more runs")))
+			quantity.Counted(undecided, "figure", "figures"), quantity.Counted(found.MoreRuns(), "more run", "more runs")))
 	case c.Strict && open > 0:
-		e.say("weir: undecided: %s neither worse nor shown to be no worse; more runs decide (weir run --append DIR --repeat N)", report.Counted(open, "figure is", "figures are"))
+		e.say("weir: undecided: %s neither worse nor shown to be no worse; more runs decide (weir run --append DIR --repeat N)", quantity.Counted(open, "figure is", "figures are"))
 		return Missed
 	}
 	return OK
@@ -186,7 +186,7 @@ func (c *compareCommand) code(e *env, found *compare.Comparison) Code {
 func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 	ok = true
 	for _, given := range c.Sides {
-		side, err := e.place().Side(given, report.Loading{Totals: true})
+		side, err := e.place().Side(given, result.Loading{Totals: true})
 		e.complainEach(err)
 		ok = ok && err == nil
 		sides = append(sides, side)
@@ -195,7 +195,7 @@ func (c *compareCommand) read(e *env) (sides []compare.Side, ok bool) {
 		return nil, false
 	}
 	if len(sides) < 2 && c.By == nil {
-		e.complain(fmt.Errorf("compare: only one side (two or more: the base, and what is compared with it; or --by KEY, which parts the runs of a matrix)%s", report.Asked{Given: c.Sides}.PartedBy(sides)))
+		e.complain(fmt.Errorf("compare: only one side (two or more: the base, and what is compared with it; or --by KEY, which parts the runs of a matrix)%s", view.Asked{Given: c.Sides}.PartedBy(sides)))
 		return nil, false
 	}
 	if c.By == nil {

@@ -24,7 +24,6 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -252,7 +251,7 @@ func TestNamesFromFoldersDoNotReachTheTerminal(t *testing.T) {
 	if err := errors.Join(makeSeries(filepath.Join(dir, "a"), 4, made{seed: 1}), makeSeries(filepath.Join(dir, "b"), 4, made{seed: 2})); err != nil {
 		t.Fatal(err)
 	}
-	found, err := report.Find(filepath.Join(dir, "b"))
+	found, err := result.Find(filepath.Join(dir, "b"))
 	if err != nil {
 		t.Fatal(err)
 	}

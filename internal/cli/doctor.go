@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/doctor"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/view"
 )
 
 // doctorCommand is `weir doctor`.
@@ -38,7 +38,7 @@ func (c *doctorCommand) diagnose(ctx context.Context, e *env, examine func(conte
 		work = "."
 	}
 	facts := host.Environment(ctx)
-	d := doctor.Of(buildinfo.Version(), facts, examine(ctx, host.CheckTarget{Work: work, Temp: os.TempDir()}))
+	d := view.Diagnose(buildinfo.Version(), facts, examine(ctx, host.CheckTarget{Work: work, Temp: os.TempDir()}))
 	if ctx.Err() != nil {
 		return e.told(Interrupted, errors.New("interrupted"))
 	}

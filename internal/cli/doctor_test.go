@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/weirmq/weir/internal/doctor"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/view"
 )
 
 // examined is a host with something bad, something unknown and a warning.
@@ -33,7 +33,7 @@ func TestDoctorsExitCode(t *testing.T) {
 			out := &watch{}
 			e := &env{World: World{Stdout: out, Stderr: &watch{}, Env: func(string) (string, bool) { return "", false }, Dir: t.TempDir()}}
 			got := (&doctorCommand{Strict: c.strict, JSON: true}).diagnose(t.Context(), e, func(context.Context, host.CheckTarget) []host.Finding { return c.findings })
-			var d doctor.Diagnosis
+			var d view.Diagnosis
 			if err := json.Unmarshal([]byte(out.String()), &d); err != nil {
 				t.Fatal(err)
 			}

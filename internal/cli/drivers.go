@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/driverpage"
+	"github.com/weirmq/weir/internal/view"
 )
 
 // driversCommand is `weir drivers`.
@@ -22,7 +22,7 @@ type driversCommand struct {
 
 // run lists the drivers, or shows one.
 func (c *driversCommand) run(_ context.Context, e *env) Code {
-	l := driverpage.List{Schema: "weir.drivers/v1", Weir: buildinfo.Version()}
+	l := view.DriverList{Schema: "weir.drivers/v1", Weir: buildinfo.Version()}
 	var record []tested.Entry
 	if e.Tested != nil {
 		record = e.Tested()
@@ -36,7 +36,7 @@ func (c *driversCommand) run(_ context.Context, e *env) Code {
 		if err != nil {
 			return e.refused(err)
 		}
-		page := driverpage.Of(d, record)
+		page := view.DriverOf(d, record)
 		if slices.ContainsFunc(e.Absent, func(a driver.Absent) bool { return a.Name == n }) {
 			page.Only("weir-all")
 		}

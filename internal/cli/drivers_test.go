@@ -11,9 +11,9 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/drivers/standard"
-	"github.com/weirmq/weir/internal/driverpage"
 	"github.com/weirmq/weir/internal/golden"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // driverDocs is where the drivers' pages are, as from here.
@@ -22,10 +22,10 @@ const driverDocs = "../../docs/drivers"
 // TestTheDriversPagesAreUpToDate generates docs/drivers and compares; -update
 // writes it.
 func TestTheDriversPagesAreUpToDate(t *testing.T) {
-	var l driverpage.List
+	var l view.DriverList
 	want := []string{"README.md"}
 	for _, d := range all.Definitions() {
-		p := driverpage.Of(d, standard.Tested())
+		p := view.DriverOf(d, standard.Tested())
 		if slices.ContainsFunc(standard.Absent(), func(a driver.Absent) bool { return a.Name == d.Name }) {
 			p.Only("weir-all")
 		}
@@ -54,7 +54,7 @@ func TestTheDriversPagesAreUpToDate(t *testing.T) {
 
 func TestADriversPageForTheTerminal(t *testing.T) {
 	i := slices.IndexFunc(all.Definitions(), func(d driver.Definition) bool { return d.Name == "jetstream" })
-	d := driverpage.Of(all.Definitions()[i], []tested.Entry{
+	d := view.DriverOf(all.Definitions()[i], []tested.Entry{
 		{Driver: "jetstream", Test: "TestConformance/file", Server: "nats-server", Version: "2.0.0", Nodes: 1, Client: "v1.0.0", Passed: 28, Date: "2026-01-02"},
 		{
 			Driver: "jetstream", Test: "TestConformance/three_nodes", Recipe: "nats", Server: "nats-server", Version: "2.0.0", Nodes: 3, Client: "v1.0.0", Passed: 27,
@@ -73,7 +73,7 @@ func TestADriversPageForTheTerminal(t *testing.T) {
 // TestTheExamplesOfADriverParse resolves each, and runs none.
 func TestTheExamplesOfADriverParse(t *testing.T) {
 	for _, d := range all.Definitions() {
-		for _, x := range driverpage.Of(d, standard.Tested()).Examples {
+		for _, x := range view.DriverOf(d, standard.Tested()).Examples {
 			args := append(strings.Fields(x)[1:], "--explain", "--out", "r")
 			code, stdout, stderr := do(t, World{Drivers: all.Definitions()}, args...)
 			if code != int(OK) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
 
@@ -13,39 +13,39 @@ func TestWhatARunGaveDecidesItsCode(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
-		damage  func(*runs.Outcome)
+		damage  func(*series.Outcome)
 		verdict result.Verdict
 		want    Code
 		says    string
 	}{
-		{"nothing is wrong", func(*runs.Outcome) {}, result.Verdict{}, OK, ""},
-		{"its books", func(o *runs.Outcome) { o.Books = errors.New("a message too few") }, result.Verdict{}, Failed, "a message too few"},
-		{"the driver", func(o *runs.Outcome) { o.Err = errors.New("completed twice") }, result.Verdict{}, Failed, "completed twice"},
-		{"its files", func(o *runs.Outcome) { o.Written = errors.New("no room\nnone") }, result.Verdict{}, Failed, "writing the result: no room"},
-		{"the system is gone", func(o *runs.Outcome) { o.Gone = errors.New("connection given up") }, result.Verdict{}, Unreachable, "connection given up"},
+		{"nothing is wrong", func(*series.Outcome) {}, result.Verdict{}, OK, ""},
+		{"its books", func(o *series.Outcome) { o.Books = errors.New("a message too few") }, result.Verdict{}, Failed, "a message too few"},
+		{"the driver", func(o *series.Outcome) { o.Err = errors.New("completed twice") }, result.Verdict{}, Failed, "completed twice"},
+		{"its files", func(o *series.Outcome) { o.Written = errors.New("no room\nnone") }, result.Verdict{}, Failed, "writing the result: no room"},
+		{"the system is gone", func(o *series.Outcome) { o.Gone = errors.New("connection given up") }, result.Verdict{}, Unreachable, "connection given up"},
 		{
-			"the run ended at once", func(o *runs.Outcome) { o.Failed = "a producer is full" },
+			"the run ended at once", func(o *series.Outcome) { o.Failed = "a producer is full" },
 			result.Verdict{},
 			Invalid,
 			"the run ended at once: a producer is full",
 		},
-		{"a message that was not confirmed arrived corrupted", func(o *runs.Outcome) { o.Broken = true }, result.Verdict{}, Lost, ""},
+		{"a message that was not confirmed arrived corrupted", func(o *series.Outcome) { o.Broken = true }, result.Verdict{}, Lost, ""},
 		{
-			"messages failed", func(*runs.Outcome) {},
+			"messages failed", func(*series.Outcome) {},
 			result.Verdict{Status: result.Invalid, Checks: []result.Check{{Name: judge.CheckFailed, Status: result.Suspect}}},
 			Refused, "",
 		},
 		{
-			"messages failed, as many as may", func(*runs.Outcome) {},
+			"messages failed, as many as may", func(*series.Outcome) {},
 			result.Verdict{Checks: []result.Check{{Name: judge.CheckFailed, Status: result.Valid}}},
 			OK, "",
 		},
-		{"interrupted", func(o *runs.Outcome) { o.Result.Run.Interrupted = true }, result.Verdict{Status: result.Invalid}, Interrupted, ""},
-		{"the figures must not be used", func(*runs.Outcome) {}, result.Verdict{Status: result.Invalid}, Invalid, ""},
-		{"an objective was missed", func(*runs.Outcome) {}, result.Verdict{SLO: []result.SLO{{Status: result.Pass}, {Status: result.Fail}}}, Missed, ""},
-		{"an objective was not decided", func(*runs.Outcome) {}, result.Verdict{SLO: []result.SLO{{Status: result.Undecided}}}, OK, ""},
+		{"interrupted", func(o *series.Outcome) { o.Result.Run.Interrupted = true }, result.Verdict{Status: result.Invalid}, Interrupted, ""},
+		{"the figures must not be used", func(*series.Outcome) {}, result.Verdict{Status: result.Invalid}, Invalid, ""},
+		{"an objective was missed", func(*series.Outcome) {}, result.Verdict{SLO: []result.SLO{{Status: result.Pass}, {Status: result.Fail}}}, Missed, ""},
+		{"an objective was not decided", func(*series.Outcome) {}, result.Verdict{SLO: []result.SLO{{Status: result.Undecided}}}, OK, ""},
 		{
-			"missed in a run that must not be used", func(*runs.Outcome) {},
+			"missed in a run that must not be used", func(*series.Outcome) {},
 			result.Verdict{Status: result.Invalid, SLO: []result.SLO{{Status: result.Fail}}},
 			Invalid, "",
 		},
@@ -53,7 +53,7 @@ func TestWhatARunGaveDecidesItsCode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			o := &runs.Outcome{Result: &result.Result{Verdict: tt.verdict}}
+			o := &series.Outcome{Result: &result.Result{Verdict: tt.verdict}}
 			tt.damage(o)
 			if got := worst((&runCommand{}).codes(o)...); got != tt.want {
 				t.Errorf("exit code %d; want %d", got, tt.want)

@@ -11,12 +11,12 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/clockstep"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/network"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/slowdisk"
@@ -89,7 +89,7 @@ func disturbed(code Code, v *result.Verdict) string {
 	if code != Missed && code != Invalid {
 		return ""
 	}
-	return judge.Waive(v)
+	return judge.Waive(v).String()
 }
 
 // requirement reads the least verdict that will do, of --require and of the environment.
@@ -123,7 +123,7 @@ func codeOf(err error) Code {
 	case errors.Is(err, context.Canceled):
 		return Interrupted
 	}
-	if wrong := (*deal.Error)(nil); errors.As(err, &wrong) {
+	if wrong := (*placement.Error)(nil); errors.As(err, &wrong) {
 		return Usage
 	}
 	if wrong := (*driver.OptionError)(nil); errors.As(err, &wrong) { // found out only where it was used: a file that is not there

@@ -19,8 +19,8 @@ import (
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
 
@@ -120,7 +120,7 @@ func TestASplitRunThatDidNotMeetHasTheCodeOfItsReason(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]Code{hub.ErrPortTaken: Usage, fleet.ErrTooFew: Unreachable, engine.ErrContract: Failed} {
 		e := &env{World: World{Stderr: io.Discard, Env: func(string) (string, bool) { return "", false }}}
-		o := &runs.Outcome{Run: runs.Run{Scenario: new(scenario.Scenario)}, Err: fmt.Errorf("gathering the fleet: %w", err)}
+		o := &series.Outcome{Run: series.Run{Scenario: new(scenario.Scenario)}, Err: fmt.Errorf("gathering the fleet: %w", err)}
 		if got := new(runCommand).heard(e, o, "a"); got != want {
 			t.Errorf("%v: %d; want %d", err, got, want)
 		}

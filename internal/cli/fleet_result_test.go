@@ -19,7 +19,7 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/pace"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/result/resulttest"
 )
@@ -182,13 +182,13 @@ func TestAFleetsRunIsWrittenWhole(t *testing.T) {
 	if names["agents"] != 1 || names["start"] != 1 || names["clock"] != 1 {
 		t.Errorf("checks %v", names)
 	}
-	for _, want := range []string{" clock", "agent  host", "the coordinator's", report.Time(b.Clock.OffsetNS) + " ±", "\nnext        "} {
+	for _, want := range []string{" clock", "agent  host", "the coordinator's", quantity.Time(b.Clock.OffsetNS) + " ±", "\nnext        "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("%q is not in\n%s", want, stdout)
 		}
 	}
 	page, err := os.ReadFile(filepath.Join(dir, "r", result.FileReport))
-	if err != nil || !strings.Contains(string(page), report.Time(b.Clock.OffsetNS)+" ±") {
+	if err != nil || !strings.Contains(string(page), quantity.Time(b.Clock.OffsetNS)+" ±") {
 		t.Errorf("the page lacks the clock of b (%v)", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 )
 
 // resume takes up a run after its coordinator is gone.
@@ -55,7 +55,7 @@ func (c *runCommand) paused(e *env) (*fleet.Paused, *scenario.Scenario, error) {
 }
 
 // takeUp is the fleet of the run that is taken up.
-func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*runs.Fleet, error) {
+func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*series.Fleet, error) {
 	o := fleet.Options{Log: e.log, Note: func(format string, args ...any) { e.say("weir: "+format, args...) }}
 	var err error
 	if o.Version, err = buildinfo.Identity(); err != nil {
@@ -77,5 +77,5 @@ func (c *runCommand) takeUp(e *env, p *fleet.Paused) (*runs.Fleet, error) {
 	if o, err = p.ResumeOptions(o, keep, server); err != nil {
 		return nil, err
 	}
-	return &runs.Fleet{Options: o, Paused: p}, nil
+	return &series.Fleet{Options: o, Paused: p}, nil
 }

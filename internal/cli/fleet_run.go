@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
@@ -63,7 +63,7 @@ func (p *gathering) options(e *env) (o fleet.Options, wait time.Duration, err er
 }
 
 // fleetOf is the fleet that does the runs, by the flags; nil: none.
-func (c *runCommand) fleetOf(e *env) (*runs.Fleet, error) {
+func (c *runCommand) fleetOf(e *env) (*series.Fleet, error) {
 	if c.Fleet == nil {
 		return nil, nil
 	}
@@ -71,17 +71,17 @@ func (c *runCommand) fleetOf(e *env) (*runs.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runs.Fleet{Options: o, Agents: *c.Fleet, Wait: wait, StartOn: c.executors().StartOn}, nil
+	return &series.Fleet{Options: o, Agents: *c.Fleet, Wait: wait, StartOn: c.executors().StartOn}, nil
 }
 
 // met says with which flags agents do a run again; nil where none did it, or a secret is
 // among the flags.
-func (p *parties) met(r *result.Result) *report.Fleet {
+func (p *parties) met(r *result.Result) *view.Fleet {
 	if len(r.Agents) == 0 || p.Resume != nil {
 		return nil
 	}
 	if p.Fleet == nil {
-		return new(report.Fleet) // the two processes of a placement
+		return new(view.Fleet) // the two processes of a placement
 	}
 	var meet, again []string
 	for _, f := range []struct {
@@ -89,7 +89,7 @@ func (p *parties) met(r *result.Result) *report.Fleet {
 		value *string
 	}{{"--listen", p.Listen}, {"--nats", p.NATS}} {
 		if f.value != nil {
-			meet = append(meet, f.name, report.Quoted(*f.value))
+			meet = append(meet, f.name, view.Quoted(*f.value))
 		}
 	}
 	if p.NATS != nil {
@@ -101,14 +101,14 @@ func (p *parties) met(r *result.Result) *report.Fleet {
 	if p.On != nil {
 		again = append(again, "--start-on", *p.On)
 	}
-	return &report.Fleet{Again: strings.Join(again, " "), Meet: strings.Join(meet, " ")}
+	return &view.Fleet{Again: strings.Join(again, " "), Meet: strings.Join(meet, " ")}
 }
 
 // checkFleet refuses what the flags and the scenarios ask for and cannot be had.
 func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 	p := &c.parties
 	if p.On != nil {
-		if err := deal.CheckName(*p.On); err != nil {
+		if err := placement.CheckName(*p.On); err != nil {
 			return fmt.Errorf("--start-on: %w", err)
 		}
 	}
@@ -127,8 +127,8 @@ func (c *runCommand) checkFleet(e *env, scenarios []*scenario.Scenario) error {
 }
 
 // executors are who does the runs.
-func (p *gathering) executors() runs.Executors {
-	d := runs.Executors{Agents: p.Fleet != nil}
+func (p *gathering) executors() series.Executors {
+	d := series.Executors{Agents: p.Fleet != nil}
 	if d.Agents {
 		d.Count = *p.Fleet
 	}

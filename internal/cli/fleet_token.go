@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // fleetToken is `weir fleet token`.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weirmq/weir/internal/glossary"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // glossaryCommand is `weir glossary`.

@@ -9,12 +9,12 @@ import (
 
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/compare"
-	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/history"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
 )
 
 // historyCommand is `weir history`.
@@ -24,7 +24,7 @@ type historyCommand struct {
 	Latest *string  `placeholder:"N" help:"How many runs at the end of a series are the latest. Default: 10."`
 	Least  *string  `placeholder:"PERCENT" help:"Leave out changes smaller than this, such as 2%. Default: 0, which leaves out none."`
 	Alpha  *string  `placeholder:"ALPHA" help:"Accepted chance that a series without a change shows one. Default: 0.05."`
-	form.Form
+	layout.Output
 }
 
 // Help is what kong adds to the verb's help.
@@ -57,7 +57,7 @@ func (c *historyCommand) look(e *env) Code {
 	var runs []compare.Run
 	ok := true
 	for _, given := range c.Dirs {
-		side, err := e.place().Side(given, report.Loading{})
+		side, err := e.place().Side(given, result.Loading{})
 		runs = append(runs, side.Runs...)
 		e.complainEach(err)
 		ok = ok && err == nil
@@ -71,7 +71,7 @@ func (c *historyCommand) look(e *env) Code {
 		few := (*history.FewError)(nil)
 		switch {
 		case errors.As(err, &few) && len(c.Dirs) == 1 && e.appends(c.Dirs[0]):
-			e.say("this adds runs: weir run --append %s --repeat %d", report.Quoted(c.Dirs[0]), few.More)
+			e.say("this adds runs: weir run --append %s --repeat %d", view.Quoted(c.Dirs[0]), few.More)
 		case errors.Is(err, history.ErrTooFew):
 			e.say("weir run FILE --repeat N makes runs of one name; weir run --append DIR --repeat N adds to them")
 		}
@@ -120,10 +120,10 @@ func (c *historyCommand) options() (o history.Options, fail string, err error) {
 
 // print writes the history in the form that was asked for.
 func (c *historyCommand) print(e *env, found *history.History) error {
-	return c.Write(e.outlet(), form.Finding{
+	return c.Write(e.outlet(), layout.Document{
 		Title: "History", JSON: found,
-		HTML: func(w io.Writer) error { return report.HistoryHTML(w, found) },
-		Show: func(p *layout.Page) { report.History(p, found) },
+		HTML: func(w io.Writer) error { return view.HistoryHTML(w, found) },
+		Show: func(p *layout.Page) { view.History(p, found) },
 	})
 }
 

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirmq/weir/internal/fleet/nethosts"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/result"
@@ -24,7 +23,7 @@ import (
 // and agents on hosts of their names. They meet with TLS and a token.
 type crew struct {
 	t     *testing.T
-	hosts *nethosts.Hosts
+	hosts *netHosts
 	dir   string // the coordinator's working folder
 	weir  string // the program
 	state string // folder of the certificate and tokens
@@ -46,7 +45,7 @@ type proc struct {
 // ended.
 func muster(t *testing.T, agents ...string) *crew {
 	t.Helper()
-	c := &crew{t: t, hosts: nethosts.New(t, append([]string{"hub", "broker"}, agents...)...), dir: t.TempDir()}
+	c := &crew{t: t, hosts: newNetHosts(t, append([]string{"hub", "broker"}, agents...)...), dir: t.TempDir()}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

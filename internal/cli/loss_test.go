@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/golden"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -121,7 +121,7 @@ func lossTable(all []lossCase) *layout.Table {
 		s := &r.System
 		means := fmt.Sprintf("%s, %s, stable %s", s.Guarantee, copiesText(s.Copies), s.Stable)
 		for _, w := range s.Weaker {
-			means += fmt.Sprintf("; for %s %s, %s, stable %s", report.Time(w.ToNS-w.FromNS), w.Guarantee, copiesText(w.Copies), w.Stable)
+			means += fmt.Sprintf("; for %s %s, %s, stable %s", quantity.Time(w.ToNS-w.FromNS), w.Guarantee, copiesText(w.Copies), w.Stable)
 		}
 		var killed []string
 		quiet := int64(0)
@@ -137,14 +137,14 @@ func lossTable(all []lossCase) *layout.Table {
 		}
 		gap := "-"
 		if quiet > 0 {
-			gap = report.Time(quiet)
+			gap = quantity.Time(quiet)
 		}
 		nodes := ""
 		if s.Server.Nodes > 1 {
 			nodes = fmt.Sprintf(", %d nodes", s.Server.Nodes)
 		}
 		x.Row(fmt.Sprintf("%s (%s%s)", c.Title, s.Server.Version, nodes), means, strings.Join(killed, ", then "),
-			report.Count(m.Confirmed), report.Count(missing(&c)), report.Count(m.Duplicated), report.Count(m.Failed+m.Unconfirmed), gap)
+			quantity.Count(m.Confirmed), quantity.Count(missing(&c)), quantity.Count(m.Duplicated), quantity.Count(m.Failed+m.Unconfirmed), gap)
 	}
 	return x
 }
@@ -194,8 +194,8 @@ func counted(t *testing.T, page *layout.Page, pattern string) {
 		if c.Counted < m.Confirmed {
 			t.Errorf("%s: %d confirmed, %d counted: something confirmed was lost, and the page says otherwise", c.Title, m.Confirmed, c.Counted)
 		}
-		x.Row(c.Title, c.By, strings.Join(killed, ", then "), report.Count(m.Confirmed), report.Count(c.Counted), report.Count(m.Delivered),
-			report.Count(missing(&c.lossCase)), report.Count(m.Failed+m.Unconfirmed))
+		x.Row(c.Title, c.By, strings.Join(killed, ", then "), quantity.Count(m.Confirmed), quantity.Count(c.Counted), quantity.Count(m.Delivered),
+			quantity.Count(missing(&c.lossCase)), quantity.Count(m.Failed+m.Unconfirmed))
 	}
 	page.Table(x)
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/network"
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // enter has this process begin again at the clients' end of a network, where a scenario
@@ -15,9 +15,9 @@ import (
 // reached from there. stdin is what of it was read; nil: nothing was. by says which agents do the
 // runs. It returns OK where the process goes on as it is.
 func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte, by gathering) Code {
-	wanted, err := runs.CheckNetwork(all, by.Fleet != nil)
+	wanted, err := series.CheckNetwork(all, by.Fleet != nil)
 	if err == nil {
-		err = runs.CheckFaults(ctx, e.Self, all, by.executors())
+		err = series.CheckFaults(ctx, e.Self, all, by.executors())
 	}
 	if err != nil {
 		return e.refused(err)
@@ -29,7 +29,7 @@ func (e *env) enter(ctx context.Context, all []*scenario.Scenario, stdin []byte,
 		return e.failed(errors.New("network: this program cannot begin again at the other end of one"))
 	}
 	signalled, stop := e.stoppable(ctx)
-	err = runs.Install(signalled, e.host(), all, func(line string) { e.say("weir: %s", line) })
+	err = series.Install(signalled, e.host(), all, func(line string) { e.say("weir: %s", line) })
 	stop()
 	if err != nil {
 		return e.told(codeOf(err), err)

@@ -5,49 +5,49 @@ import (
 	"fmt"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/metrics"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/measure"
 )
 
 // A showing shows a run while it goes, and listens to signals.
 type showing struct {
-	*live.View
+	*view.Live
 	env     *env
-	run     runs.Run
+	run     series.Run
 	outlets *metrics.Outlets // for other programs; nil: none
 	hide    func()
 	deaf    func() // ends the listening
 }
 
 // observe begins to show a run. What is said meanwhile goes above its block.
-func (c *runCommand) observe(e *env, h *signals.Halting, r runs.Run) runs.Observer {
+func (c *runCommand) observe(e *env, h *signals.Halting, r series.Run) series.Observer {
 	x := &showing{env: e, run: r, outlets: c.outlets}
 	if c.outlets != nil {
 		c.outlets.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name)
 	}
 	rewrite := e.StderrTerminal && !c.noColor && !e.colourless()
-	x.View, x.hide = e.console.View(live.Terminal{Rewrite: rewrite, Colour: rewrite, Size: e.Size}, live.PlanOf(r.Scenario, r.Among()), c.quiet)
+	x.Live, x.hide = e.console.View(view.Terminal{Rewrite: rewrite, Colour: rewrite, Size: e.Size}, view.LivePlanOf(r.Scenario, r.Among()), c.quiet)
 	x.deaf = h.Listen(x.Note)
 	return x
 }
 
-// Event implements runs.Observer.
+// Event implements series.Observer.
 func (x *showing) Event(at int64, kind, text string) {
 	if x.outlets != nil && kind == "phase" {
 		x.outlets.Phase(text)
 	}
-	x.View.Event(at, kind, text)
+	x.Live.Event(at, kind, text)
 }
 
-// Interval implements runs.Observer.
+// Interval implements series.Observer.
 func (x *showing) Interval(iv *measure.Interval) {
 	if x.outlets != nil {
 		x.outlets.Interval(iv)
 	}
-	x.View.Interval(iv)
+	x.Live.Interval(iv)
 }
 
 // serve shows the runs to Prometheus where --metrics says so, and pushes them to
@@ -84,10 +84,10 @@ func (c *runCommand) serve(ctx context.Context, e *env) (end func(), err error) 
 	}, nil
 }
 
-// Complain implements runs.Observer.
+// Complain implements series.Observer.
 func (x *showing) Complain(err error) { x.env.complainOf(&x.run, err) }
 
-// Done implements runs.Observer.
+// Done implements series.Observer.
 func (x *showing) Done() {
 	x.deaf()
 	x.hide()

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
 // exit is what result.json keeps of the exit code that a run deserves; nil: OK.
-func (c *runCommand) exit(o *runs.Outcome) *result.Exit {
+func (c *runCommand) exit(o *series.Outcome) *result.Exit {
 	code := worst(c.codes(o)...)
 	if code == OK {
 		return nil
@@ -37,12 +38,12 @@ func (e *env) ended(code Code, exits map[string]*result.Exit, dirs []string) {
 	case len(dirs) == 1:
 		e.complain(said(exits[with[0]]))
 	default:
-		e.complain(fmt.Errorf("exit code %d, in %d of %s, first in %s: %s", code, len(with), report.Counted(len(dirs), "run", "runs"), with[0], exits[with[0]].Why))
+		e.complain(fmt.Errorf("exit code %d, in %d of %s, first in %s: %s", code, len(with), quantity.Counted(len(dirs), "run", "runs"), with[0], exits[with[0]].Why))
 	}
 }
 
 // reason says why a run with figures deserves an exit code.
-func (c *runCommand) reason(code Code, o *runs.Outcome) string {
+func (c *runCommand) reason(code Code, o *series.Outcome) string {
 	v := &o.Result.Verdict
 	if says := disturbed(code, v); says != "" {
 		return says
@@ -54,18 +55,18 @@ func (c *runCommand) reason(code Code, o *runs.Outcome) string {
 		first, _, _ := strings.Cut(errors.Join(o.Err, o.Books, o.Undone, o.Written).Error(), "\n")
 		return first
 	case Unreachable:
-		if by := judge.ByOwnFault(o.Result); by != "" {
+		if by := judge.ByOwnFault(o.Result).String(); by != "" {
 			return by + ": " + o.Gone.Error()
 		}
 		return o.Gone.Error()
 	case Lost:
-		return report.Broken(o.Result)
+		return view.Broken(o.Result)
 	}
 	if code == Invalid && o.Failed != "" {
 		return "the run ended at once: " + o.Failed
 	}
 	why := deserved(code, v, c.strict)
-	if by := judge.BlockedBySystem(o.Result); by != "" && (code == Refused || code == Invalid) {
+	if by := judge.BlockedBySystem(o.Result).String(); by != "" && (code == Refused || code == Invalid) {
 		why += "; " + by
 	}
 	return why

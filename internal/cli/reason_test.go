@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/result"
 )
 
@@ -26,38 +26,38 @@ func TestEveryExitCodeOfARunHasItsReason(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		command runCommand
-		of      func(o *runs.Outcome)
+		of      func(o *series.Outcome)
 		code    Code
 		want    string
 	}{
-		{"nothing", runCommand{}, func(*runs.Outcome) {}, OK, ""},
-		{"interrupted", runCommand{}, func(o *runs.Outcome) { o.Result.Run.Interrupted = true }, Interrupted, "the run was interrupted"},
-		{"books", runCommand{}, func(o *runs.Outcome) { o.Books = fmt.Errorf("the books: %w", aFault{}) }, Failed, "the books: off by one"},
-		{"gone", runCommand{}, func(o *runs.Outcome) { o.Gone = aFault{} }, Unreachable, "off by one"},
-		{"lost", runCommand{}, func(o *runs.Outcome) {
+		{"nothing", runCommand{}, func(*series.Outcome) {}, OK, ""},
+		{"interrupted", runCommand{}, func(o *series.Outcome) { o.Result.Run.Interrupted = true }, Interrupted, "the run was interrupted"},
+		{"books", runCommand{}, func(o *series.Outcome) { o.Books = fmt.Errorf("the books: %w", aFault{}) }, Failed, "the books: off by one"},
+		{"gone", runCommand{}, func(o *series.Outcome) { o.Gone = aFault{} }, Unreachable, "off by one"},
+		{"lost", runCommand{}, func(o *series.Outcome) {
 			o.Broken, o.Result.MessagesAll = true, result.Messages{Sent: 4000, Lost: 2, Duplicated: 1}
 		}, Lost, "lost 2, duplicated 1, of 4,000 sent"},
-		{"failed", runCommand{}, func(o *runs.Outcome) {
+		{"failed", runCommand{}, func(o *series.Outcome) {
 			o.Result.Verdict = result.Verdict{Status: result.Suspect, Checks: []result.Check{check(judge.CheckFailed, result.Suspect)}}
 		}, Refused, "5 of 10 messages failed (50 %); the limit is 0 % of what was sent (limits.failed)"},
-		{"invalid", runCommand{}, func(o *runs.Outcome) {
+		{"invalid", runCommand{}, func(o *series.Outcome) {
 			o.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{check("lateness", result.Invalid), check("cpu", result.Suspect)}}
 		}, Invalid, "the run is INVALID for lateness: do not use its figures"},
-		{"nothing sent", runCommand{}, func(o *runs.Outcome) {
+		{"nothing sent", runCommand{}, func(o *series.Outcome) {
 			none := check(judge.CheckRun, result.Invalid)
 			none.Value = "nothing was sent"
 			missed := slo(result.Fail)
 			missed[0].Unit = "ns"
 			o.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{none, check(judge.CheckCPU, result.Suspect)}, SLO: missed}
 		}, Invalid, "the run is INVALID: nothing was sent"},
-		{"required", runCommand{require: result.Valid}, func(o *runs.Outcome) {
+		{"required", runCommand{require: result.Valid}, func(o *series.Outcome) {
 			o.Result.Verdict = result.Verdict{Status: result.Suspect, Checks: []result.Check{check("hiccups", result.Suspect)}}
 		}, Invalid, "the run is SUSPECT for hiccups, and --require asks for VALID"},
-		{"ended at once", runCommand{}, func(o *runs.Outcome) { o.Failed = "the generator was full" }, Invalid, "the run ended at once: the generator was full"},
-		{"missed", runCommand{}, func(o *runs.Outcome) { o.Result.Verdict.SLO = slo(result.Fail) }, Missed, "e2e.p99 <= 1ms failed"},
-		{"strict", runCommand{strict: true}, func(o *runs.Outcome) { o.Result.Verdict.SLO = slo(result.Undecided) }, Missed, "e2e.p99 <= 1ms could not be decided, and --strict counts that as failed"},
+		{"ended at once", runCommand{}, func(o *series.Outcome) { o.Failed = "the generator was full" }, Invalid, "the run ended at once: the generator was full"},
+		{"missed", runCommand{}, func(o *series.Outcome) { o.Result.Verdict.SLO = slo(result.Fail) }, Missed, "e2e.p99 <= 1ms failed"},
+		{"strict", runCommand{strict: true}, func(o *series.Outcome) { o.Result.Verdict.SLO = slo(result.Undecided) }, Missed, "e2e.p99 <= 1ms could not be decided, and --strict counts that as failed"},
 	} {
-		o := &runs.Outcome{Result: &result.Result{Verdict: result.Verdict{Status: result.Valid}}, Run: runs.Run{Scenario: new(scenario.Scenario)}}
+		o := &series.Outcome{Result: &result.Result{Verdict: result.Verdict{Status: result.Valid}}, Run: series.Run{Scenario: new(scenario.Scenario)}}
 		tt.of(o)
 		x := tt.command.exit(o)
 		if tt.code == OK {

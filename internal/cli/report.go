@@ -8,11 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirmq/weir/internal/form"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
-	"github.com/weirmq/weir/internal/study"
+	"github.com/weirmq/weir/internal/series"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -53,12 +52,12 @@ func (c *reportCommand) run(ctx context.Context, e *env) Code {
 // report reads every folder before it writes anything.
 func (c *reportCommand) report(e *env) Code {
 	format, err := c.format()
-	var o report.Options
+	var o view.Options
 	if err == nil {
 		o.Session, o.Percentiles, err = askedFor(c.Session, c.Percentiles)
 	}
-	if err == nil && format == report.FormatHTML && c.Out == nil && e.StdoutTerminal {
-		err = form.ErrTerminal
+	if err == nil && format == view.FormatHTML && c.Out == nil && e.StdoutTerminal {
+		err = layout.ErrTerminal
 	}
 	if err == nil {
 		err = c.checkGate(e)
@@ -83,13 +82,18 @@ func (c *reportCommand) report(e *env) Code {
 	if c.Out == nil {
 		o.Width = e.width(false)
 	}
-	if o.Searches, err = study.Searches(e.Dir, c.Dirs, entries); err != nil {
+	loaded := view.Loaded(entries)
+	searches, err := series.Searches(e.Dir, c.Dirs, loaded)
+	if err != nil {
 		return e.refused(err)
 	}
-	o.Rest = runs.Unfinished(e.Dir, c.Dirs, entries)
+	for _, f := range searches {
+		o.Searches = append(o.Searches, view.NewSearch(f.Dir, f.Report, f.Measure))
+	}
+	o.Rest = series.Unfinished(e.Dir, c.Dirs, loaded)
 	var b bytes.Buffer
-	err = report.Write(&b, format, entries, o, e.path)
-	if errors.Is(err, report.ErrOneRun) {
+	err = view.Write(&b, format, entries, o, e.path)
+	if errors.Is(err, view.ErrOneRun) {
 		return e.refused(fmt.Errorf("--format: %w", err))
 	}
 	if err == nil {
@@ -102,14 +106,14 @@ func (c *reportCommand) report(e *env) Code {
 }
 
 // format decides on the format.
-func (c *reportCommand) format() (f report.Format, err error) {
+func (c *reportCommand) format() (f view.Format, err error) {
 	if c.HTML && c.JSON {
 		return "", errors.New("--html and --json: a report has one format (one of them)")
 	}
 	for _, short := range []struct {
 		given  bool
-		format report.Format
-	}{{c.HTML, report.FormatHTML}, {c.JSON, report.FormatJSON}} {
+		format view.Format
+	}{{c.HTML, view.FormatHTML}, {c.JSON, view.FormatJSON}} {
 		switch {
 		case !short.given:
 		case c.Format != nil && !strings.EqualFold(*c.Format, string(short.format)):
@@ -120,23 +124,23 @@ func (c *reportCommand) format() (f report.Format, err error) {
 	}
 	switch {
 	case c.Format != nil:
-		if f, err = report.ParseFormat(*c.Format); err != nil {
+		if f, err = view.ParseFormat(*c.Format); err != nil {
 			return "", fmt.Errorf("--format: %w", err)
 		}
 		return f, nil
 	case c.Out != nil:
-		if f, err = report.FormatOfFile(*c.Out); err != nil {
+		if f, err = view.FormatOfFile(*c.Out); err != nil {
 			return "", fmt.Errorf("--out: %w", err)
 		}
 		return f, nil
 	}
-	return report.FormatText, nil
+	return view.FormatText, nil
 }
 
 // read reads all folders, each once. Everything wrong with any is told, and ok
 // false.
-func (c *reportCommand) read(e *env, format report.Format) (entries []report.Entry, ok bool) {
-	entries, lacks, bad := e.place().Read(c.Dirs, report.Loading{Drawn: format == report.FormatHTML, Judged: c.Judge, Window: c.window})
+func (c *reportCommand) read(e *env, format view.Format) (entries []view.Entry, ok bool) {
+	entries, lacks, bad := e.place().Read(c.Dirs, view.Loading{Drawn: format == view.FormatHTML, Judged: c.Judge, Window: c.window})
 	for _, x := range bad {
 		e.complain(x.Err)
 		for _, line := range x.Remains {

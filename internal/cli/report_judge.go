@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view"
 )
 
 // What weir report --judge can fail on.
@@ -33,7 +34,7 @@ func (c *reportCommand) checkGate(e *env) (err error) {
 
 // gate is the exit code of a report that is written, by the verdicts that were
 // reached again.
-func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
+func (c *reportCommand) gate(e *env, entries []view.Entry) Code {
 	if c.FailOn == nil {
 		return OK
 	}
@@ -56,11 +57,11 @@ func (c *reportCommand) gate(e *env, entries []report.Entry) Code {
 	case *c.FailOn == failOnVerdict:
 		return worst(codes...)
 	case changed > 0:
-		e.say("weir: %s from the stored verdict", report.Counted(changed, "run differs", "runs differ"))
+		e.say("weir: %s from the stored verdict", quantity.Counted(changed, "run differs", "runs differ"))
 		return Missed
 	case partly > 0: // a gate that cannot close is useless
 		return e.told(Usage, fmt.Errorf("--fail-on: no change was found, but %s could be judged in part only (results that hold all that the checks need)",
-			report.Counted(partly, "run", "runs")))
+			quantity.Counted(partly, "run", "runs")))
 	}
 	return OK
 }

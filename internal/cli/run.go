@@ -16,13 +16,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/internal/commandline"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/userfile"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -59,9 +59,8 @@ type runCommand struct {
 	percentiles                  []float64
 	outlets                      *metrics.Outlets // of --metrics and --otlp; nil: neither
 	converted                    bool             // what a workload of another tool lost on the way was told
-	earlier                      *runs.Earlier    // the folder of --append
-	rest                         *runs.Remaining  // of --resume with a folder
-	until                        *runs.Until      // whether further runs follow; nil: those of the scenarios alone
+	plan                         *series.Repeats  // of --append, and of --resume with a folder; nil: of the scenarios
+	until                        *series.Until    // whether further runs follow; nil: those of the scenarios alone
 }
 
 // Help is what weir run --help says before the flags.
@@ -126,7 +125,7 @@ func (c *runCommand) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return ungathered(e, err)
 	}
-	if err := runs.Fits(f, scenarios); err != nil {
+	if err := series.Fits(f, scenarios); err != nil {
 		return e.fail(err)
 	}
 	if c.until, err = c.untilShown(e, scenarios); err != nil {

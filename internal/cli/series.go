@@ -12,16 +12,16 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
 // host is this one, for what is started on it.
-func (e *env) host() runs.Host {
-	return runs.Host{Self: e.Self, Env: e.Env, Log: e.log, AgentArgs: agentArgs}
+func (e *env) host() series.Host {
+	return series.Host{Self: e.Self, Env: e.Env, Log: e.log, AgentArgs: agentArgs}
 }
 
 // wordFIFO has the lanes of a process of a split run take precedence.
@@ -37,8 +37,8 @@ func agentArgs(url, name string, fifo bool) []string {
 }
 
 // wordsOfRuns are what users of the command line can do about what a run tells.
-func wordsOfRuns() runs.Words {
-	return runs.Words{
+func wordsOfRuns() series.Words {
+	return series.Words{
 		Key:        func(path string) string { return "--" + path[strings.LastIndexByte(path, '.')+1:] },
 		Precedence: "--fifo", LessInFlight: "set --in-flight lower", Resume: "weir run --resume", Bind: "weir agent --allow broker --bind IP",
 	}
@@ -46,7 +46,7 @@ func wordsOfRuns() runs.Words {
 
 // execute has the runs of scenarios done, by a fleet where there is one, and shows what
 // they gave.
-func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenarios []*scenario.Scenario) Code {
+func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scenarios []*scenario.Scenario) Code {
 	ctx, h := signals.Halt(ctx, e.Signals)
 	defer h.Cancel()
 	unserve, err := c.serve(ctx, e)
@@ -55,29 +55,24 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 	}
 	defer unserve()
 	o := c.doing(e, h)
-	o.File, o.FIFO, o.Fleet, o.Session, o.Percentiles = c.File, c.FIFO, f, c.session, c.percentiles
-	o.Earlier, o.Rest, o.Exit = c.earlier, c.rest, c.exit
-	if c.until != nil {
-		o.More = c.until.More
-	}
+	o.FIFO, o.Fleet, o.Percentiles, o.Exit = c.FIFO, f, c.percentiles, c.exit
 	if c.Out != nil {
 		o.Out = *c.Out
 	}
-	s, err := runs.New(o, scenarios...)
+	p := c.plan
+	if p == nil {
+		p = series.Repeat(c.File, scenarios...)
+	}
+	if c.until != nil {
+		p.More = c.until.More
+	}
+	s, err := series.New(o, p)
 	if err != nil {
 		return e.refused(unmade(c.Out, err))
 	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			for _, err := range parts(err) {
-				e.complain(err)
-			}
-		}
-	}()
-	if s.Gathers() {
-		if code := e.gather(ctx, s.Gather); code != OK {
-			return code
-		}
+	defer e.close(s)
+	if code := e.gather(ctx, s); code != OK {
+		return code
 	}
 	var codes []Code
 	var dirs []string
@@ -94,18 +89,18 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *runs.Fleet, scenari
 			codes = append(codes, code)
 		}
 		if code == Usage || code == Interrupted {
-			if left := s.Left(); len(left) > 0 {
+			if left := p.Left(); len(left) > 0 {
 				e.say("weir: not run: %s", strings.Join(left, ", "))
 			}
 			break
 		}
 	}
-	if s.Dir() != "" && len(s.Entries()) > 0 {
-		if err := s.WritePage(); err != nil {
+	if s.Dir() != "" && len(p.Entries()) > 0 {
+		if err := s.WritePage(p); err != nil {
 			e.complain(fmt.Errorf("writing the results: %w", err))
 			codes = append(codes, Failed)
 		}
-		if err := c.overview(e, s); err != nil {
+		if err := c.overview(e, p, s.Dir()); err != nil {
 			e.complain(fmt.Errorf("showing the results: %w", err))
 			codes = append(codes, Failed)
 		}
@@ -122,7 +117,7 @@ func (e *env) obtainable(ctx context.Context, scenarios []*scenario.Scenario) Co
 	}
 	return e.interruptible(ctx, func() Code {
 		var codes []Code
-		for _, err := range parts(runs.Obtainable(ctx, e.host(), scenarios)) {
+		for _, err := range parts(series.Obtainable(ctx, e.host(), scenarios)) {
 			codes = append(codes, e.fail(err))
 		}
 		return worst(codes...)
@@ -149,13 +144,13 @@ func unmade(out *string, err error) error {
 }
 
 // complainOf tells of an error of a run.
-func (e *env) complainOf(r *runs.Run, err error) {
+func (e *env) complainOf(r *series.Run, err error) {
 	e.complain(named(r.Among(), err))
 }
 
 // conclude tells what a run came to, and returns the exit code that it deserves.
-func (c *runCommand) conclude(e *env, o *runs.Outcome) Code {
-	if folder := (*runs.FolderError)(nil); !o.Several && o.Result == nil && errors.As(o.Err, &folder) {
+func (c *runCommand) conclude(e *env, o *series.Outcome) Code {
+	if folder := (*series.FolderError)(nil); !o.Several && o.Result == nil && errors.As(o.Err, &folder) {
 		return e.refused(unmade(c.Out, o.Err))
 	}
 	code := c.heard(e, o, o.Among())
@@ -170,7 +165,7 @@ func (c *runCommand) conclude(e *env, o *runs.Outcome) Code {
 }
 
 // codes are the exit codes that apply to a run with figures.
-func (c *runCommand) codes(o *runs.Outcome) []Code {
+func (c *runCommand) codes(o *series.Outcome) []Code {
 	r := o.Result
 	var codes []Code
 	for _, x := range []struct {
@@ -192,7 +187,7 @@ func (c *runCommand) codes(o *runs.Outcome) []Code {
 
 // refuse tells why a run gave no figures, in one line, and after it what may
 // help.
-func (e *env) refuse(o *runs.Outcome) {
+func (e *env) refuse(o *series.Outcome) {
 	if codeOf(o.Err) == Interrupted { // what it interrupted is not what went wrong
 		e.complainOf(&o.Run, errors.New("interrupted before the first message: the run has no figures"))
 		return
@@ -222,7 +217,7 @@ func (e *env) absent(s *scenario.System) string {
 		way = "--start process"
 	}
 	given := slices.ContainsFunc(s.Options, func(o scenario.Option) bool { return o.Name == "address" })
-	if name := runs.AddressVariable(s.Definition.Name, e.Env); name != "" && !given {
+	if name := series.AddressVariable(s.Definition.Name, e.Env); name != "" && !given {
 		return fmt.Sprintf("%s is set: --address '${env:%[1]s}' uses it, with its user and password", name)
 	}
 	switch {
@@ -251,7 +246,7 @@ func (e *env) exposed(scenarios []*scenario.Scenario) {
 // overlooked says that a variable names a server, where weir starts one of its own.
 func (e *env) overlooked(scenarios []*scenario.Scenario) {
 	for _, s := range scenarios {
-		if name := runs.AddressVariable(s.System.Definition.Name, e.Env); name != "" && s.System.Start == scenario.StartEmbedded {
+		if name := series.AddressVariable(s.System.Definition.Name, e.Env); name != "" && s.System.Start == scenario.StartEmbedded {
 			e.say("weir starts a server of its own, not the one that %s names: --address '${env:%[1]s}' uses that", name)
 			return
 		}
@@ -274,7 +269,7 @@ func durable(s *scenario.Scenario) string {
 
 // show prints what a run gave: the table of a single one, a line for one of
 // several, result.json where it is asked for.
-func (c *runCommand) show(e *env, o *runs.Outcome) error {
+func (c *runCommand) show(e *env, o *series.Outcome) error {
 	table := e.Stdout
 	if c.json {
 		b, err := result.Marshal(o.Result)
@@ -298,11 +293,11 @@ func (c *runCommand) show(e *env, o *runs.Outcome) error {
 	ro := c.tables(e)
 	ro.Dir, ro.Partly = o.Dir, o.Written != nil
 	ro.Fleet = c.met(o.Result)
-	return report.Text(table, report.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}, ro)
+	return view.Text(table, view.Entry{Entry: result.Entry{Result: o.Result, Scenario: o.Scenario.YAML()}}, ro)
 }
 
 // overview prints what several runs gave.
-func (c *runCommand) overview(e *env, s *runs.Series) error {
+func (c *runCommand) overview(e *env, p *series.Repeats, dir string) error {
 	w := e.Stdout
 	if c.json {
 		w = e.Stderr
@@ -311,16 +306,16 @@ func (c *runCommand) overview(e *env, s *runs.Series) error {
 		return nil
 	}
 	o := c.tables(e)
-	o.Left, o.Rest, o.Dir = len(s.Left()), s.Rest(), s.Dir()
+	o.Left, o.Rest, o.Dir = len(p.Left()), p.Rest(), dir
 	if c.until != nil {
 		o.Shown = shownUntil(c.until)
 	}
-	return report.Overview(w, s.Entries(), o)
+	return view.Overview(w, view.Entries(p.Entries()), o)
 }
 
 // tables is how they are shown.
-func (c *runCommand) tables(e *env) report.Options {
-	return report.Options{Short: !c.Full, Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
+func (c *runCommand) tables(e *env) view.Options {
+	return view.Options{Short: !c.Full, Colour: e.color(c.noColor, c.json), Width: e.width(c.json), Session: c.session, Percentiles: c.percentiles}
 }
 
 // askedFor reads --session and --percentiles; 0 and nil where they are not given.

@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/index"
 	"github.com/weirmq/weir/internal/metrics"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/serve"
 	"github.com/weirmq/weir/internal/userfile"
 )
@@ -130,7 +130,7 @@ func (c *serveCommand) publish(ctx context.Context, e *env, x *index.Index) Code
 	if said.Left > 0 {
 		e.say("weir: %d older runs are in the list and have no page of their own", said.Left)
 	}
-	e.say("weir: wrote %s; begin with %s", report.Counted(said.Pages, "page", "pages"), filepath.Join(*c.Publish, "index.html"))
+	e.say("weir: wrote %s; begin with %s", quantity.Counted(said.Pages, "page", "pages"), filepath.Join(*c.Publish, "index.html"))
 	return OK
 }
 

@@ -6,35 +6,41 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/weirmq/weir/internal/form"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
-	"github.com/weirmq/weir/internal/study"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
 // doing is how runs are done: shown as the flags say, and ended by signals.
-func (c *runCommand) doing(e *env, h *signals.Halting) runs.Options {
-	return runs.Options{
-		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read,
-		Observe: func(r runs.Run) runs.Observer { return c.observe(e, h, r) },
+func (c *runCommand) doing(e *env, h *signals.Halting) series.Options {
+	return series.Options{
+		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read, Pages: &view.Pages{Session: c.session},
+		Observe: func(r series.Run) series.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}
 }
 
-// gather waits for agents until a signal comes.
-func (e *env) gather(ctx context.Context, gather func(context.Context) error) Code {
+// gather waits for the agents of a series, where it has some, until a signal comes.
+func (e *env) gather(ctx context.Context, s *series.Series) Code {
+	if !s.Gathers() {
+		return OK
+	}
 	signalled, stop := e.stoppable(ctx)
 	defer stop()
-	return ungathered(e, gather(signalled))
+	return ungathered(e, s.Gather(signalled))
 }
+
+// close ends a series.
+func (e *env) close(s *series.Series) { e.complainEach(s.Close()) }
 
 // heard tells what went wrong with a run, which has that name among others, and returns the
 // exit code that it deserves.
-func (c *runCommand) heard(e *env, o *runs.Outcome, name string) Code {
+func (c *runCommand) heard(e *env, o *series.Outcome, name string) Code {
 	if o.Result == nil {
 		e.refuse(o)
-		if unmade := (*runs.FolderError)(nil); errors.As(o.Err, &unmade) { // another could be made a moment ago
+		if unmade := (*series.FolderError)(nil); errors.As(o.Err, &unmade) { // another could be made a moment ago
 			return Failed
 		}
 		code := codeOf(o.Err)
@@ -59,7 +65,7 @@ func named(name string, err error) error {
 
 // resumed is an error of going on with a study: where its folder is to blame, the flag is named.
 func resumed(err error) error {
-	if wrong := (*study.KeptError)(nil); errors.As(err, &wrong) {
+	if wrong := (*series.KeptError)(nil); errors.As(err, &wrong) {
 		return fmt.Errorf("--resume: %w", err)
 	}
 	return err
@@ -67,7 +73,7 @@ func resumed(err error) error {
 
 // unstudied tells why a study of that kind does not begin, or does not go on.
 func (e *env) unstudied(kind string, out *string, err error) Code {
-	folder := (*runs.FolderError)(nil)
+	folder := (*series.FolderError)(nil)
 	switch {
 	case out != nil && errors.Is(err, result.ErrExists):
 		err = unmade(out, err)
@@ -75,7 +81,7 @@ func (e *env) unstudied(kind string, out *string, err error) Code {
 		err = fmt.Errorf("making the folder of the %s: %w (--out DIR names another)", kind, err)
 	}
 	code := e.refused(err)
-	if errors.Is(err, study.ErrWriting) {
+	if errors.Is(err, series.ErrWriting) {
 		code = Failed
 	}
 	return code
@@ -87,7 +93,7 @@ func (e *env) came(asJSON, quiet bool, v any, show func(io.Writer) error, code C
 	out := e.Stdout
 	var err error
 	if asJSON {
-		out, err = e.Stderr, form.JSON(e.Stdout, v)
+		out, err = e.Stderr, layout.JSON(e.Stdout, v)
 	}
 	if err == nil && (!asJSON || !quiet) {
 		err = show(out)

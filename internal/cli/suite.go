@@ -10,12 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
-	"github.com/weirmq/weir/internal/runs"
+	"github.com/weirmq/weir/internal/series"
 	"github.com/weirmq/weir/internal/signals"
-	"github.com/weirmq/weir/internal/study"
 	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // suiteCommand is `weir suite`.
@@ -92,7 +91,7 @@ func (c *suiteList) run(_ context.Context, e *env) Code {
 func (c *suiteShow) run(_ context.Context, e *env) Code {
 	var p *layout.Page
 	if _, err := os.Stat(e.path(filepath.Join(c.Name, suite.FileReport))); err == nil {
-		r, b, err := study.ReadSuite(e.Dir, c.Name)
+		r, b, err := series.ReadSuite(e.Dir, c.Name)
 		if err != nil {
 			return e.refused(err)
 		}
@@ -120,36 +119,49 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	defer h.Cancel()
 	e.quieten(c.Quiet)
 	r := &runCommand{quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}
-	x, err := c.prepare(e, r, h)
+	o := r.doing(e, h)
+	o.Observe = func(run series.Run) series.Observer {
+		if !c.Quiet {
+			e.say("run %d of %d: %s", run.Number, run.Of, run.Scenario.Name)
+		}
+		return r.observe(e, h, run)
+	}
+	x, err := c.prepare(e, r, &o)
 	if err != nil {
 		return e.refused(err)
 	}
-	all := x.Scenarios
+	x.Draw = (*suite.Report).HTML
+	all := x.Scenarios()
 	if c.Explain {
 		return explain(e, all)
 	}
 	if code := e.enter(ctx, all, nil, gathering{}); code != OK {
 		if code == Usage {
-			e.say("weir: --rows runs other rows without it (weir suite show %s lists them)", report.Quoted(c.Name))
+			e.say("weir: --rows runs other rows without it (weir suite show %s lists them)", view.Quoted(c.Name))
 		}
 		return code
 	}
 	if code := e.obtainable(ctx, all); code != OK {
-		e.say("weir: --drivers runs the suite without a system (weir suite show %s lists them)", report.Quoted(c.Name))
+		e.say("weir: --drivers runs the suite without a system (weir suite show %s lists them)", view.Quoted(c.Name))
 		return code
 	}
-	if err := x.Begin(); err != nil {
+	s, err := series.New(o, x)
+	if err != nil {
 		return e.unstudied("suite", c.Out, err)
 	}
-	code := c.measure(ctx, e, r, x, h)
+	defer e.close(s)
+	if code := e.gather(ctx, s); code != OK {
+		return code
+	}
+	code := c.measure(ctx, e, r, s, x, h)
 	show := func(w io.Writer) error {
-		return x.Report.Screen(x.Dir(), c.Name).Write(w, report.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
+		return x.Report.Screen(s.Dir(), c.Name).Write(w, view.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
 	}
 	if c.Full {
 		show = func(w io.Writer) error {
 			p := x.Report.Page()
 			p.Gap()
-			x.Report.Ends(p, x.Dir(), c.Name)
+			x.Report.Ends(p, s.Dir(), c.Name)
 			_, err := io.WriteString(w, e.text(c.NoColor).Page(p))
 			return err
 		}
@@ -158,11 +170,11 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 }
 
 // measure does the runs of a suite.
-func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.Suite, h *signals.Halting) Code {
+func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, s *series.Series, x *series.Suite, h *signals.Halting) Code {
 	var codes []Code
-	for row := range x.All(ctx, h.Stop) {
+	for row := range s.All(ctx, h.Stop) {
 		name := filepath.Base(row.Dir)
-		code := r.heard(e, row.Outcome, name)
+		code := r.heard(e, row, name)
 		codes = append(codes, code)
 		if row.Line != nil && row.Result != nil {
 			if !c.Quiet {
@@ -176,18 +188,18 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, x *study.
 			codes = append(codes, Interrupted)
 		}
 		if slices.Contains(codes, Interrupted) {
-			e.say("weir: %d of %d runs are done; weir suite run --resume %s goes on", x.Done(), len(x.Scenarios), x.Dir())
+			e.say("weir: %d of %d runs are done; weir suite run --resume %s goes on", x.Done(), len(x.Scenarios()), s.Dir())
 			break
 		}
 	}
-	if err := x.Err(); err != nil {
+	if err := s.Err(); err != nil {
 		codes = append(codes, e.unstudied("suite", nil, err))
 	}
 	return worst(codes...)
 }
 
 // prepare plans the suite, or takes up the one in a folder. It touches nothing.
-func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.Suite, err error) {
+func (c *suiteRun) prepare(e *env, r *runCommand, o *series.Options) (x *series.Suite, err error) {
 	if r.require, err = e.requirement(c.Require); err != nil {
 		return nil, err
 	}
@@ -199,23 +211,16 @@ func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.
 	if err != nil {
 		return nil, err
 	}
-	o := r.doing(e, h)
-	o.Observe = func(run runs.Run) runs.Observer {
-		if !c.Quiet {
-			e.say("run %d of %d: %s", run.Number, run.Of, run.Scenario.Name)
-		}
-		return r.observe(e, h, run)
-	}
 	switch {
 	case c.Resume != nil && (c.Name != "" || c.Drivers != nil || c.Rows != nil || c.Out != nil || choice.Scale != 1):
 		return nil, errors.New("--resume: goes on with what the folder says (leave out the name, --drivers, --rows, --scale and --out)")
 	case c.Resume != nil:
-		was, _, err := study.ReadSuite(e.Dir, *c.Resume)
+		was, _, err := series.ReadSuite(e.Dir, *c.Resume)
 		if err != nil {
 			return nil, fmt.Errorf("--resume: %w", err)
 		}
 		o.Out = *c.Resume
-		x, err := study.ResumeSuite(o, in, was)
+		x, err := series.ResumeSuite(*o, in, was)
 		return x, resumed(err)
 	case c.Name == "":
 		return nil, fmt.Errorf("weir suite run: which suite? (%s, or the path of a file)", strings.Join(suite.Names(), ", "))
@@ -228,7 +233,7 @@ func (c *suiteRun) prepare(e *env, r *runCommand, h *signals.Halting) (x *study.
 	if err != nil {
 		return nil, err
 	}
-	x, err = study.NewSuite(o, in, named, choice)
+	x, err = series.NewSuite(in, named, choice)
 	if wrong := (*suite.ChoiceError)(nil); errors.As(err, &wrong) {
 		err = fmt.Errorf("--%w", wrong)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/golden"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -97,13 +97,13 @@ func systemRow(c *systemCase) []string {
 	}
 	figure := func(name string) string {
 		if v, ok := r.Figures[name]; ok {
-			return report.Time(int64(v))
+			return quantity.Time(int64(v))
 		}
 		return "-"
 	}
 	return []string{
 		fmt.Sprintf("%s (%s%s)", c.Title, s.Server.Version, nodes), fmt.Sprintf("%s, stable %s", copiesText(s.Copies), s.Stable),
-		report.Count(r.Messages.Confirmed), report.Count(r.MessagesAll.Lost + r.MessagesAll.Pending),
+		quantity.Count(r.Messages.Confirmed), quantity.Count(r.MessagesAll.Lost + r.MessagesAll.Pending),
 		figure("e2e.p50"), figure("e2e.p99"), c.Load, verdictText(r),
 	}
 }

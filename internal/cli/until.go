@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/runs"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/series"
 )
 
 // untilFlags add runs to a series until a figure is known closely enough.
@@ -29,7 +29,7 @@ const (
 )
 
 // untilShown reads the flags; nil where none is given.
-func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*runs.Until, error) {
+func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*series.Until, error) {
 	f := &c.untilFlags
 	switch {
 	case f.UntilShown == nil && (f.MostRuns != nil || f.MostTime != nil):
@@ -39,7 +39,7 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*runs.U
 	case c.Append == nil && len(scenarios) == 1 && scenarios[0].Repeat <= 1:
 		return nil, errors.New("--until-shown: is of several runs (--append DIR with a folder of several, or --repeat N for a first round)")
 	}
-	u := &runs.Until{Appends: c.Append != nil, Most: usualRuns, Goal: compare.Goal{Alpha: defaultAlpha}, Now: time.Now}
+	u := &series.Until{Appends: c.Append != nil, Most: usualRuns, Goal: compare.Goal{Alpha: defaultAlpha}, Now: time.Now}
 	if !c.quiet {
 		u.Looked = func() {
 			e.say("weir: %s after %d runs each: %s; the next look is at %d", u.Figure, u.Look.Runs, strings.Join(u.Told(), "; "), u.Look.Next)
@@ -50,9 +50,9 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*runs.U
 	}
 	figure, share, named := strings.Cut(*f.UntilShown, "=")
 	if !named {
-		figure, share = runs.MainFigure(scenarios[0]), figure
+		figure, share = series.MainFigure(scenarios[0]), figure
 	}
-	if u.Figure = strings.TrimSpace(figure); !slices.Contains(runs.ComparedFigures(), u.Figure) {
+	if u.Figure = strings.TrimSpace(figure); !slices.Contains(series.ComparedFigures(), u.Figure) {
 		return nil, fmt.Errorf("--until-shown: %q is not a figure that runs can be compared by (such as e2e.p99, send.p50, rtt.max or received.rate)", u.Figure)
 	}
 	digits, percent := strings.CutSuffix(strings.TrimSpace(share), "%")
@@ -77,27 +77,27 @@ func (c *runCommand) untilShown(e *env, scenarios []*scenario.Scenario) (*runs.U
 }
 
 // unshown says why no more runs were done, where the figure is not known.
-func unshown(u *runs.Until) string {
+func unshown(u *series.Until) string {
 	switch u.Stop {
-	case runs.NoFigure:
+	case series.NoFigure:
 		return u.Lacks + " has no such figure, or too few samples for it"
-	case runs.Useless:
-		return fmt.Sprintf("the last %d runs are INVALID, and another may be, too (weir doctor shows what on this host disturbs a run; --append goes on)", runs.MostInvalid)
-	case runs.MostRuns:
+	case series.Useless:
+		return fmt.Sprintf("the last %d runs are INVALID, and another may be, too (weir doctor shows what on this host disturbs a run; --append goes on)", series.MostInvalid)
+	case series.MostRuns:
 		return fmt.Sprintf("--most-runs %d is reached", u.Most)
-	case runs.MostTime:
+	case series.MostTime:
 		return "--most-time is over"
-	case runs.NoRun:
+	case series.NoRun:
 		return "no run of the last round has figures"
 	}
 	return "the runs were ended before"
 }
 
 // shownUntil says what was shown, and why no more runs were done.
-func shownUntil(u *runs.Until) []string {
+func shownUntil(u *series.Until) []string {
 	share := strconv.FormatFloat(100*u.Goal.Share, 'f', -1, 64) + " %"
 	head := fmt.Sprintf("shown        %s is known to within %s, from %d runs each", u.Figure, share, u.Look.Runs)
-	if u.Stop != runs.Shown {
+	if u.Stop != series.Shown {
 		head = fmt.Sprintf("not shown    %s is not known to within %s: %s", u.Figure, share, unshown(u))
 		if len(u.Look.Spans) > 0 {
 			head += fmt.Sprintf("\n             from %d runs each:", u.Look.Runs)

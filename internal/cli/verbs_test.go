@@ -14,12 +14,10 @@ import (
 
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/calibration"
-	"github.com/weirmq/weir/internal/doctor"
-	"github.com/weirmq/weir/internal/driverpage"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/view"
 )
 
 // elsewhere are objects whose fields another page of docs/formats lists.
@@ -103,8 +101,8 @@ func TestThePageListsWhatVerbsPrintAsJSON(t *testing.T) {
 	t.Parallel()
 	page := documented(t)
 	for verb, prints := range map[string]reflect.Type{
-		"drivers": reflect.TypeFor[driverpage.List](), "doctor": reflect.TypeFor[doctor.Diagnosis](),
-		"version": reflect.TypeFor[buildinfo.Versions](), "calibrate": reflect.TypeFor[calibration.Calibration](),
+		"drivers": reflect.TypeFor[view.DriverList](), "doctor": reflect.TypeFor[view.Diagnosis](),
+		"version": reflect.TypeFor[buildinfo.Versions](), "calibrate": reflect.TypeFor[view.Calibration](),
 		"fleet status": reflect.TypeFor[survey.Status](), "fleet doctor": reflect.TypeFor[survey.Diagnosis](),
 	} {
 		want := fields(prints, "")

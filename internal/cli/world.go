@@ -21,14 +21,12 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/clockstep"
 	"github.com/weirmq/weir/internal/commandline"
-	"github.com/weirmq/weir/internal/form"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/live"
 	"github.com/weirmq/weir/internal/netpartition"
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/slowdisk"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // A World is all that the program has of its surroundings.
@@ -103,7 +101,7 @@ type commands struct {
 // An env is what a verb runs in.
 type env struct {
 	World
-	console  *live.Console // is Stderr
+	console  *view.Console // is Stderr
 	registry *driver.Registry
 	log      *slog.Logger
 	level    slog.LevelVar // of log
@@ -122,9 +120,9 @@ func Main(ctx context.Context, w World) int {
 }
 
 func run(ctx context.Context, w World) Code {
-	c := &live.Console{Out: live.IgnoreClosedPipe(w.Stderr)}
+	c := &view.Console{Out: view.IgnoreClosedPipe(w.Stderr)}
 	w.Stderr = c
-	w.Stdout = live.IgnoreClosedPipe(w.Stdout)
+	w.Stdout = view.IgnoreClosedPipe(w.Stdout)
 	e := &env{World: w, console: c}
 	e.logTo(c)
 	registry, err := driver.NewRegistry(w.Drivers...)
@@ -229,7 +227,7 @@ func (w World) elsewhere(version string) string {
 		return "weir-all: " + command + " agent ..."
 	}
 	for _, a := range w.Args {
-		command += " " + report.Quoted(userOrSecret.ReplaceAllString(a, "$1$2..."))
+		command += " " + view.Quoted(userOrSecret.ReplaceAllString(a, "$1$2..."))
 	}
 	return "weir-all: " + command
 }
@@ -309,14 +307,14 @@ func (e *env) text(noColor bool) layout.Text {
 }
 
 // place is the user's working folder.
-func (e *env) place() report.Place { return report.Place(e.Dir) }
+func (e *env) place() view.Place { return view.Place(e.Dir) }
 
 // path makes a path of the user's absolute.
 func (e *env) path(p string) string { return e.place().Path(p) }
 
 // outlet is where pages and documents are written.
-func (e *env) outlet() form.Outlet {
-	return form.Outlet{Stdout: e.Stdout, Terminal: e.StdoutTerminal, Text: e.text, Path: e.path}
+func (e *env) outlet() layout.Outlet {
+	return layout.Outlet{Stdout: e.Stdout, Terminal: e.StdoutTerminal, Text: e.text, Path: e.path}
 }
 
 // show writes a page on stdout.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // Keys holds a flag for each key of a scenario: its short form where it

@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/view"
 )
 
 // strangers takes the flags that the command does not have out of args, each with the
@@ -178,9 +178,9 @@ func shown(verb, name string) string {
 		return ""
 	case name == "output":
 		return "--format or --out"
-	case report.FormatMeant(name) != "":
-		return "--format " + report.FormatMeant(name)
-	case slices.Contains(report.Formats(), name):
+	case view.FormatMeant(name) != "":
+		return "--format " + view.FormatMeant(name)
+	case slices.Contains(view.Formats(), name):
 		return "--format " + name
 	}
 	return ""

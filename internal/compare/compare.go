@@ -49,7 +49,16 @@ type Run struct {
 	Result      *result.Result
 	Scenario    []byte                     // its scenario.yaml
 	Environment *result.Environment        // its environment.json; nil: not known
-	Counts      map[string]*measure.Counts // by tag, from Compared; nil: not known
+	Counts      map[string]*measure.Counts // by tag, those that are compared; nil: not known
+}
+
+// RunOf is a run that was loaded, without the files that are missing.
+func RunOf(e result.Entry, missing []string) Run {
+	r := Run{Dir: e.Dir, Result: e.Result, Scenario: e.Scenario, Counts: compared(e.Totals)}
+	if !slices.Contains(missing, result.FileEnvironment) {
+		r.Environment = &e.Environment
+	}
+	return r
 }
 
 // A Side is the runs that are held against those of another side.
@@ -336,9 +345,9 @@ func oneAfterTheOther(used [][]Run) []string {
 		letter(0), strings.Join(names, ", "))}
 }
 
-// Compared returns those of a run's samples, by the tags of its intervals.hlog, that are
+// compared returns those of a run's samples, by the tags of its intervals.hlog, that are
 // compared. Absent ones stay nil.
-func Compared(totals map[string]*measure.Counts) map[string]*measure.Counts {
+func compared(totals map[string]*measure.Counts) map[string]*measure.Counts {
 	if totals == nil {
 		return nil
 	}

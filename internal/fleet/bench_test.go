@@ -21,9 +21,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/fleet/protocol"
-	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/offset"
@@ -40,12 +38,13 @@ const (
 // A reporter makes reports as an agent of a busy run does: 12 distributions of 1,000
 // values, and a ledger with some holes.
 type reporter struct {
-	index  int
-	report wire.Report
-	ledger *ledger.Ledger
-	part   ledger.Part
-	seq    uint64
-	random *rand.Rand
+	index   int
+	report  protocol.Report
+	encoder protocol.ReportEncoder
+	ledger  *ledger.Ledger
+	part    ledger.Part
+	seq     uint64
+	random  *rand.Rand
 }
 
 func newReporter(index int) *reporter {
@@ -91,8 +90,8 @@ func (r *reporter) next() ([][]byte, error) {
 	}
 	r.seq++
 	r.report.Agent, r.report.Seq, r.report.At = agentOf(r.index), r.seq, at
-	whole, err := r.report.Append(nil)
-	return wire.Split(r.seq, whole, 512<<10), err
+	whole, err := r.encoder.Encode(&r.report)
+	return protocol.Split(r.seq, whole, 512<<10), err
 }
 
 func agentOf(i int) string { return fmt.Sprintf("agent-%02d", i) }
@@ -142,7 +141,7 @@ func (d *drive) begunFor(b testing.TB) {
 // added up and written down, and a fiftieth of the second's join.
 func BenchmarkReport(b *testing.B) {
 	r := benchRun(b)
-	f := &Fleet{limited: loglimit.New((&diary{}).log()), session: "s", clock: pace.NewClock()}
+	f := &Fleet{limited: hub.NewLimitedLog((&diary{}).log()), session: "s", clock: pace.NewClock()}
 	given := 0
 	r.Config.OnInterval = func(*measure.Interval) { given++ }
 	d := benchDrive(b, f, func() *Run { return r })
@@ -189,7 +188,7 @@ func benchRun(b testing.TB) *Run {
 // The coordinator's memory is that of the run's shape, and not of its length.
 func TestTheCoordinatorsMemoryDoesNotGrowWithTheRun(t *testing.T) {
 	r := benchRun(t)
-	f := &Fleet{limited: loglimit.New((&diary{}).log()), session: "s", clock: pace.NewClock()}
+	f := &Fleet{limited: hub.NewLimitedLog((&diary{}).log()), session: "s", clock: pace.NewClock()}
 	r.Config.OnInterval = func(*measure.Interval) {}
 	d := benchDrive(t, f, func() *Run { return r })
 	d.begunFor(t)

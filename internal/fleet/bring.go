@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/result"
 )
@@ -42,7 +41,7 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 		h, err := f.wish(ctx, agent, w)
 		switch {
 		case err == nil && h.Error != "":
-			err = protocol.ErrorOf(foreign.Shown(h.Error), h.Kind)
+			err = protocol.ErrorOf(protocol.Shown(h.Error), h.Kind)
 			if !errors.Is(err, protocol.ErrNotAllowed) {
 				_ = f.End(context.WithoutCancel(ctx), agent, w.Run) // best effort: it was refused, or is gone
 			}
@@ -54,7 +53,7 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 			if !h.Busy { // it has what it needs
 				w.Scenario, w.Files = nil, nil
 			}
-			if text := foreign.Shown(h.Doing); text != "" && text != said {
+			if text := protocol.Shown(h.Doing); text != "" && text != said {
 				said = text
 				doing(text)
 			}
@@ -69,7 +68,7 @@ func (f *Fleet) Bring(ctx context.Context, agent string, run *Run, doing func(li
 		}
 		why := context.Cause(ctx)
 		if late {
-			why = fmt.Errorf("it does not answer: %w", cmp.Or(err, conduct.ErrAgent))
+			why = fmt.Errorf("it does not answer: %w", cmp.Or(err, coordinator.ErrAgent))
 		}
 		if err := f.End(context.WithoutCancel(ctx), agent, w.Run); err != nil {
 			why = errors.Join(why, err)
@@ -88,7 +87,7 @@ func (f *Fleet) End(ctx context.Context, agent, run string) error {
 		h, err := f.wish(ctx, agent, protocol.Wish{Run: run, End: true})
 		switch {
 		case err == nil && h.Error != "":
-			return fmt.Errorf("agent %s: %w", agent, protocol.ErrorOf(foreign.Shown(h.Error), h.Kind))
+			return fmt.Errorf("agent %s: %w", agent, protocol.ErrorOf(protocol.Shown(h.Error), h.Kind))
 		case err == nil && h.Gone:
 			return nil
 		case err != nil:

@@ -5,11 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirmq/weir/internal/deal"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // Bounds of what is kept of clocks.
@@ -78,7 +77,7 @@ type correction struct {
 
 // newClocks returns the clocks of agents. The first, as many as parts, do a part of the run.
 func newClocks(base *pace.Clock, agents []protocol.About, parts int) *clocks {
-	c := &clocks{base: base, own: hostclock.ID(), began: time.Now(), parts: parts, tracks: map[string]*tracked{}}
+	c := &clocks{base: base, own: pace.ClockID(), began: time.Now(), parts: parts, tracks: map[string]*tracked{}}
 	for _, a := range agents {
 		id := a.Clock
 		if id == "" {
@@ -142,7 +141,7 @@ func (c *clocks) now(w *watched) (add, bound int64) {
 	if c.same(w) {
 		return 0, 0
 	}
-	ours := hostclock.Reading(c.base)
+	ours := c.base.Monotonic()
 	theirs := ours
 	if l, ok := w.t.track.Live(); ok {
 		theirs = ours - l.Offset
@@ -210,7 +209,7 @@ func (c *clocks) lines() []protocol.Line {
 			continue
 		}
 		add, _ := c.now(w)
-		theirs := hostclock.Reading(c.base) - add
+		theirs := c.base.Monotonic() - add
 		l := protocol.Line{At: theirs - w.epoch, Add: add - w.offset}
 		if live, ok := w.t.track.Live(); ok {
 			l.PPB = live.DriftPPB
@@ -307,7 +306,7 @@ func off(c *offset.Course, from, to int64, added func(t int64) int64) (worst int
 
 // bound is how far the difference of two instants may be off, over the pairs of agents
 // with one that sends to the other.
-func (c *clocks) bound(pairs []deal.Flow) Clock {
+func (c *clocks) bound(pairs []placement.Flow) Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := Clock{Crosses: len(pairs) > 0, Same: len(pairs) > 0, Known: true}

@@ -8,12 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/measure"
 )
 
@@ -49,12 +48,12 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 				delay := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
 				exchange := func() {
 					var e offset.Exchange
-					e.T1 = hostclock.Reading(theirs)
+					e.T1 = theirs.Monotonic()
 					delay(400 * time.Microsecond)
-					e.T2 = hostclock.Reading(base)
+					e.T2 = base.Monotonic()
 					e.T3 = e.T2
 					delay(100 * time.Microsecond)
-					e.T4 = hostclock.Reading(theirs)
+					e.T4 = theirs.Monotonic()
 					c.add(0, []offset.Exchange{e})
 				}
 				var epoch int64 // the coordinator's
@@ -63,7 +62,7 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 				for n := 0; n < 200; n++ { // tenths of a second
 					exchange()
 					if epoch == 0 && c.known() {
-						epoch = hostclock.Reading(base) + int64(farLead)
+						epoch = base.Monotonic() + int64(farLead)
 						c.translate(0, epoch)
 					}
 					if n%linesEvery == 0 {
@@ -74,11 +73,11 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 							used = next
 						}
 						time.Sleep(5*time.Millisecond - 25*time.Microsecond)
-						if epoch == 0 || hostclock.Reading(base) < epoch {
+						if epoch == 0 || base.Monotonic() < epoch {
 							continue
 						}
-						mine := hostclock.Reading(theirs) - c.agents[0].epoch
-						right := hostclock.Reading(base) - epoch
+						mine := theirs.Monotonic() - c.agents[0].epoch
+						right := base.Monotonic() - epoch
 						if off := mine + used.Added(mine) - right; max(off, -off) > worst {
 							worst, at = max(off, -off), right
 						}
@@ -111,7 +110,7 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 func TestClocksThatAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := pace.NewClock()
-		c := newClocks(base, []protocol.About{{Name: "a", Clock: "x"}, {Name: "b", Clock: "x"}, {Name: "c", Clock: hostclock.ID()}, {Name: "d"}, {Name: "e"}}, 9)
+		c := newClocks(base, []protocol.About{{Name: "a", Clock: "x"}, {Name: "b", Clock: "x"}, {Name: "c", Clock: pace.ClockID()}, {Name: "d"}, {Name: "e"}}, 9)
 		good := func(i int64) offset.Exchange {
 			return offset.Exchange{T1: i * 1e8, T2: i*1e8 + 500, T3: i*1e8 + 600, T4: i*1e8 + 1200}
 		}
@@ -135,7 +134,7 @@ func TestClocksThatAreOne(t *testing.T) {
 			t.Error("not all are known")
 		}
 		for i := range 5 {
-			c.translate(i, hostclock.Reading(base))
+			c.translate(i, base.Monotonic())
 		}
 		a, b, own := c.watch(0), c.watch(1), c.watch(2)
 		if fmt.Sprint(a) != fmt.Sprint(b) || a.Exchanges != enough || a.Same {
@@ -144,7 +143,7 @@ func TestClocksThatAreOne(t *testing.T) {
 		if !own.Same || own.OffsetNS != 0 || own.AtStartNS != 0 {
 			t.Errorf("%+v of the coordinator's own", own)
 		}
-		if k := c.bound([]deal.Flow{{From: 0, To: 1}}); !k.Crosses || !k.Known {
+		if k := c.bound([]placement.Flow{{From: 0, To: 1}}); !k.Crosses || !k.Known {
 			t.Errorf("%+v", k)
 		}
 		if k := c.bound(nil); k.Crosses {
@@ -185,9 +184,9 @@ func TestTimesBetweenWrongClocksAreOffByTheBoundAtMost(t *testing.T) {
 			seen := map[mark]*crossing{}
 			m.entered = func(payload []byte) {
 				x := &crossing{}
-				before := hostclock.Reading(right)
-				x.sender = hostclock.Reading(sender)
-				after := hostclock.Reading(right)
+				before := right.Monotonic()
+				x.sender = sender.Monotonic()
+				after := right.Monotonic()
 				x.left, x.spread = before, after-before
 				k := markOf(payload)
 				x.start, x.due = stampOf(payload).Start, k.due
@@ -196,9 +195,9 @@ func TestTimesBetweenWrongClocksAreOffByTheBoundAtMost(t *testing.T) {
 				m.mu.Unlock()
 			}
 			m.got = func(payload []byte, deliver func()) {
-				before := hostclock.Reading(right)
+				before := right.Monotonic()
 				deliver()
-				after := hostclock.Reading(right)
+				after := right.Monotonic()
 				m.mu.Lock()
 				x := seen[markOf(payload)]
 				x.before, x.after = before, after

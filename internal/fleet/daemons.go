@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/host"
 )
 
 // A Checked is an agent's measured offset held against what the time daemons of
@@ -24,7 +24,7 @@ const daemonsAsked = 2
 
 // checked holds what was measured of an agent's clock against the daemons; nil where
 // one of them says nothing, or there is nothing to measure.
-func (x *Watch) checked(theirs, own []hostclock.Daemon) *Checked {
+func (x *Watch) checked(theirs, own []host.Daemon) *Checked {
 	if x.Same || len(x.Course.Lines) == 0 {
 		return nil
 	}
@@ -57,14 +57,14 @@ func (d *drive) daemon(ctx context.Context) {
 	if !ask {
 		return
 	}
-	own := hostclock.AskDaemon(ctx, d.f.clock)
+	own := host.AskDaemon(ctx, d.f.clock)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.own = append(d.own, own)
 }
 
 // check holds an agent's clock against the time daemons. The lock is held.
-func (d *drive) check(i int, w *Watch, theirs []hostclock.Daemon) {
+func (d *drive) check(i int, w *Watch, theirs []host.Daemon) {
 	w.Chrony = w.checked(theirs, d.own)
 	if w.Chrony == nil || w.Chrony.Agrees {
 		return

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirmq/weir/internal/fleet/hostclock"
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/offset"
 )
 
@@ -14,24 +14,24 @@ func TestChronyIsHeldAgainstWhatWasMeasured(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	// The agent's monotonic clock reads 25 ms more than the coordinator's; both walls
 	// are right.
-	own := []hostclock.Daemon{{Source: "a", AheadNS: 1000 * ms, BoundNS: 2 * ms}, {Source: "a", AheadNS: 1000 * ms, BoundNS: 3 * ms}}
+	own := []host.Daemon{{Source: "a", AheadNS: 1000 * ms, BoundNS: 2 * ms}, {Source: "a", AheadNS: 1000 * ms, BoundNS: 3 * ms}}
 	measured := Watch{Course: offset.Course{Lines: []offset.Line{{Offset: -25 * ms, Bound: ms / 10}}}}
-	theirs := func(first, second int64) []hostclock.Daemon {
-		return []hostclock.Daemon{{Source: "b", AheadNS: first, BoundNS: ms}, {Source: "b", AheadNS: second, BoundNS: ms}}
+	theirs := func(first, second int64) []host.Daemon {
+		return []host.Daemon{{Source: "b", AheadNS: first, BoundNS: ms}, {Source: "b", AheadNS: second, BoundNS: ms}}
 	}
 	for _, c := range []struct {
 		name   string
 		watch  Watch
-		theirs []hostclock.Daemon
+		theirs []host.Daemon
 		want   *Checked
 	}{
 		{"both are right", measured, theirs(975*ms, 975*ms), &Checked{Agrees: true, BoundNS: 4 * ms}},
 		{"as far as the bounds allow", measured, theirs(978*ms, 971*ms), &Checked{Agrees: true, BoundNS: 4 * ms}},
 		{"the wall was set in mid-run", measured, theirs(975*ms, 985*ms), &Checked{BoundNS: 4 * ms, ApartNS: 59 * ms / 10}},
 		{"it was asked once", measured, theirs(965*ms, 0)[:1], &Checked{BoundNS: 3 * ms, ApartNS: 69 * ms / 10}},
-		{"there is none", measured, []hostclock.Daemon{{Why: "chrony does not run here"}}, nil},
-		{"it follows nothing", measured, []hostclock.Daemon{{Unsynchronised: true}}, nil},
-		{"it says what cannot be", measured, []hostclock.Daemon{{Source: "b", BoundNS: 1 << 62}}, nil},
+		{"there is none", measured, []host.Daemon{{Why: "chrony does not run here"}}, nil},
+		{"it follows nothing", measured, []host.Daemon{{Unsynchronised: true}}, nil},
+		{"it says what cannot be", measured, []host.Daemon{{Source: "b", BoundNS: 1 << 62}}, nil},
 		{"one clock", Watch{Same: true, Course: measured.Course}, theirs(975*ms, 975*ms), nil},
 		{"nothing was measured", Watch{}, theirs(975*ms, 975*ms), nil},
 	} {

@@ -4,26 +4,26 @@ import (
 	"fmt"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/placement"
 )
 
-// Deal says what each of the agents does of a run. Its error is a *deal.Error.
-func Deal(p deal.Placement, cfg *engine.Config, agents []deal.Agent) ([]deal.Share, error) {
+// Deal says what each of the agents does of a run. Its error is a *placement.Error.
+func Deal(p placement.Placement, cfg *engine.Config, agents []placement.Agent) ([]placement.Share, error) {
 	shape := shapeOf(cfg)
-	shares, err := deal.Deal(p, shape, agents)
+	shares, err := placement.Deal(p, shape, agents)
 	if err != nil {
-		return nil, &deal.Error{Err: err}
+		return nil, &placement.Error{Err: err}
 	}
-	if flows := deal.Crossing(shape, shares); cfg.Definition.Capabilities.InProcess && len(flows) > 0 {
-		return nil, &deal.Error{Err: fmt.Errorf("driver %s works inside one process: agent %[3]s cannot receive what agent %[2]s sends (placement: paired, or mode: produce)",
+	if flows := placement.Crossing(shape, shares); cfg.Definition.Capabilities.InProcess && len(flows) > 0 {
+		return nil, &placement.Error{Err: fmt.Errorf("driver %s works inside one process: agent %[3]s cannot receive what agent %[2]s sends (placement: paired, or mode: produce)",
 			cfg.Definition.Name, agents[flows[0].From].Name, agents[flows[0].To].Name)}
 	}
 	return shares, nil
 }
 
 // shapeOf is how many of what a run has.
-func shapeOf(cfg *engine.Config) deal.Shape {
-	shape := deal.Shape{Producers: cfg.Plan.Producers, Destinations: cfg.Plan.Destinations, Consumers: cfg.Consumers}
+func shapeOf(cfg *engine.Config) placement.Shape {
+	shape := placement.Shape{Producers: cfg.Plan.Producers, Destinations: cfg.Plan.Destinations, Consumers: cfg.Consumers}
 	switch cfg.Mode {
 	case engine.Produce:
 		shape.Consumers = 0
@@ -34,11 +34,11 @@ func shapeOf(cfg *engine.Config) deal.Shape {
 }
 
 // crossingOf returns the pairs of agents with one that receives what the other sends.
-func crossingOf(cfg *engine.Config, shares []engine.Share) []deal.Flow {
+func crossingOf(cfg *engine.Config, shares []engine.Share) []placement.Flow {
 	shape := shapeOf(cfg)
-	var dealt []deal.Share
+	var dealt []placement.Share
 	for _, s := range shares {
-		dealt = append(dealt, deal.Share{Producers: deal.ClassOf(s.Producers, shape.Producers), Consumers: deal.ClassOf(s.Consumers, shape.Consumers)})
+		dealt = append(dealt, placement.Share{Producers: placement.ClassOf(s.Producers, shape.Producers), Consumers: placement.ClassOf(s.Consumers, shape.Consumers)})
 	}
-	return deal.Crossing(shape, dealt)
+	return placement.Crossing(shape, dealt)
 }

@@ -14,16 +14,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
-	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/fleet/foreign"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
-	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
-	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // Bounds of a drive's waits.
@@ -40,12 +37,12 @@ const (
 type drive struct {
 	f      *Fleet
 	run    *Run
-	c      *conduct.Coordinator
+	c      *coordinator.Coordinator
 	shares []engine.Share // of the agents
 	abouts []protocol.About
-	flows  []deal.Flow    // from one agent to another
-	places map[string]int // of the agents, by their names
-	ids    map[string]int // of the agents, by their instances
+	flows  []placement.Flow // from one agent to another
+	places map[string]int   // of the agents, by their names
+	ids    map[string]int   // of the agents, by their instances
 	clocks *clocks
 
 	mu     sync.Mutex
@@ -54,9 +51,9 @@ type drive struct {
 	cut    bool
 	abort  string
 	lines  []protocol.Line
-	own    []hostclock.Daemon // of this host
+	own    []host.Daemon // of this host
 
-	gaps []conduct.Absence // the run's times without a coordinator
+	gaps []coordinator.Absence // the run's times without a coordinator
 
 	starter *starter // nil: the system was started on no agent's host
 	trouble *trouble // what that does to its servers; nil: nothing
@@ -66,8 +63,7 @@ type drive struct {
 
 // An inbox puts an agent's reports together.
 type inbox struct {
-	pieces wire.Assembler
-	report wire.Report
+	pieces protocol.Assembler
 	seq    uint64
 	lost   uint64 // between those that came
 	done   bool
@@ -168,7 +164,7 @@ func (d *drive) prepare(shares []engine.Share) (err error) {
 	for i := range d.posts {
 		d.posts[i] = &inbox{}
 	}
-	d.c, err = conduct.New(cfg, d.names(), shares, &conduct.Far{Lead: farLead, Translate: d.clocks.translate, Ready: d.clocks.known, Holds: d.holds})
+	d.c, err = coordinator.New(cfg, d.names(), shares, &coordinator.Far{Lead: farLead, Translate: d.clocks.translate, Ready: d.clocks.known, Holds: d.holds})
 	return err
 }
 
@@ -182,9 +178,9 @@ func (d *drive) names() []string {
 
 // deal says who does what.
 func (d *drive) deal() (shares []engine.Share, err error) {
-	var agents []deal.Agent
+	var agents []placement.Agent
 	for _, a := range d.abouts {
-		agents = append(agents, deal.Agent{Name: a.Name, Labels: a.Labels})
+		agents = append(agents, placement.Agent{Name: a.Name, Labels: a.Labels})
 	}
 	dealt, err := Deal(d.run.Placement, &d.run.Config, agents)
 	if err != nil {
@@ -243,7 +239,7 @@ func (d *drive) give(ctx context.Context) error {
 	all.Wait()
 	for i, err := range errs {
 		if err != nil {
-			return fmt.Errorf("agent %s: %w: %w", d.abouts[i].Name, conduct.ErrAgent, err)
+			return fmt.Errorf("agent %s: %w: %w", d.abouts[i].Name, coordinator.ErrAgent, err)
 		}
 	}
 	return nil
@@ -269,9 +265,9 @@ func (d *drive) giveTo(ctx context.Context, instance string, b []byte) error {
 			case a.Error == "":
 				return nil
 			case !a.Busy:
-				return protocol.ErrorOf(foreign.Shown(a.Error), a.Kind)
+				return protocol.ErrorOf(protocol.Shown(a.Error), a.Kind)
 			}
-			busy = errors.New(foreign.Shown(a.Error))
+			busy = errors.New(protocol.Shown(a.Error))
 		}
 		select {
 		case <-ctx.Done():
@@ -335,12 +331,11 @@ func (d *drive) report(m jetstream.Msg) {
 	}
 	x := d.posts[i]
 	whole, err := x.pieces.Add(m.Data())
-	if whole != nil { // with an error too: that another one was given up
-		wrong := wire.Decode(whole, &x.report)
-		if wrong == nil {
-			wrong = d.read(i, x)
+	if whole != nil {
+		var r *protocol.Report
+		if r, err = protocol.DecodeReport(whole); err == nil {
+			err = d.read(i, r)
 		}
-		err = errors.Join(err, wrong)
 	}
 	if err == nil {
 		return
@@ -352,8 +347,8 @@ func (d *drive) report(m jetstream.Msg) {
 }
 
 // read takes an agent's report.
-func (d *drive) read(i int, x *inbox) error {
-	r := &x.report
+func (d *drive) read(i int, r *protocol.Report) error {
+	x := d.posts[i]
 	switch {
 	case r.Agent != d.abouts[i].Name:
 		return fmt.Errorf("%w: a report of agent %s", protocol.ErrMalformed, r.Agent)
@@ -371,7 +366,7 @@ func (d *drive) read(i int, x *inbox) error {
 	}
 	if len(r.Ledger) > 0 {
 		err := d.c.Books(i, r.At, r.Ledger)
-		if errors.Is(err, conduct.ErrForeign) {
+		if errors.Is(err, coordinator.ErrForeign) {
 			err = fmt.Errorf("%w: %w", protocol.ErrMalformed, err)
 		}
 		if err != nil {
@@ -384,17 +379,11 @@ func (d *drive) read(i int, x *inbox) error {
 			e.At, by = d.clocks.told(i, e.At)
 			e.Text += by
 		}
-		d.c.Event(i, engine.Event{At: e.At, Kind: e.Kind, Text: e.Text})
+		d.c.Event(i, e)
 	}
-	if !r.Last {
+	f := r.Final
+	if f == nil {
 		return nil
-	}
-	var f protocol.Final
-	if err := protocol.Decode(r.Final, wire.MaxReport, &f); err != nil {
-		return err
-	}
-	if err := f.Check(); err != nil {
-		return err
 	}
 	if len(f.Late) > 0 {
 		f.Part.Late = &ledger.Part{Limits: d.c.Limits()}
@@ -402,33 +391,12 @@ func (d *drive) read(i int, x *inbox) error {
 			return fmt.Errorf("what came late: %w", err)
 		}
 	}
-	if len(f.Hiccups) > 0 {
-		if _, err := f.Part.Hiccups.DecodeBinary(f.Hiccups); err != nil {
-			return err
-		}
-	}
-	if p := f.Part.Paused; p != nil {
-		for _, x := range []struct {
-			b    []byte
-			into *measure.Counts
-		}{{f.Old, &p.Old}, {f.Live, &p.Live}} {
-			if _, err := x.into.DecodeBinary(x.b); err != nil {
-				return fmt.Errorf("the pause: %w", err)
-			}
-		}
-	}
-	if len(f.Stages) > 0 {
-		var err error
-		if f.Part.Stages, err = measure.DecodeStages(f.Stages); err != nil {
-			return fmt.Errorf("stages: %w", err)
-		}
-	}
 	x.done = true
 	f.Part.Gone = protocol.ErrorOf(f.Gone, "")
 	d.mu.Lock()
-	d.finals[i] = &f
+	d.finals[i] = f
 	d.mu.Unlock()
-	d.c.Conclude(i, f.Part, &r.Extremes, f.Window, protocol.ErrorOf(f.Error, f.Kind))
+	d.c.Conclude(i, f.Part, &f.Extremes, f.Window, protocol.ErrorOf(f.Error, f.Kind))
 	return nil
 }
 
@@ -531,7 +499,7 @@ func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
 	raw, err := d.c.Figures()
 	if raw == nil {
 		if err == nil {
-			err = fmt.Errorf("%w: no figures", conduct.ErrAgent)
+			err = fmt.Errorf("%w: no figures", coordinator.ErrAgent)
 		}
 		d.giveUp(err)
 		return nil, err

@@ -6,9 +6,8 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet/loglimit"
+	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
-	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 )
@@ -23,55 +22,55 @@ func TestAReportCountsOnce(t *testing.T) {
 	r.Config.OnEvent = func(e engine.Event) { told = append(told, e.Text) }
 	confirmed := uint64(0)
 	r.Config.OnInterval = func(iv *measure.Interval) { confirmed += iv.Counters[measure.Measure].Confirmed }
-	d := benchDrive(t, &Fleet{limited: loglimit.New(log.log()), session: "s", clock: pace.NewClock()}, func() *Run { return r })
+	d := benchDrive(t, &Fleet{limited: hub.NewLimitedLog(log.log()), session: "s", clock: pace.NewClock()}, func() *Run { return r })
 	d.begunFor(t)
 	for i := range benchAgents {
 		if i != 3 { // so that nobody else's seconds are waited for
 			d.c.End(i, nil, errors.New("it died"))
 		}
 	}
-	send := func(seq uint64, last bool, final string) {
+	send := func(seq uint64, final *protocol.Final) {
 		t.Helper()
-		x := &wire.Report{Agent: agentOf(3), Seq: seq, At: int64(seq) * 1e9, Last: last, Final: []byte(final)}
-		if !last {
+		x := &protocol.Report{Agent: agentOf(3), Seq: seq, At: int64(seq) * 1e9, Final: final}
+		if final == nil {
 			x.Interval = *measuredIn(int(seq))
 		}
-		whole, err := x.Append(nil)
+		whole, err := new(protocol.ReportEncoder).Encode(x)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range wire.Split(seq, whole, wire.MinPiece) {
+		for _, p := range protocol.Split(seq, whole, 100) {
 			d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(3)), data: p})
 		}
 	}
-	send(1, false, "")
-	send(2, false, "")
-	send(1, false, "")
+	send(1, nil)
+	send(2, nil)
+	send(1, nil)
 	if got := confirmed; got != 3 {
 		t.Errorf("%d confirmed after the first two, want 1 + 2", got)
 	}
 	// A coordinator that reads the stream anew: its pieces are known, and its reports.
-	d.posts[3].pieces = wire.Assembler{}
-	send(2, false, "")
+	d.posts[3].pieces = protocol.Assembler{}
+	send(2, nil)
 	if got := confirmed; got != 3 {
 		t.Errorf("%d confirmed after the second came again, want 3", got)
 	}
-	send(5, false, "")
+	send(5, nil)
 	if got := confirmed; got != 8 || len(told) != 1 || !strings.Contains(told[0], "2 reports are missing") {
 		t.Errorf("%d confirmed, told of %q; want 8, and of 2 that are missing", got, told)
 	}
-	for _, final := range []string{"", "{}", `{"part":null}`, `{"part":{"NotSent":[{"Phase":7}]}}`, `{"part":{}}{}`, `{"part":{},"hiccups":"/////w=="}`, `{"part":{},"stages":"/////w=="}`} {
+	for _, final := range []*protocol.Final{{}, {Part: &engine.Part{NotSent: []engine.Group{{Phase: 7}}}}, {Part: &engine.Part{}, Late: []byte("late")}} {
 		n := len(told)
-		send(d.posts[3].seq+1, true, final)
+		send(d.posts[3].seq+1, final)
 		if d.posts[3].done || d.c.Ended(false) || len(told) != n+1 || !strings.Contains(told[n], "was refused") {
-			t.Errorf("a last report with %q: done %v, told of %q", final, d.posts[3].done, told[n:])
+			t.Errorf("a last report with %+v: done %v, told of %q", final, d.posts[3].done, told[n:])
 		}
 	}
-	send(d.posts[3].seq+1, true, string(protocol.Encode(&protocol.Final{Part: &engine.Part{FirstNS: 5}})))
+	send(d.posts[3].seq+1, &protocol.Final{Part: &engine.Part{FirstNS: 5}})
 	if !d.posts[3].done || !d.c.Ended(false) || d.finals[3] == nil || d.finals[3].Part.FirstNS != 5 {
 		t.Errorf("the last report was not taken: %+v", d.finals[3])
 	}
-	send(d.posts[3].seq+1, false, "")
+	send(d.posts[3].seq+1, nil)
 	if got := confirmed; got != 8 {
 		t.Errorf("%d confirmed after the end, want 8", got)
 	}
@@ -82,8 +81,8 @@ func TestAReportCountsOnce(t *testing.T) {
 		d.report(&letter{subject: protocol.ReportSubject("s", "bench", agentOf(4)), data: []byte("x")})
 	}
 	for _, peer := range []string{"stranger", agentOf(4)} {
-		if n := strings.Count(log.String(), `"a report was refused" from=`+peer); n != loglimit.EachMost {
-			t.Errorf("%d lines about what was refused of %s, want %d", n, peer, loglimit.EachMost)
+		if n := strings.Count(log.String(), `"a report was refused" from=`+peer); n != hub.LogEachMost {
+			t.Errorf("%d lines about what was refused of %s, want %d", n, peer, hub.LogEachMost)
 		}
 	}
 	if len(told) != mostRefused {

@@ -10,10 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/result"
 )
@@ -90,7 +89,7 @@ func (d *drive) ask(ctx context.Context, o protocol.Trouble) {
 			x.why = got.Check()
 		}
 		if x.why == nil {
-			x.why = protocol.ErrorOf(foreign.Shown(got.Error), got.Kind)
+			x.why = protocol.ErrorOf(protocol.Shown(got.Error), got.Kind)
 		}
 		if x.why != nil {
 			return
@@ -124,7 +123,7 @@ func (f *Fleet) order(ctx context.Context, agent, what string, order, into any) 
 	p := f.peers[agent]
 	f.mu.Unlock()
 	if p == nil {
-		return fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
+		return fmt.Errorf("%w: it has not joined", coordinator.ErrAgent)
 	}
 	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
 	defer cancel()
@@ -162,7 +161,7 @@ func (d *drive) faults() (all []result.Fault, untold error) {
 		return all, nil
 	}
 	if !x.over {
-		untold = fmt.Errorf("agent %s did not tell all that it did to its servers: %w", d.starter.Name, errors.Join(x.why, conduct.ErrAgent))
+		untold = fmt.Errorf("agent %s did not tell all that it did to its servers: %w", d.starter.Name, errors.Join(x.why, coordinator.ErrAgent))
 	}
 	known := slices.DeleteFunc(slices.Clone(x.faults), func(f result.Fault) bool { return f.Do == "" })
 	return append(all, d.dated(x.place, d.starter.Name, known)...), untold
@@ -219,9 +218,9 @@ func (d *drive) leaders(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	for _, at := range a.Leaders {
-		if !foreign.IsWord(at) {
+		if !protocol.IsWord(at) {
 			return nil, fmt.Errorf("agent %s: %w: the address of a server", d.abouts[0].Name, protocol.ErrMalformed)
 		}
 	}
-	return a.Leaders, protocol.ErrorOf(foreign.Shown(a.Error), a.Kind)
+	return a.Leaders, protocol.ErrorOf(protocol.Shown(a.Error), a.Kind)
 }

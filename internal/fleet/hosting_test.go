@@ -15,7 +15,6 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
@@ -303,7 +302,7 @@ func TestAServerThatDiesIsTheAgentsEvent(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Kind == "phase" && len(told) == 0 {
-			happened(agent.Happening{MonotonicNS: hostclock.Reading(w.clock), Text: "server-1 ended: signal: killed"})
+			happened(agent.Happening{MonotonicNS: w.clock.Monotonic(), Text: "server-1 ended: signal: killed"})
 		}
 		told = append(told, e)
 	}

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
@@ -43,7 +42,7 @@ func (f *Fleet) ask(ctx context.Context, agent string, b []byte, limit time.Dura
 	p := f.peers[agent]
 	f.mu.Unlock()
 	if p == nil {
-		return fmt.Errorf("%w: it has not joined", conduct.ErrAgent)
+		return fmt.Errorf("%w: it has not joined", coordinator.ErrAgent)
 	}
 	sealed, err := admission.Seal(b, p.Key)
 	if err != nil {
@@ -60,7 +59,7 @@ func (f *Fleet) ask(ctx context.Context, agent string, b []byte, limit time.Dura
 		if err := protocol.Decode(m.Data, protocol.SmallSize, &a); err != nil {
 			return err
 		}
-		return protocol.ErrorOf(foreign.Shown(a.Error), a.Kind)
+		return protocol.ErrorOf(protocol.Shown(a.Error), a.Kind)
 	}
-	return fmt.Errorf("%w: it does not answer what it allows: %w", conduct.ErrAgent, err)
+	return fmt.Errorf("%w: it does not answer what it allows: %w", coordinator.ErrAgent, err)
 }

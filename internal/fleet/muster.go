@@ -20,14 +20,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // How often a coordinator tells, and how long it tries.
@@ -56,7 +54,7 @@ var ErrTooFew = errors.New("too few agents")
 // A Fleet is a coordinator and the agents that joined it.
 type Fleet struct {
 	o       Options
-	limited *loglimit.Log
+	limited *hub.LimitedLog
 	hub     *hub.Hub // nil with an existing server
 	nc      *nats.Conn
 	books   *nats.Conn // where JetStream is; nc itself at an existing server
@@ -86,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Fleet{o: o, limited: loglimit.New(o.Log), session: o.Session, peers: map[string]*peer{}, refused: map[string]string{}, changed: make(chan struct{}), clock: pace.NewClock()}
+	f := &Fleet{o: o, limited: hub.NewLimitedLog(o.Log), session: o.Session, peers: map[string]*peer{}, refused: map[string]string{}, changed: make(chan struct{}), clock: pace.NewClock()}
 	if f.session == "" {
 		f.session = "s" + random()
 	}
@@ -173,11 +171,11 @@ func (f *Fleet) listen() error {
 // on the host's monotonic clock.
 func (f *Fleet) time(m *nats.Msg) {
 	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(hostclock.Reading(f.clock)))
+	binary.LittleEndian.PutUint64(b[:], uint64(f.clock.Monotonic()))
 	if !protocol.Answerable(m.Reply) {
 		return
 	}
-	binary.LittleEndian.PutUint64(b[8:], uint64(hostclock.Reading(f.clock)))
+	binary.LittleEndian.PutUint64(b[8:], uint64(f.clock.Monotonic()))
 	_ = m.Respond(b[:]) // who asked asks again
 }
 
@@ -329,15 +327,15 @@ func (f *Fleet) invitation() string {
 
 // A Want is whom a coordinator waits for.
 type Want struct {
-	Agents     int              // that do a run
-	StartOn    string           // the agent that starts the system on its host; "": none
-	Placements []deal.Placement // of the runs; nil: one that names no agent
+	Agents     int                   // that do a run
+	StartOn    string                // the agent that starts the system on its host; "": none
+	Placements []placement.Placement // of the runs; nil: one that names no agent
 }
 
 // carries reports whether an agent may do a part of a run: all may, but the agent that
 // starts the system on its host does so only where the placement names it.
-func carries(a protocol.About, startOn string, p deal.Placement) bool {
-	return a.Name != startOn || p.Names(deal.Agent{Name: a.Name, Labels: a.Labels})
+func carries(a protocol.About, startOn string, p placement.Placement) bool {
+	return a.Name != startOn || p.Names(placement.Agent{Name: a.Name, Labels: a.Labels})
 }
 
 // of counts those that can do every one of the runs, and says whether the agent that
@@ -345,12 +343,12 @@ func carries(a protocol.About, startOn string, p deal.Placement) bool {
 func (w *Want) of(all []protocol.About) (can int, starter bool) {
 	placements := w.Placements
 	if placements == nil {
-		placements = make([]deal.Placement, 1)
+		placements = make([]placement.Placement, 1)
 	}
 	starter = w.StartOn == ""
 	for _, a := range all {
 		starter = starter || a.Name == w.StartOn
-		if !slices.ContainsFunc(placements, func(p deal.Placement) bool { return !carries(a, w.StartOn, p) }) {
+		if !slices.ContainsFunc(placements, func(p placement.Placement) bool { return !carries(a, w.StartOn, p) }) {
 			can++
 		}
 	}
@@ -456,10 +454,10 @@ func (f *Fleet) Agents() []protocol.About {
 // Choose returns the names of n of the agents that joined: those first that the placement
 // names, then by their names. startOn, the one that starts the system on its host, is
 // chosen only where the placement names it.
-func (f *Fleet) Choose(n int, p deal.Placement, startOn string) []string {
+func (f *Fleet) Choose(n int, p placement.Placement, startOn string) []string {
 	all := slices.DeleteFunc(f.Agents(), func(a protocol.About) bool { return !carries(a, startOn, p) })
 	wanted := func(a protocol.About) int {
-		if p.Names(deal.Agent{Name: a.Name, Labels: a.Labels}) {
+		if p.Names(placement.Agent{Name: a.Name, Labels: a.Labels}) {
 			return 0
 		}
 		return 1

@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirmq/weir/internal/deal"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // talk gives an agent's track an exchange every 100 ms of some seconds from an
@@ -26,20 +25,20 @@ func talk(c *clocks, i int, from int64, seconds int, behind func(t int64) int64)
 func TestPairsOfOneClockHaveNoBoundButReadingIt(t *testing.T) {
 	base := pace.NewClock()
 	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}, {Name: "b", Clock: "there"}, {Name: "c", Clock: "elsewhere"}, {Name: "d"}}, 9)
-	now := hostclock.Reading(base)
+	now := base.Monotonic()
 	talk(c, 0, now-10e9, 10, func(int64) int64 { return 0 })
 	talk(c, 2, now-10e9, 10, func(int64) int64 { return 7e9 })
 	reading := 2 * max(0, base.Epoch().ErrorNS)
 	for name, tt := range map[string]struct {
-		pairs       []deal.Flow
+		pairs       []placement.Flow
 		same, known bool
 		least, most int64
 	}{
 		"none":               {nil, false, true, 0, 0},
-		"one clock":          {[]deal.Flow{{From: 0, To: 1}, {From: 1, To: 0}}, true, true, reading, reading},
-		"two clocks":         {[]deal.Flow{{From: 0, To: 2}}, false, true, 40_000, 200_000},
-		"both":               {[]deal.Flow{{From: 0, To: 1}, {From: 2, To: 1}}, false, true, 40_000, 200_000},
-		"one of them unsaid": {[]deal.Flow{{From: 0, To: 3}}, false, false, 0, 0},
+		"one clock":          {[]placement.Flow{{From: 0, To: 1}, {From: 1, To: 0}}, true, true, reading, reading},
+		"two clocks":         {[]placement.Flow{{From: 0, To: 2}}, false, true, 40_000, 200_000},
+		"both":               {[]placement.Flow{{From: 0, To: 1}, {From: 2, To: 1}}, false, true, 40_000, 200_000},
+		"one of them unsaid": {[]placement.Flow{{From: 0, To: 3}}, false, false, 0, 0},
 	} {
 		k := c.bound(tt.pairs)
 		if k.Crosses != (len(tt.pairs) > 0) || k.Same != tt.same || k.Known != tt.known || k.BoundNS < tt.least || k.BoundNS > tt.most {
@@ -53,7 +52,7 @@ func TestPairsOfOneClockHaveNoBoundButReadingIt(t *testing.T) {
 func TestAStepIsDatedByTheRunsClock(t *testing.T) {
 	base := pace.NewClock()
 	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}}, 9)
-	now := hostclock.Reading(base)
+	now := base.Monotonic()
 	talk(c, 0, now-5e9, 5, func(int64) int64 { return 0 })
 	epoch := c.translate(0, now)
 	talk(c, 0, now, 10, func(t int64) int64 {
@@ -76,8 +75,8 @@ func TestAStepIsDatedByTheRunsClock(t *testing.T) {
 // takes up the run of another.
 func TestWhatCrossesFollowsFromTheShares(t *testing.T) {
 	const load = "load: {rate: 100/s}" + common
-	both := []deal.Flow{{From: 0, To: 1}, {From: 1, To: 0}}
-	for yaml, want := range map[string][]deal.Flow{
+	both := []placement.Flow{{From: 0, To: 1}, {From: 1, To: 0}}
+	for yaml, want := range map[string][]placement.Flow{
 		"topology: {producers: 2, consumers: 2}\n":                                                 both,
 		"topology: {producers: 2, consumers: 2, destinations: 2}\nplacement: paired\n":             nil,
 		"topology: {producers: 2}\nmode: produce\n":                                                nil,

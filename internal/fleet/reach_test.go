@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/loglimit"
+	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -230,7 +230,7 @@ func TestOnePeerDoesNotFillTheCoordinatorsLog(t *testing.T) {
 			lines++
 		}
 	}
-	if lines == 0 || lines > 8*loglimit.EachMost { // more than one window, on a slow host
+	if lines == 0 || lines > 8*hub.LogEachMost { // more than one window, on a slow host
 		t.Errorf("%d lines about %d refusals", lines, 2*each)
 	}
 	w.limited.End()
@@ -284,7 +284,7 @@ func TestAStrangersBeaconsDoNotFillTheAgentsNotes(t *testing.T) {
 		}
 		return strings.Contains(notes.String(), "refused by")
 	})
-	if n := strings.Count(notes.String(), "refused by"); n > 8*loglimit.EachMost {
+	if n := strings.Count(notes.String(), "refused by"); n > 8*hub.LogEachMost {
 		t.Errorf("%d notes", n)
 	}
 	if strings.Contains(notes.String(), "\x1b") {

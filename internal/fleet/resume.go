@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/pace"
@@ -33,29 +33,29 @@ var ErrNotPaused = errors.New("no such run to resume")
 // while the run goes on and removed when it has ended. It has no secret: what options
 // refer to stands there by its reference, and a server's address is given again.
 type Paused struct {
-	Schema   string              `json:"schema"`
-	Version  string              `json:"weir"`
-	Session  string              `json:"session"`
-	Listen   string              `json:"listen,omitempty"`
-	Keep     bool                `json:"keep"`             // the hub asked for tokens
-	Server   string              `json:"server,omitempty"` // an existing one, without its credentials
-	Run      string              `json:"run"`
-	Number   uint32              `json:"number"`
-	Scenario []byte              `json:"scenario"`
-	Files    protocol.Files      `json:"files,omitempty"`
-	Address  []string            `json:"address,omitempty"`
-	Options  map[string][]string `json:"options,omitempty"`
-	StartOn  string              `json:"start_on,omitempty"` // the agent that started the system on its host
-	Started  *result.Started     `json:"started,omitempty"`  // of that
-	Folder   string              `json:"folder"`             // of the result
-	Agents   []protocol.About    `json:"agents"`
-	Starter  *protocol.About     `json:"starter,omitempty"` // the agent of StartOn
-	There    *Epoch              `json:"there,omitempty"`   // the run's on its clock, where it does faults and no part of the run
-	Shares   []engine.Share      `json:"shares"`
-	Boot     string              `json:"boot_id"`  // of the coordinator's host
-	EpochNS  int64               `json:"epoch_ns"` // on its monotonic clock
-	Epochs   []Epoch             `json:"epochs"`
-	Gaps     []conduct.Absence   `json:"gaps,omitempty"` // without a coordinator, before the latest
+	Schema   string                `json:"schema"`
+	Version  string                `json:"weir"`
+	Session  string                `json:"session"`
+	Listen   string                `json:"listen,omitempty"`
+	Keep     bool                  `json:"keep"`             // the hub asked for tokens
+	Server   string                `json:"server,omitempty"` // an existing one, without its credentials
+	Run      string                `json:"run"`
+	Number   uint32                `json:"number"`
+	Scenario []byte                `json:"scenario"`
+	Files    protocol.Files        `json:"files,omitempty"`
+	Address  []string              `json:"address,omitempty"`
+	Options  map[string][]string   `json:"options,omitempty"`
+	StartOn  string                `json:"start_on,omitempty"` // the agent that started the system on its host
+	Started  *result.Started       `json:"started,omitempty"`  // of that
+	Folder   string                `json:"folder"`             // of the result
+	Agents   []protocol.About      `json:"agents"`
+	Starter  *protocol.About       `json:"starter,omitempty"` // the agent of StartOn
+	There    *Epoch                `json:"there,omitempty"`   // the run's on its clock, where it does faults and no part of the run
+	Shares   []engine.Share        `json:"shares"`
+	Boot     string                `json:"boot_id"`  // of the coordinator's host
+	EpochNS  int64                 `json:"epoch_ns"` // on its monotonic clock
+	Epochs   []Epoch               `json:"epochs"`
+	Gaps     []coordinator.Absence `json:"gaps,omitempty"` // without a coordinator, before the latest
 
 	seen time.Time // when its coordinator was there last
 }
@@ -196,7 +196,7 @@ func (d *drive) stamp() {
 // one before had noted that it was there.
 func (d *drive) missed(p *Paused) {
 	now := d.c.Now()
-	gap := conduct.Absence{From: min(now, max(0, int64(p.seen.Sub(d.c.Wall())))), To: now}
+	gap := coordinator.Absence{From: min(now, max(0, int64(p.seen.Sub(d.c.Wall())))), To: now}
 	d.gaps = append(slices.Clone(p.Gaps), gap)
 	d.c.Tell(engine.Event{At: now, Kind: "coordinator-back", Text: fmt.Sprintf(
 		"the run had no coordinator for %v, and was then resumed; its agents went on meanwhile", time.Duration(gap.To-gap.From).Round(100*time.Millisecond))})

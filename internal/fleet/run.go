@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
-	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/result"
 )
 
@@ -23,7 +23,7 @@ type Run struct {
 	Options   map[string][]string // and what else it is connected by
 	StartOn   string              // the agent that started the system on its host, which may do no part; "": none
 	Started   *result.Started     // what is known of it; for who takes the run up again
-	Placement deal.Placement
+	Placement placement.Placement
 	Agents    []string // names of those that shall do it; nil: all that joined
 	Folder    string   // of the result; for who takes the run up again
 
@@ -48,19 +48,19 @@ type Done struct {
 	Raw     *engine.Raw
 	Agents  []AgentReport
 	Clock   Clock
-	Gaps    []conduct.Absence // when the run had no coordinator, until another took it up
-	Full    bool              // the coordinator\'s disk had no room for reports
-	Starter *Starter          // where the system was started; nil: on no agent's host
-	Faults  []result.Fault    // that agents did, by the coordinator's clock
-	Untold  error             // why not all of them are known; nil: they are
+	Gaps    []coordinator.Absence // when the run had no coordinator, until another took it up
+	Full    bool                  // the coordinator\'s disk had no room for reports
+	Starter *Starter              // where the system was started; nil: on no agent's host
+	Faults  []result.Fault        // that agents did, by the coordinator's clock
+	Untold  error                 // why not all of them are known; nil: they are
 }
 
 // A Starter is the agent that started the system of a run on its host.
 type Starter struct {
 	protocol.About
-	Part     bool              // it did a part of the run too
-	Facts    host.Facts        // nothing, where it was not heard of in the run
-	Absences []conduct.Absence // of one that did no part
+	Part     bool                  // it did a part of the run too
+	Facts    host.Facts            // nothing, where it was not heard of in the run
+	Absences []coordinator.Absence // of one that did no part
 }
 
 // AgentReport is what is known of one agent's part.
@@ -71,7 +71,7 @@ type AgentReport struct {
 	Cost     result.Cost
 	Facts    host.Facts // nothing, of one that vanished
 	Procs    int
-	Absences []conduct.Absence
+	Absences []coordinator.Absence
 	Lost     uint64 // reports that never came, between others that did
 	Clock    Watch
 	Starts   int64 // when it began by the coordinator's clock, ns since the epoch

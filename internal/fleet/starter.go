@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
-	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
@@ -64,10 +63,10 @@ func (d *drive) glance(ctx context.Context) {
 	}
 	h, err := d.f.wish(ctx, x.Name, w)
 	if err != nil {
-		if ctx.Err() == nil && !x.Part && !x.silent && time.Since(x.heard) > conduct.SilentLimit { // that one which does a part is silent is seen there
+		if ctx.Err() == nil && !x.Part && !x.silent && time.Since(x.heard) > coordinator.SilentLimit { // that one which does a part is silent is seen there
 			x.silent = true
-			x.Absences = append(x.Absences, conduct.Absence{From: d.c.Now() - int64(time.Since(x.heard))})
-			d.tellOf(x.Name, "agent-silent", fmt.Sprintf("silent for %v, and the system is there", conduct.SilentLimit), 0)
+			x.Absences = append(x.Absences, coordinator.Absence{From: d.c.Now() - int64(time.Since(x.heard))})
+			d.tellOf(x.Name, "agent-silent", fmt.Sprintf("silent for %v, and the system is there", coordinator.SilentLimit), 0)
 		}
 		return
 	}
@@ -87,7 +86,7 @@ func (d *drive) glance(ctx context.Context) {
 	d.sampled(x, h)
 	if h.Error != "" && !x.gone {
 		x.gone = true
-		d.tellOf(x.Name, "server", foreign.Shown(h.Error), 0)
+		d.tellOf(x.Name, "server", protocol.Shown(h.Error), 0)
 	}
 }
 

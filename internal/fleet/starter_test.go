@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // TestWhoStartsTheSystemDoesNoPart: the agent on whose host the system is is waited
@@ -25,7 +24,7 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	w.agent(t, "a")
 	w.agent(t, "bk", s.may, func(a *agent.Agent) { a.Labels = map[string]string{"zone": "x"} })
 	w.await(t, 2)
-	named := deal.Placement{Producers: []deal.Selector{{Labels: []deal.Label{{Key: "zone", Value: "x"}}}}}
+	named := placement.Placement{Producers: []placement.Selector{{Labels: []placement.Label{{Key: "zone", Value: "x"}}}}}
 	for _, tt := range []struct {
 		want Want
 		says string // "": all are there
@@ -33,8 +32,8 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 		{Want{Agents: 2}, ""},
 		{Want{Agents: 1, StartOn: "bk"}, ""},
 		{Want{Agents: 2, StartOn: "bk"}, "1 of 2 joined within 300ms, and bk to start the system there (a on "},
-		{Want{Agents: 2, StartOn: "bk", Placements: []deal.Placement{named}}, ""},
-		{Want{Agents: 2, StartOn: "bk", Placements: []deal.Placement{named, {}}}, "1 of 2"},
+		{Want{Agents: 2, StartOn: "bk", Placements: []placement.Placement{named}}, ""},
+		{Want{Agents: 2, StartOn: "bk", Placements: []placement.Placement{named, {}}}, "1 of 2"},
 		{Want{Agents: 2, StartOn: "nobody"}, "2 of 2 joined within 300ms, and not nobody, where the system is to be started (a on "},
 	} {
 		err := w.Await(t.Context(), tt.want, 300*time.Millisecond)
@@ -45,7 +44,7 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	if got := w.Choose(2, named, "bk"); !slices.Equal(got, []string{"bk", "a"}) {
 		t.Errorf("named, it is not chosen: %v", got)
 	}
-	if got := w.Choose(2, deal.Placement{}, "bk"); !slices.Equal(got, []string{"a"}) {
+	if got := w.Choose(2, placement.Placement{}, "bk"); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("chosen: %v", got)
 	}
 
@@ -64,7 +63,7 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	run.Config.OnEvent = func(e engine.Event) {
 		switch e.Kind {
 		case "phase":
-			happened(agent.Happening{MonotonicNS: hostclock.Reading(w.clock), Text: "server-1 ended: signal: killed"})
+			happened(agent.Happening{MonotonicNS: w.clock.Monotonic(), Text: "server-1 ended: signal: killed"})
 		case "server":
 			began <- e
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
-	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
@@ -119,7 +118,7 @@ func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
 		}
 	}
 	valid := func(agent string) []byte {
-		b, err := (&wire.Report{Agent: agent, Seq: 1 << 40, Last: true}).Append(nil)
+		b, err := new(protocol.ReportEncoder).Encode(&protocol.Report{Agent: agent, Seq: 1 << 40, Final: &protocol.Final{Part: &engine.Part{}}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -143,14 +142,14 @@ func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
 		publish(nc, protocol.StandingSubject(w.session, id), failed)
 	}
 	publish(nc, protocol.StandingSubject(w.session, a.Instance), failed) // which it would believe
-	for _, piece := range wire.Split(99, []byte("no report"), 1<<10) {
+	for _, piece := range protocol.Split(99, []byte("no report"), 1<<10) {
 		publish(w.nc, run(a.Instance), piece)
 	}
-	for _, piece := range wire.Split(98, valid("b"), 1<<10) {
+	for _, piece := range protocol.Split(98, valid("b"), 1<<10) {
 		publish(w.nc, run(a.Instance), piece)
 		publish(nc, run(id), piece)
 	}
-	for _, piece := range wire.Split(97, valid("a"), 1<<10) {
+	for _, piece := range protocol.Split(97, valid("a"), 1<<10) {
 		publish(nc, run(a.Instance), piece) // which would end its part
 	}
 	// Orders, and what only a coordinator says, the server takes from nobody else.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/fleet/survey"
@@ -191,7 +190,7 @@ func TestASurveyIsNotMisled(t *testing.T) {
 		}
 	}
 	if _, err := nc.Subscribe(protocol.AskSubject("2", "doctor"), func(m *nats.Msg) {
-		_ = m.Respond(protocol.Encode(protocol.Look{Findings: []host.Finding{{Name: "x\x1b", Health: host.Bad, Found: "\x1b[2J"}}, Daemon: hostclock.Daemon{Source: "\x07"}}))
+		_ = m.Respond(protocol.Encode(protocol.Look{Findings: []host.Finding{{Name: "x\x1b", Health: host.Bad, Found: "\x1b[2J"}}, Daemon: host.Daemon{Source: "\x07"}}))
 	}); err != nil {
 		t.Fatal(err)
 	}

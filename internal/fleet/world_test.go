@@ -18,7 +18,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/agent"
 	"github.com/weirmq/weir/internal/fleet/hub"
@@ -326,7 +326,7 @@ func here(t *testing.T, r *Run, agents int) *engine.Raw {
 	names, shares := dealt(t, r, agents)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	raw, err := conduct.Together(ctx, nil, cfg, names, shares)
+	raw, err := coordinator.Together(ctx, nil, cfg, names, shares)
 	if err != nil {
 		t.Fatalf("run %s by %d: %v", cfg.RunID, agents, err)
 	}

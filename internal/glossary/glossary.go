@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirmq/weir/docs"
 	"github.com/weirmq/weir/driver"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // A Word is one that weir uses in a sense of its own.

@@ -6,9 +6,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// unstored is why a check of an older version's result did not run.
-const unstored = "The version of weir that wrote the result did not store what this check needs."
-
 // A Review is the verdict of a stored result, reached again from what is stored.
 type Review struct {
 	// Verdict is what this version says. Where a check or an objective could not be

@@ -1,8 +1,7 @@
 package judge
 
 import (
-	"fmt"
-
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/result"
 )
 
@@ -11,11 +10,11 @@ import (
 const awayWithin = int64(1e9)
 
 // ByOwnFault says, as a clause, that a system that counts as gone was away from weir's own
-// fault on, which is not known to be for good; "" where no fault explains it.
-func ByOwnFault(r *result.Result) string {
+// fault on, which is not known to be for good. It says nothing where no fault explains it.
+func ByOwnFault(r *result.Result) finding.Finding {
 	g := r.Run.Gone
 	if g == nil {
-		return ""
+		return finding.Finding{}
 	}
 	for i := range r.Faults {
 		f := &r.Faults[i]
@@ -29,11 +28,11 @@ func ByOwnFault(r *result.Result) string {
 		if g.FromNS < f.BeganNS-awayWithin || g.FromNS > over+awayWithin {
 			continue
 		}
-		what := fmt.Sprintf("weir's own %s %s at %.1f s", f.Do, f.To, float64(f.BeganNS-r.WindowFrom())/1e9)
+		code := "away.not_back"
 		if f.UndoneNS == nil {
-			return what + " was never undone, and lasted until the end of the drain"
+			code = "away.never_undone"
 		}
-		return "the system had not come back from " + what + " when the drain ended; a longer drain (--drain) shows whether it does"
+		return say(code, "do", f.Do, "to", f.To, "at", f.BeganNS-r.WindowFrom())
 	}
-	return ""
+	return finding.Finding{}
 }

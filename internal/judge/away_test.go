@@ -27,11 +27,11 @@ func TestASystemThatWeirTookAwayIsNotBlamed(t *testing.T) {
 		in.Run.WarmUpS = new(2.0)
 		in.Run.Gone = &result.Gone{FromNS: x.from, Why: "nothing was confirmed"}
 		in.Faults = []result.Fault{x.fault}
-		says := ByOwnFault(&in)
+		says := ByOwnFault(&in).String()
 		if (says == "") != (x.says == "") || !strings.Contains(says, x.says) {
 			t.Errorf("%s: %q; want %q", what, says, x.says)
 		}
-		c := run(of(&in))
+		c := run(of(&in)).stored()
 		if c.Status != result.Invalid || (x.says != "") == strings.HasPrefix(c.Value, "the system is gone") {
 			t.Errorf("%s: %s, %q", what, c.Status, c.Value)
 		}

@@ -1,6 +1,6 @@
 package judge
 
-import "fmt"
+import "github.com/weirmq/weir/internal/finding"
 
 // A waiting is what waits at the end of each second of a run, from its epoch until the end
 // of the measured window.
@@ -12,9 +12,9 @@ type waiting struct {
 }
 
 // behind returns, of a run that has too few seconds for tests by chance, what fell behind
-// throughout: the deliveries, or the confirmations. More than a stall of a moment, and more
-// than the messages in flight, explain. found is "" where neither did.
-func (s *subject) behind() (found, advice string) {
+// throughout, and why: the deliveries, or the confirmations. More than a stall of a moment, and
+// more than the messages in flight, explain. ok is false where neither did.
+func (s *subject) behind() (found, why finding.Finding, ok bool) {
 	var backlog, open waiting
 	sent, confirmed := 0.0, 0.0
 	for i := range s.Intervals {
@@ -32,12 +32,12 @@ func (s *subject) behind() (found, advice string) {
 	}
 	backlog.all, open.all = confirmed, sent
 	if !s.filling() && backlog.growsBeyond(s.perS, s.inFlightS()) {
-		return backlog.says(grewBacklog), consumersBehind + s.catchUp()
+		return backlog.says("steady.backlog"), s.consumersBehind(), true
 	}
 	if s.confirmsAll() && open.growsBeyond(s.perS, s.inFlightS()) {
-		return open.says(grewOpen), s.systemBehind()
+		return open.says("steady.open"), s.systemBehind(), true
 	}
-	return "", ""
+	return found, why, false
 }
 
 // inFlightS is how long a message is in flight on average, in seconds: with the rate of
@@ -78,8 +78,8 @@ func (w *waiting) growsBeyond(perS, inFlightS float64) bool {
 	return w.n[last] > max(behindMost*w.all, perS*max(stallS, inFlightS))
 }
 
-// says writes how much it grew, behind what it is.
-func (w *waiting) says(what string) string {
+// says says by how much it grew.
+func (w *waiting) says(code string) finding.Finding {
 	last := len(w.n) - 1
-	return fmt.Sprintf(what+"%s messages in %.3g s, warm-up included (%s/s)", count(uint64(w.n[last])), w.at[last], count(uint64(w.n[last]/w.at[last])))
+	return say(code, "grown", w.n[last], "seconds", w.at[last], "per_s", w.n[last]/w.at[last])
 }

@@ -50,7 +50,7 @@ func TestConsumersThatFallBehindAreSeenInAShortRun(t *testing.T) {
 		if name == "a second of a closed loop" {
 			tt.in.Run.Loop = result.LoopClosed
 		}
-		c := steady(of(&tt.in))
+		c := steady(of(&tt.in)).stored()
 		if c.Status != result.Suspect || !strings.Contains(c.Value, tt.says) || c.Why == "" {
 			t.Errorf("%s: %+v; want it suspect, saying %q", name, c, tt.says)
 		}
@@ -92,7 +92,7 @@ func TestWhatAShortRunExplainsIsNotFallingBehind(t *testing.T) {
 			return in
 		}(),
 	} {
-		if c := steady(of(&in)); c.Status != result.NotRun || !strings.Contains(c.Why, "needs 10 measured seconds") {
+		if c := steady(of(&in)).stored(); c.Status != result.NotRun || !strings.Contains(c.Why, "needs 10 measured seconds") {
 			t.Errorf("%s: %+v; want that it is not checked, and why", name, c)
 		}
 	}

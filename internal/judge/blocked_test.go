@@ -37,7 +37,7 @@ func TestWhatTheHostTookIsNotBlockedWithoutAWord(t *testing.T) {
 		in.Latency.Send.Blocked, in.Latency.Send.Response = scaled(n, 1000), scaled(n, 1000)
 		in.Evidence.Blocked = &result.BlockedTime{PublishNS: 7, LookedNS: 1000}
 		x.change(&in)
-		c := blocked(of(&in))
+		c := blocked(of(&in)).stored()
 		if c.Status != x.want || !strings.Contains(c.Value+c.Why, x.says) {
 			t.Errorf("%s: %+v; want %s saying %q", what, c, x.want, x.says)
 		}

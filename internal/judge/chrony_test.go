@@ -28,7 +28,7 @@ func TestChronyCanCastDoubtOnTheClocks(t *testing.T) {
 			in.Agents = append(in.Agents, result.Agent{Name: name, Clock: result.AgentClock{BoundNS: &bound}})
 		}
 		in.Agents[1].Clock.Chrony = tt.chrony
-		c := clocks(of(&in))
+		c := clocks(of(&in)).stored()
 		if c.Status != tt.want || strings.Contains(c.Value, "chrony contradicts this for far") != (tt.want == result.Suspect) {
 			t.Errorf("%s: %+v; want %s", tt.name, c, tt.want)
 		}

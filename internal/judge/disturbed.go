@@ -1,10 +1,9 @@
 package judge
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/result"
 )
 
@@ -22,9 +21,9 @@ func Disturbed(v *result.Verdict) (checks []string) {
 	return checks
 }
 
-// Waive says which objectives failed while the host was disturbed; "" without any. Those
+// Waive says which objectives failed while the host was disturbed; nothing without any. Those
 // about counts are left out: no host loses a message.
-func Waive(v *result.Verdict) string {
+func Waive(v *result.Verdict) finding.Finding {
 	var failed []string
 	for _, s := range v.SLO {
 		if s.Outcome() == result.Fail && (s.Unit == "ns" || s.Unit == "per_s") {
@@ -34,14 +33,13 @@ func Waive(v *result.Verdict) string {
 	checks := Disturbed(v)
 	for _, c := range v.Checks { // where figures are unusable for another reason, that is the reason
 		if c.Status == result.Invalid && !slices.Contains(checks, c.Name) {
-			return ""
+			return finding.Finding{}
 		}
 	}
 	if len(failed) == 0 || len(checks) == 0 {
-		return ""
+		return finding.Finding{}
 	}
-	return fmt.Sprintf("%s failed while the host was disturbed (%s): repeat the run on a quieter host before you blame the system",
-		strings.Join(failed, ", "), strings.Join(checks, ", "))
+	return say("objective.disturbed", "failed", failed, "checks", checks)
 }
 
 // Others returns which part of the host's cores programs used that are neither weir nor the

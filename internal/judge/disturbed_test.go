@@ -24,7 +24,7 @@ func TestAnObjectiveThatFailedOnADisturbedHostSaysSo(t *testing.T) {
 		"nothing was sent":                   {failed, []result.Check{{Name: CheckRun, Status: result.Invalid, Value: "nothing was sent"}, cpu}, ""},
 		"an objective that passed":           {result.SLO{Expr: "e2e.p99 <= 1s", Status: result.Pass, Unit: "ns"}, []result.Check{cpu}, ""},
 	} {
-		got := Waive(&result.Verdict{Checks: tt.checks, SLO: []result.SLO{tt.slo}})
+		got := Waive(&result.Verdict{Checks: tt.checks, SLO: []result.SLO{tt.slo}}).String()
 		if tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: %q; want %q", name, got, tt.want)
 		}

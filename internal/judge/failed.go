@@ -1,11 +1,11 @@
 package judge
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/result"
 )
 
@@ -60,79 +60,79 @@ func (s *subject) beyond() (n uint64, beyond bool) {
 
 // failed checks that the system took what it was offered. The figures of a run in
 // which it did not are right, and are those of a load that was not done.
-func failed(s *subject) result.Check {
+func failed(s *subject) check {
 	m := &s.MessagesAll
-	c := result.Check{Name: CheckFailed, Status: result.Valid, Limit: shareText(s.mayFail()) + " of what was sent (limits.failed)"}
+	limit := say("failed.limit", "limit", s.mayFail())
 	switch {
 	case s.Consuming():
-		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
+		return inapplicable(CheckFailed, limit, say("no.sending"))
 	case m.Sent == 0:
-		c.Status, c.Why = result.NotRun, "Nothing was sent."
-		return c
+		return notRun(CheckFailed, limit, say("failed.unsent"))
 	}
 	n, beyond := s.beyond()
-	c.Value = fmt.Sprintf("%s of %s failed or were never confirmed", count(n), count(m.Sent))
-	if n > 0 {
-		share := shareText(float64(n) / float64(m.Sent))
-		switch sent, open := count(m.Sent), n-m.Failed; {
-		case open == 0:
-			c.Value = fmt.Sprintf("%s of %s messages failed (%s)", count(n), sent, share)
-		case m.Failed == 0:
-			c.Value = fmt.Sprintf("%s of %s messages were never confirmed (%s)", count(n), sent, share)
-		default:
-			c.Value = fmt.Sprintf("%s of %s messages failed, and %s were never confirmed (%s)", count(m.Failed), sent, count(open), share)
-		}
+	code := "failed.both"
+	switch {
+	case n == 0:
+		code = "failed.none"
+	case n == m.Failed:
+		code = "failed.failed"
+	case m.Failed == 0:
+		code = "failed.open"
 	}
+	c := valid(CheckFailed, limit, say(code, "n", n, "sent", m.Sent, "failed", m.Failed, "open", n-min(n, m.Failed), "share", float64(n)/float64(m.Sent)))
 	if !beyond {
 		return c
 	}
 	if lost := s.Lost(); lost.Any() {
-		return notRun(c.Name, c.Limit, fmt.Sprintf("%s. That may be because %s was lost.", c.Value, agentsNamed(lost.Agents())))
+		return notRun(CheckFailed, limit, say("failed.agent_lost", "found", c.value, "agents", lost.Agents()))
 	}
-	c.Status = result.Suspect
-	slow, refused := s.slowStart(), s.blockedBySystem()
-	if e := s.evidence.Errors; e != nil && e.Blocked > 0 && refused == "" {
-		refused = fmt.Sprintf("The system answered, and failed %s of them because it takes no messages for now. ", count(e.Blocked))
-	}
-	frequent := ""
-	if e := s.evidence.Errors; e != nil && e.Worst != "" {
-		frequent = fmt.Sprintf("The most frequent error, %s times: %s. ", count(e.Failed), e.Worst)
-	}
-	if after, what := s.afterFaults(); after >= n {
-		c.Why = fmt.Sprintf("All of it came after weir's own %s. ", what)
-	} else if after > 0 && after >= m.Failed { // when the others would have failed is not known
-		c.Why = fmt.Sprintf("All that failed came after weir's own %s. ", what)
-	} else if after > 0 {
-		c.Why = fmt.Sprintf("%s of it came after weir's own %s, and %s without a fault: the system did not carry the load. ", count(after), what, count(n-after))
-	} else if refused != "" {
-		c.Why = refused
-	} else if slow > 0 {
-		c.Why = fmt.Sprintf("All of it failed %s: the system was slow at first, and carried the load from then on. ", atFirst(slow)) + frequent
-		if s.Messages.Failed == 0 {
-			c.Why += "No message of the measured window failed, so its figures stand. State the share that may fail (limits.failed)."
-		} else {
-			c.Why += "The latencies count what failed as lower bounds. " + warmUpFor(slow) + " Failures in a warm-up count here too, unless a share may fail (limits.failed)."
+	var refused finding.Finding
+	var frequent []finding.Finding
+	advice := "failed.look"
+	if e := s.evidence.Errors; e != nil {
+		if e.Blocked > 0 {
+			refused = say("failed.blocks", "blocked", e.Blocked)
 		}
+		if e.Worst != "" {
+			frequent = []finding.Finding{say("failed.frequent", "failures", e.Failed, "error", e.Worst)}
+		}
+		if strings.HasPrefix(e.Worst, classOverloaded) {
+			advice = "failed.fewer_in_flight"
+		}
+	}
+	if by := BlockedBySystem(s.Result); by.Code != "" {
+		refused = say("system.blocks_sentence", "by", by)
+	}
+	if refused.Code != "" {
+		advice = "failed.lacks"
+	}
+	cause := say("failed.load")
+	switch after, fault := s.afterFaults(); {
+	case after >= n:
+		cause = say("failed.after_fault", "fault", fault)
+	case after > 0 && after >= m.Failed: // when the others would have failed is not known
+		cause = say("failed.failed_after_fault", "fault", fault)
+	case after > 0:
+		cause = say("failed.partly_after_fault", "after", after, "fault", fault, "others", n-after)
+	case refused.Code != "":
+		cause = refused
+	case s.slowStart() > 0:
+		slow := s.slowStart()
+		says := []finding.Finding{say("failed.bounds"), warmUpFor(slow), say("failed.warm_up")}
+		if s.Messages.Failed == 0 {
+			says = []finding.Finding{say("failed.stands")}
+		}
+		c.find(result.Suspect, slices.Concat([]finding.Finding{say("failed.slow_start", "slow", math.Round(slow))}, frequent, says)...)
 		return c
-	} else {
-		c.Why = "The system did not carry the load. "
 	}
-	c.Why += frequent + "The rates describe what the system accepted. The latencies count what failed as lower bounds. "
-	if e := s.evidence.Errors; e != nil && strings.HasPrefix(e.Worst, classOverloaded) && refused == "" {
-		c.Why += "Allow fewer messages in flight (--in-flight), or lower the rate."
-	} else if refused != "" {
-		c.Why += "Give the system what it lacks, and repeat the run."
-	} else {
-		c.Why += "Look at the errors in events.jsonl, or state the share that may fail (limits.failed)."
-	}
+	c.find(result.Suspect, slices.Concat([]finding.Finding{cause}, frequent, []finding.Finding{say("failed.accepted"), say(advice)})...)
 	return c
 }
 
 // afterFaults returns how many messages failed between a fault that weir did and the next
-// one or the end of the window, and what the first such fault was, with its time in the
-// window.
-func (s *subject) afterFaults() (n uint64, what string) {
-	faults, from := 0, s.WindowFrom()
+// one or the end of the window, and the first such fault.
+func (s *subject) afterFaults() (n uint64, what finding.Finding) {
+	faults := 0
 	for i := range s.Faults {
 		f := &s.Faults[i]
 		if f.Effect == nil || f.Effect.Failed == 0 || len(f.Processes) == 0 {
@@ -140,28 +140,9 @@ func (s *subject) afterFaults() (n uint64, what string) {
 		}
 		n += f.Effect.Failed
 		if faults++; faults == 1 {
-			what = fmt.Sprintf("fault %s %s at %.1f s", f.Do, f.To, float64(f.BeganNS-from)/1e9)
+			what = say("fault.own", "do", f.Do, "to", f.To, "at", f.BeganNS-s.WindowFrom(), "faults", 1)
 		}
-	}
-	if faults > 1 {
-		what = fmt.Sprintf("%d faults, the first %s", faults, strings.TrimPrefix(what, "fault "))
+		what.Values["faults"] = faults
 	}
 	return n, what
-}
-
-// shareText writes a part of 1 in percent, to three digits, and never as 0 or 100
-// where it is not.
-func shareText(part float64) string {
-	percent := part * 100
-	switch {
-	case percent <= 0:
-		return "0 %"
-	case percent < 0.01:
-		return "below 0.01 %"
-	case percent < 100 && percent >= 99.95:
-		return "over 99.9 %"
-	}
-	digits := max(0, 2-int(math.Floor(math.Log10(percent))))
-	scale := math.Pow10(digits)
-	return fmt.Sprintf("%v %%", math.Round(percent*scale)/scale)
 }

@@ -32,7 +32,7 @@ func TestWhatTheSystemDidNotTakeIsJudged(t *testing.T) {
 		in.MessagesAll = x.m
 		in.MessagesAll.Scheduled, in.MessagesAll.Confirmed = x.m.Sent, x.m.Sent-x.m.Failed-x.m.Unconfirmed
 		in.Evidence = &x.e
-		c := failed(of(&in))
+		c := failed(of(&in)).stored()
 		if c.Status != x.want || !strings.Contains(c.Value, x.says) {
 			t.Errorf("%s: %s, %q; want %s, %q", what, c.Status, c.Value, x.want, x.says)
 		}
@@ -78,7 +78,7 @@ func TestWhatFailedAfterAFaultIsNotPutDownToTheLoad(t *testing.T) {
 		if what == "all that failed" {
 			in.MessagesAll.Failed, in.MessagesAll.Unconfirmed = 28, 2
 		}
-		if c := failed(of(&in)); !strings.Contains(c.Why, x.says) || strings.Contains(c.Why, load) != x.load {
+		if c := failed(of(&in)).stored(); !strings.Contains(c.Why, x.says) || strings.Contains(c.Why, load) != x.load {
 			t.Errorf("%s: %q; want %q", what, c.Why, x.says)
 		}
 	}
@@ -100,7 +100,7 @@ func TestTheLargestShareThatMayFailCounts(t *testing.T) {
 			}
 			objectives = append(objectives, o)
 		}
-		if c := failed(subjectOf(&in, objectives)); c.Status != want {
+		if c := failed(subjectOf(&in, objectives)).stored(); c.Status != want {
 			t.Errorf("%d of 1,000 failed: %s, %s; want %s", failures, c.Status, c.Limit, want)
 		}
 	}
@@ -166,7 +166,7 @@ func TestACountThatMayFailIsOfTheWholeRun(t *testing.T) {
 		in.Messages.Sent = 1000
 		in.MessagesAll = result.Messages{Scheduled: 1200, Sent: 1200, Failed: n, Confirmed: 1200 - n}
 		in.Evidence = &result.Evidence{}
-		if c := failed(subjectOf(&in, []Objective{o})); c.Status != want {
+		if c := failed(subjectOf(&in, []Objective{o})).stored(); c.Status != want {
 			t.Errorf("%d failed: %s, %q (%s)", n, c.Status, c.Value, c.Limit)
 		}
 	}

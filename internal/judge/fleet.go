@@ -1,11 +1,10 @@
 package judge
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 )
@@ -19,62 +18,44 @@ const (
 
 // overAll does a check of a host for every agent, and returns the worst, which its
 // value begins with the name of.
-func overAll(s *subject, check func(*subject) (result.Check, float64)) result.Check {
-	var worst result.Check
-	most, of := -1.0, ""
+func overAll(s *subject, of func(*subject) check) check {
+	var worst check
+	name := ""
 	var bad, silent []string
 	for i := range s.Agents {
 		a := &s.Agents[i]
-		c, part := check(s.on(a))
+		c := of(s.on(a))
 		switch {
-		case c.Name == CheckHeadroom && a.Producers == 0:
-		case c.Status == result.NotRun:
+		case c.name == CheckHeadroom && a.Producers == 0:
+		case c.status == result.NotRun:
 			silent = append(silent, a.Name)
-		case c.Status != result.Valid:
+		case c.status != result.Valid:
 			bad = append(bad, a.Name)
 		}
-		told := c.Status == worst.Status && (worst.With != "") != (c.With != "")
-		if worst.Name == "" || rankOf(c.Status) > rankOf(worst.Status) || told && c.With == "" || c.Status == worst.Status && !told && part > most {
-			worst, most, of = c, part, a.Name
+		told := c.status == worst.status && (worst.with != "") != (c.with != "")
+		if worst.name == "" || rankOf(c.status) > rankOf(worst.status) || told && c.with == "" || c.status == worst.status && !told && c.part > worst.part {
+			worst, name = c, a.Name
 		}
 	}
-	if worst.Status == result.NotRun {
+	if worst.status == result.NotRun {
 		return worst
 	}
-	worst.Value = "agent " + of + ": " + worst.Value
-	if others := slices.DeleteFunc(bad, func(n string) bool { return n == of }); len(others) > 0 {
-		worst.Value += "; also over the limit: " + agentsNamed(others)
+	worst.value[0] = say("agent.of", "agent", name, "found", worst.value[0])
+	if others := slices.DeleteFunc(bad, func(n string) bool { return n == name }); len(others) > 0 {
+		worst.add("agent.also", "agents", others)
 	}
 	if len(silent) > 0 {
-		worst.Value += "; not checked: " + agentsNamed(silent)
+		worst.add("agent.unchecked", "agents", silent)
 	}
 	return worst
 }
 
-// mostNamed is how many agents a sentence names.
-const mostNamed = 5
-
-func named(names []string) string {
-	if n := len(names) - mostNamed; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), n)
-	}
-	return strings.Join(names, ", ")
-}
-
-// agentsNamed names agents, and says that they are.
-func agentsNamed(names []string) string {
-	if len(names) == 1 {
-		return "agent " + names[0]
-	}
-	return "agents " + named(names)
-}
-
 // fleetChecks judges what only a run by several agents can have wrong.
-func fleetChecks(s *subject) []result.Check {
+func fleetChecks(s *subject) []check {
 	if len(s.Agents) == 0 {
 		return nil
 	}
-	return []result.Check{agents(s), start(s), clocks(s)}
+	return []check{agents(s), start(s), clocks(s)}
 }
 
 // vanished names the agents that are missing.
@@ -97,71 +78,57 @@ func (s *subject) shortfall() float64 {
 }
 
 // agents checks that all took part from beginning to end.
-func agents(s *subject) result.Check {
-	c := result.Check{Name: CheckAgents, Status: result.Valid, Limit: "all agents there from beginning to end"}
-	var says []string
+func agents(s *subject) check {
+	c := valid(CheckAgents, say("agents.limit"), say("agents.all", "agents", len(s.Agents)))
+	var says []finding.Finding
 	lost := false
 	for i := range s.Agents {
 		a := &s.Agents[i]
 		if a.LostReports > 0 {
 			lost = true
-			says = append(says, fmt.Sprintf("%s of the reports of %s never came", count(a.LostReports), a.Name))
+			says = append(says, say("agents.reports_lost", "reports", a.LostReports, "agent", a.Name))
 		}
 		if a.Missing && len(a.Absences) == 0 {
-			says = append(says, a.Name+" sent no figures")
+			says = append(says, say("agents.no_figures", "agent", a.Name))
 		}
 		for i, x := range a.Absences {
-			switch {
-			case x.ToNS != nil:
-				says = append(says, fmt.Sprintf("%s was silent from %s to %s", a.Name, s.atSecond(x.FromNS), s.atSecond(*x.ToNS)))
-			case a.Missing && i == len(a.Absences)-1:
-				says = append(says, fmt.Sprintf("%s vanished at %s", a.Name, s.atSecond(x.FromNS)))
-			default:
-				says = append(says, fmt.Sprintf("%s was silent from %s on", a.Name, s.atSecond(x.FromNS)))
+			code, from := "agents.silent", x.FromNS-s.WindowFrom()
+			if x.ToNS == nil && a.Missing && i == len(a.Absences)-1 {
+				code = "agents.vanished"
 			}
+			silent := say(code, "agent", a.Name, "from", from)
+			if x.ToNS != nil {
+				silent.Values["to"] = *x.ToNS - s.WindowFrom()
+			}
+			says = append(says, silent)
 		}
 	}
 	gone, loss := s.vanished(), s.Lost()
-	if s.evidence.DiskFull && (lost || len(gone) > 0) {
-		c.Value = "the coordinator's disk was full: " + named(says)
-		c.Status = result.Invalid
-		c.Why = "The agents' reports found no room on the coordinator's disk (the folder of WEIR_FLEET_DIR). What the agents did afterwards is in no figure. The agents did not cause this. Make room there, and run it again."
-		return c
-	}
-	if len(says) == 0 {
-		c.Value = fmt.Sprintf("all %d", len(s.Agents))
-		return c
-	}
-	c.Value = named(says)
+	full := s.evidence.DiskFull && (lost || len(gone) > 0)
+	value := say("agents.found", "says", says, "disk_full", full)
 	switch {
+	case full:
+		c.finds(result.Invalid, value, say("agents.disk_full"))
+	case len(says) == 0:
 	case lost:
-		c.Status = result.Invalid
-		c.Why = unusable(loss) + " Check the coordinator's NATS server, and the network to it."
+		c.finds(result.Invalid, value, unusable(loss), say("agents.check_network"))
 	case loss.Any():
-		c.Status = result.Invalid
-		c.Why = unusable(loss) + " Find out why the agent ended, and run it again."
+		c.finds(result.Invalid, value, unusable(loss), say("agents.check_agent"))
 	case len(gone) > 0:
-		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("The figures are complete: %s vanished after the measured window, and no message was open. What disturbed the host is in no figure.", agentsNamed(gone))
+		c.finds(result.Suspect, value, say("agents.complete", "agents", gone))
 	default:
-		c.Status = result.Suspect
-		c.Why = "The agent went on by itself, and all of its reports came afterwards. But a host or a network that stands still for so long may have delayed messages too."
+		c.finds(result.Suspect, value, say("agents.went_on"))
 	}
 	return c
 }
 
-// atSecond writes an instant of the run, since the end of the warm-up.
-func (s *subject) atSecond(ns int64) string {
-	return fmt.Sprintf("%.1f s", time.Duration(ns-s.WindowFrom()).Seconds())
-}
-
 // start checks that the agents began at one instant.
-func start(s *subject) result.Check {
+func start(s *subject) check {
 	most := startMost
 	if w := time.Duration(startPart * float64(s.window())); s.window() > 0 && w < most {
 		most = w
 	}
-	limit := nanos(int64(most)) + " between the first and the last"
+	limit := say("start.limit", "limit", most)
 	var first, last *result.Agent
 	senders := 0
 	for i := range s.Agents {
@@ -181,36 +148,32 @@ func start(s *subject) result.Check {
 	}
 	switch {
 	case senders < 2:
-		return inapplicable(CheckStart, limit, "Fewer than two agents send.")
+		return inapplicable(CheckStart, limit, say("start.one_sends"))
 	case first == last:
-		return notRun(CheckStart, limit, "Fewer than two agents began to send.")
+		return notRun(CheckStart, limit, say("start.one_began"))
 	}
 	apart := *last.StartsNS - *first.StartsNS
-	c := result.Check{Name: CheckStart, Status: result.Valid, Limit: limit, Value: fmt.Sprintf("%s between %s and %s", nanos(apart), first.Name, last.Name)}
+	c := valid(CheckStart, limit, say("start.apart", "apart", apart, "first", first.Name, "last", last.Name))
 	if time.Duration(apart) > most {
-		c.Status = result.Suspect
-		c.Why = "The agents did not begin together, so their messages are not interleaved as the scenario plans. Use quieter hosts, or a better connection to compare the clocks."
+		c.find(result.Suspect, say("start.late"))
 	}
 	return c
 }
 
 // clocks holds the bound of the clocks against the times that need two of them.
-func clocks(s *subject) result.Check {
-	limit := fmt.Sprintf("%s of any percentile of e2e; over %s of p50 is INVALID", percent(latenessValid), percent(latenessSuspect))
+func clocks(s *subject) check {
+	limit := say("clock.limit", "limit", latenessValid, "limit_invalid", latenessSuspect)
 	k := s.Clock
+	c := notRun(CheckClock, limit, say("few.percentile"))
 	switch {
 	case k == nil || !k.Crosses:
-		return inapplicable(CheckClock, limit, "No message goes from one agent to another, so every figure needs one clock only.")
+		return inapplicable(CheckClock, limit, say("clock.local"))
 	case s.e2e() == nil:
-		return inapplicable(CheckClock, limit, "Every figure needs one clock only.")
+		return inapplicable(CheckClock, limit, say("clock.one"))
 	case k.BoundNS == nil:
-		return result.Check{
-			Name: CheckClock, Status: result.Invalid, Limit: limit, Value: "not known",
-			Why: "The clocks of two agents could not be compared, so no time from one to the other is known. The sender's figures hold. Check the connection between agents and coordinator, or keep a message's producer and consumer together (placement: paired).",
-		}
+		c.finds(result.Invalid, say("clock.not_known"), say("clock.not_compared"))
+		return c
 	}
-	c := result.Check{Name: CheckClock, Status: result.NotRun, Limit: limit, Why: "There are too few messages for a percentile to compare with."}
-	bound := *k.BoundNS
 	worst := -1.0
 	n := s.e2e().Count + s.e2e().Censored
 	for i := range s.e2e().Percentiles {
@@ -218,79 +181,60 @@ func clocks(s *subject) result.Check {
 		if row.P >= 100 || !stats.Supported(n, row.P) {
 			continue
 		}
-		part := float64(bound) / float64(max(1, row.NS))
+		part := float64(*k.BoundNS) / float64(max(1, row.NS))
 		if part <= worst {
 			continue
 		}
 		worst = part
-		c.Value = fmt.Sprintf("the clocks are known to ±%s: %s e2e %s (%s)", nanos(bound), times(part), name(row.P), nanos(row.NS))
+		c = valid(CheckClock, limit, say("clock.bound", "same", k.Same, "bound", *k.BoundNS, "part", part, "p", row.P, "ns", row.NS))
 		switch {
 		case part <= latenessValid:
-			c.Status, c.Why = result.Valid, ""
 		case part > latenessSuspect && row.P == 50:
-			c.Status = result.Invalid
-			c.Why = "End-to-end times are mostly clock uncertainty. Keep a message's producer and consumer on one host (placement: paired), or bring the agents nearer to the coordinator."
+			c.find(result.Invalid, say("clock.mostly"))
 		default:
-			c.Status = result.Suspect
-			c.Why = "Clock uncertainty is a visible part of the end-to-end times. Read them with their ±."
+			c.find(result.Suspect, say("clock.visible"))
 		}
 	}
-	if k.Same && c.Value != "" {
-		c.Value = "one clock: " + c.Value
-	}
-	return disturbed(s, c)
-}
-
-// disturbed adds to the check of the clocks what was found of them in the run.
-func disturbed(s *subject, c result.Check) result.Check {
-	k := s.Clock
-	add := func(s string) { c.Value = strings.TrimPrefix(c.Value+"; "+s, "; ") }
-	if k.Negative > 0 {
-		add(fmt.Sprintf("%s deliveries seem to come before they were sent, by up to %s", count(k.Negative), nanos(k.WorstNegativeNS)))
-	}
-	steps := 0
-	for i := range s.Agents {
-		a := &s.Agents[i]
-		for _, x := range a.Clock.Steps {
-			if steps++; steps <= mostNamed {
-				add(fmt.Sprintf("the clock of %s stepped by %s at %s", a.Name, signed(x.ByNS), s.atSecond(x.AtNS)))
-			}
-		}
-	}
-	if steps > mostNamed {
-		add(fmt.Sprintf("%d steps in all", steps))
-	}
-	var doubted []string
-	apart := int64(0)
-	for i := range s.Agents {
-		if y := s.Agents[i].Clock.Chrony; y != nil && !y.Agrees {
-			doubted = append(doubted, s.Agents[i].Name)
-			apart = max(apart, y.ApartNS)
-		}
-	}
-	if len(doubted) > 0 {
-		add(fmt.Sprintf("chrony contradicts this for %s, by up to %s more than both bounds allow", named(doubted), nanos(apart)))
-	}
-	switch {
-	case k.WorstNegativeNS > *k.BoundNS:
-		c.Status = result.Invalid
-		c.Why = "A message seems to come before it was sent, by more than the bound on the clock offset: the bound does not hold. Use no end-to-end time of this run. Check what sets the clocks of these hosts."
-	case steps > 0 && c.Status != result.Invalid:
-		c.Status = result.Suspect
-		c.Why = "A clock was set, or changed its rate, during the run. weir corrects end-to-end times for it, and their ± covers the time until it noticed. Check what sets the clocks of that host."
-	case len(doubted) > 0 && c.Status != result.Invalid:
-		c.Status = result.Suspect
-		c.Why = "What weir measured and what chrony says about the wall clocks of both hosts cannot both be true. weir does not use the wall clocks, so chrony probably follows a wrong source: see chronyc tracking on both hosts."
-	}
+	c.disturbed(s)
 	return c
 }
 
-// signed writes a duration that may be less than zero.
-func signed(ns int64) string {
-	if ns < 0 {
-		return "-" + nanos(-ns)
+// disturbed adds to the check of the clocks what was found of them in the run.
+func (c *check) disturbed(s *subject) {
+	k := s.Clock
+	if k.Negative > 0 {
+		c.add("clock.negative", "negative", k.Negative, "by", k.WorstNegativeNS)
 	}
-	return "+" + nanos(ns)
+	steps := 0
+	var doubted []string
+	apart := int64(0)
+	for i := range s.Agents {
+		a := &s.Agents[i]
+		for _, x := range a.Clock.Steps {
+			if steps++; steps <= finding.MostNamed {
+				c.add("clock.step", "agent", a.Name, "by", x.ByNS, "at", x.AtNS-s.WindowFrom())
+			}
+		}
+		if y := a.Clock.Chrony; y != nil && !y.Agrees {
+			doubted = append(doubted, a.Name)
+			apart = max(apart, y.ApartNS)
+		}
+	}
+	if steps > finding.MostNamed {
+		c.add("clock.steps", "steps", steps)
+	}
+	if len(doubted) > 0 {
+		c.add("clock.chrony", "agents", doubted, "apart", apart)
+	}
+	switch {
+	case k.WorstNegativeNS > *k.BoundNS:
+		c.find(result.Invalid, say("clock.wrong"))
+	case c.status == result.Invalid:
+	case steps > 0:
+		c.find(result.Suspect, say("clock.set"))
+	case len(doubted) > 0:
+		c.find(result.Suspect, say("clock.doubted"))
+	}
 }
 
 // Blur notes in a distribution of times between agents how far its values may be

@@ -14,12 +14,12 @@ func TestAFullDiskIsNotTheAgentsFault(t *testing.T) {
 		in := quietHost()
 		in.Evidence.DiskFull = full
 		in.Agents = []result.Agent{{Name: "a", Missing: true}, {Name: "b"}}
-		c := agents(of(&in))
+		c := agents(of(&in)).stored()
 		if strings.Contains(c.Value, "the coordinator's disk was full: a sent no figures") != full || strings.Contains(c.Why, "The agents did not cause this") != full {
 			t.Errorf("full %v: %+v", full, c)
 		}
 		in.Agents[0].Missing = false
-		if c := agents(of(&in)); c.Status != result.Valid {
+		if c := agents(of(&in)).stored(); c.Status != result.Valid {
 			t.Errorf("full %v, and nothing is missing: %+v", full, c)
 		}
 	}

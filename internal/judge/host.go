@@ -1,11 +1,10 @@
 package judge
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"time"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 )
@@ -23,30 +22,23 @@ const (
 )
 
 // hostChecks judges what the host gave and withheld; of several agents, of the one
-// that is worst off. Each check also tells how much there was of what it judges,
-// which orders those of one status.
-func hostChecks(s *subject) []result.Check {
-	var all []result.Check
-	for _, check := range []func(*subject) (result.Check, float64){headroom, recording, cpu, steal, throttling, swap, gc, hiccups} {
+// that is worst off.
+func hostChecks(s *subject) []check {
+	var all []check
+	for _, of := range []func(*subject) check{headroom, recording, cpu, steal, throttling, swap, gc, hiccups} {
 		if len(s.Agents) > 0 {
-			all = append(all, overAll(s, check))
-			continue
+			all = append(all, overAll(s, of))
+		} else {
+			all = append(all, of(s))
 		}
-		c, _ := check(s)
-		all = append(all, c)
 	}
 	return all
 }
 
-// notRun is a check that could not be.
-func notRun(name, limit, why string) result.Check {
-	return result.Check{Name: name, Status: result.NotRun, Limit: limit, Why: why}
-}
-
-// inapplicable is a check for which there is nothing to judge in such a run.
-func inapplicable(name, limit, why string) result.Check {
-	c := notRun(name, limit, why)
-	c.Inapplicable = true
+// measured is a check of the host with how much there was of what it judges.
+func measured(name string, limit finding.Finding, part float64, code string, values ...any) check {
+	c := valid(name, limit, say(code, values...))
+	c.part = part
 	return c
 }
 
@@ -64,103 +56,83 @@ func Light(c result.Cost, perLane float64) bool {
 	return ok && perLane <= ceilingFrom && part <= headroomMost
 }
 
-func headroom(s *subject) (result.Check, float64) {
-	limit := percent(headroomMost) + " of that"
+func headroom(s *subject) check {
+	limit := say("headroom.limit", "limit", headroomMost)
 	if s.closed() || s.idle {
-		return inapplicable(CheckHeadroom, limit, "This run offers no rate."), 0
+		return inapplicable(CheckHeadroom, limit, say("no.rate"))
 	}
-	lanes := max(1, s.host.Lanes)
-	perLane := s.perS / float64(lanes)
-	c := result.Check{Name: CheckHeadroom, Status: result.Valid, Limit: limit}
+	lanes := float64(max(1, s.host.Lanes))
 	if s.cost.CeilingPerS <= 0 {
-		if !Light(s.cost, perLane) {
-			return notRun(CheckHeadroom, limit, "Not measured."), 0
+		if !Light(s.cost, s.perS/lanes) {
+			return notRun(CheckHeadroom, limit, say("not.measured"))
 		}
-		part, _ := atMost(s.cost, perLane)
-		c.Value = fmt.Sprintf("%s/s is at most %s of what the lanes can send to a system that costs nothing; a message takes a lane at most %d times the %.0f ns of recording it",
-			count(uint64(s.perS)), percent(math.Ceil(part*1000)/1000), laneWork, s.cost.RecordNS)
-		return c, part
+		part, _ := atMost(s.cost, s.perS/lanes)
+		return measured(CheckHeadroom, limit, part, "headroom.at_most", "rate", s.perS, "part", math.Ceil(part*1000)/1000, "work", laneWork, "record", s.cost.RecordNS)
 	}
-	ceiling := s.cost.CeilingPerS * float64(lanes)
+	ceiling := s.cost.CeilingPerS * lanes
 	part := s.perS / ceiling
-	c.Value = fmt.Sprintf("%s/s is %s of the %s/s that the lanes can send to a system that costs nothing", count(uint64(s.perS)), percent(part), count(uint64(ceiling)))
+	c := measured(CheckHeadroom, limit, part, "headroom.value", "rate", s.perS, "part", part, "ceiling", ceiling)
 	if part > headroomMost {
-		c.Status = result.Suspect
-		c.Why = "The generator works near its limit on this host. The time that it adds to a message grows there before other checks show it. Lower the rate, or use a host with more cores."
+		c.find(result.Suspect, say("headroom.little"))
 	}
-	return c, part
+	return c
 }
 
-func recording(s *subject) (result.Check, float64) {
-	limit := fmt.Sprintf("%s of a core", percent(recordingMost))
+func recording(s *subject) check {
+	limit := say("recording.limit", "limit", recordingMost)
 	if s.cost.RecordNS <= 0 {
-		return notRun(CheckRecording, limit, "Not measured."), 0
+		return notRun(CheckRecording, limit, say("not.measured"))
 	}
-	lanes := max(1, s.host.Lanes)
-	part := s.cost.RecordNS * s.perS / float64(lanes) / 1e9
-	c := result.Check{
-		Name: CheckRecording, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("recording a message takes %.0f ns, which is %s of a core for each lane at %s/s", s.cost.RecordNS, percent(part), count(uint64(s.perS))),
+	part := s.cost.RecordNS * s.perS / float64(max(1, s.host.Lanes)) / 1e9
+	c := measured(CheckRecording, limit, part, "recording.value", "record", s.cost.RecordNS, "part", part, "rate", s.perS)
+	switch {
+	case part <= recordingMost:
+	case s.closed():
+		c.find(result.Suspect, say("recording.limits"))
+	default:
+		c.find(result.Suspect, say("recording.delays"))
 	}
-	if part > recordingMost {
-		c.Status = result.Suspect
-		c.Why = "Recording a message takes so much of a core that it can delay the next one. Lower the rate, or use a host with more cores (each lane needs one)."
-		if s.closed() {
-			c.Why = "Recording the messages takes a visible part of the time, so weir itself limits this rate: the system may be faster. Use a host with faster cores, or read the rate as a lower bound."
-		}
-	}
-	return c, part
+	return c
 }
 
-func cpu(s *subject) (result.Check, float64) {
+func cpu(s *subject) check {
 	if s.closed() {
 		return taken(s)
 	}
-	limit := fmt.Sprintf("%s for weir, %s for all", percent(cpuMost), percent(busyMost))
-	if s.host.Usage == nil || s.host.Usage.CPUShare == nil {
-		return notRun(CheckCPU, limit, "The host does not show it."), 0
-	}
+	limit := say("cpu.limit", "limit", cpuMost, "limit_all", busyMost)
 	u := s.host.Usage
-	c := result.Check{Name: CheckCPU, Status: result.Valid, Limit: limit, Value: "weir used " + percent(*u.CPUShare) + " of its cores"}
-	if u.HostBusyShare != nil {
-		c.Value += ", and all processes together used " + percent(*u.HostBusyShare) + " of the host's"
+	if u == nil || u.CPUShare == nil {
+		return notRun(CheckCPU, limit, say("host.hidden"))
 	}
+	c := measured(CheckCPU, limit, *u.CPUShare, "cpu.value", "used", *u.CPUShare, "busy", u.HostBusyShare)
 	switch {
 	case *u.CPUShare > cpuMost:
-		c.Status = result.Suspect
-		c.Why = "The generator used nearly all of its cores, and waits for a core are in its figures. Lower the rate, or give it more cores."
+		c.find(result.Suspect, say("cpu.full"))
 	case u.HostBusyShare != nil && *u.HostBusyShare > busyMost:
-		c.Status = result.Suspect
-		c.Why = "The host's cores were busy, with other processes or with the system under test. Waits for a core are in the figures. Stop what else runs, or put the system on another host."
+		c.find(result.Suspect, say("cpu.busy"))
 	}
-	return c, *u.CPUShare
+	return c
 }
 
 // tooLow says, for a run without a schedule, by up to which part waits lowered a rate, and
 // what else holds them.
-func (s *subject) tooLow(rate string, part float64) string {
-	says := fmt.Sprintf("%s too low by up to %s", rate, percent(part))
-	switch {
-	case s.response() != nil:
-		says += ", and the service times hold these waits"
-	case s.e2e() != nil:
-		says += ", and the latencies hold these waits"
-	}
-	return says + "."
+func (s *subject) tooLow(code string, part float64) finding.Finding {
+	service := s.response() != nil
+	return say(code, "part", part, "consuming", s.Consuming(), "filling", s.filling(), "service", service, "latencies", !service && s.e2e() != nil)
 }
 
 // taken judges a closed loop by the core time that others took from it: it uses all that
 // there is, so that what weir used, or others besides, says nothing.
-func taken(s *subject) (result.Check, float64) {
-	limit := percent(takenMost) + " taken by others"
+func taken(s *subject) check {
+	limit := say("cpu.limit_closed", "limit", takenMost)
 	u := s.host.Usage
 	if u == nil || u.CPUSeconds == nil || u.TakenS == nil || u.SpanS <= 0 {
-		return notRun(CheckCPU, limit, "The host does not show it."), 0
+		return notRun(CheckCPU, limit, say("host.hidden"))
 	}
 	seconds := u.SpanS
 	if s.Consuming() { // from the first message to the last
 		if seconds = min(seconds, s.Run.MeasureS); seconds <= loadedLeast*u.SpanS {
-			return notRun(CheckCPU, limit, fmt.Sprintf("It is known for %s, and messages came in %s of that.", nanos(int64(u.SpanS*1e9)), nanos(int64(s.window())))), 0
+			return notRun(CheckCPU, limit, say("cpu.elsewhen", "span", u.SpanS*1e9, "window", s.window()))
 		}
 	}
 	lost := *u.TakenS
@@ -174,73 +146,54 @@ func taken(s *subject) (result.Check, float64) {
 		lost = max(0, lost-all)
 	}
 	part := min(1, lost/seconds, lost/max(1e-9, lost+*u.CPUSeconds))
-	c := result.Check{
-		Name: CheckCPU, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("weir's threads waited %.3g core-seconds for cores that others had, and ran %.3g", lost, *u.CPUSeconds),
-	}
+	c := measured(CheckCPU, limit, part, "cpu.taken", "taken", lost, "ran", *u.CPUSeconds)
 	if part > takenMost {
-		c.Status = result.Suspect
-		does, rate := "A closed loop goes on", "the rate is"
-		switch {
-		case s.Consuming():
-			does = "weir receives"
-		case s.filling():
-			does, rate = "weir sends and receives", "the rates are"
-		}
-		c.Why = fmt.Sprintf("%s only when its threads run: %s Stop what else runs, or put the system on another host.", does, s.tooLow(rate, part))
+		c.find(result.Suspect, s.tooLow("cpu.others", part))
 	}
-	return c, part
+	return c
 }
 
-func steal(s *subject) (result.Check, float64) {
-	limit := percent(stealMost)
-	if s.host.Usage == nil || s.host.Usage.StealShare == nil {
-		return notRun(CheckSteal, limit, "The host does not show it."), 0
-	}
-	share := *s.host.Usage.StealShare
-	c := result.Check{Name: CheckSteal, Status: result.Valid, Limit: limit, Value: "the hypervisor took " + percent(share) + " of the processor time"}
-	if span := s.host.Usage.SpanS; span > 0 { // the table of the host is of the measured window
-		c.Value += ", warm-up and drain included (" + nanos(int64(span*float64(time.Second))) + ")"
-	}
-	if share > stealMost {
-		c.Status = result.Suspect
-		c.Why = "The hypervisor ran other machines while this one was ready to run, and this one stood still. Use a host with cores of its own."
-	}
-	return c, share
-}
-
-func throttling(s *subject) (result.Check, float64) {
-	const limit = "never"
-	if s.host.Usage == nil || s.host.Usage.ThrottledS == nil {
-		return notRun(CheckThrottling, limit, "The host does not show it."), 0
-	}
+func steal(s *subject) check {
+	limit := say("steal.limit", "limit", stealMost)
 	u := s.host.Usage
-	c := result.Check{Name: CheckThrottling, Status: result.Valid, Limit: limit, Value: "never"}
-	if s := *u.ThrottledS; s > 0 {
-		c.Status = result.Suspect
-		c.Value = "stopped for " + nanos(int64(s*float64(time.Second)))
-		if u.ThrottledPeriods != nil {
-			c.Value += fmt.Sprintf(" over all cores, in %s periods", count(*u.ThrottledPeriods))
-		}
-		c.Why = "The quota of a control group stopped this process, for up to 0.1 s at a time. Raise the quota (cpu.max, or a container's CPU limit), or remove it."
+	if u == nil || u.StealShare == nil {
+		return notRun(CheckSteal, limit, say("host.hidden"))
 	}
-	return c, *u.ThrottledS
+	c := measured(CheckSteal, limit, *u.StealShare, "steal.value", "part", *u.StealShare,
+		"span", when(u.SpanS > 0, u.SpanS*1e9)) // the table of the host is of the measured window
+	if *u.StealShare > stealMost {
+		c.find(result.Suspect, say("steal.others"))
+	}
+	return c
 }
 
-func swap(s *subject) (result.Check, float64) {
-	const limit = "nothing"
-	if s.host.Usage == nil || s.host.Usage.SwapInBytes == nil || s.host.Usage.SwapOutBytes == nil {
-		return notRun(CheckSwap, limit, "The host does not show it."), 0
-	}
+func throttling(s *subject) check {
+	limit := say("throttling.limit")
 	u := s.host.Usage
-	moved := float64(*u.SwapInBytes + *u.SwapOutBytes)
-	c := result.Check{Name: CheckSwap, Status: result.Valid, Limit: limit, Value: "nothing moved"}
-	if in, out := *u.SwapInBytes, *u.SwapOutBytes; in+out > 0 {
-		c.Status = result.Suspect
-		c.Value = fmt.Sprintf("%s bytes in, %s bytes out", count(in), count(out))
-		c.Why = "The host moved memory to or from a disk. A thread that needs it back waits for milliseconds. Free memory, or turn swapping off (swapoff -a) for the run."
+	if u == nil || u.ThrottledS == nil {
+		return notRun(CheckThrottling, limit, say("host.hidden"))
 	}
-	return c, moved
+	if *u.ThrottledS <= 0 {
+		return measured(CheckThrottling, limit, 0, "throttling.never")
+	}
+	c := measured(CheckThrottling, limit, *u.ThrottledS, "throttling.value", "stopped", *u.ThrottledS*1e9, "periods", u.ThrottledPeriods)
+	c.find(result.Suspect, say("throttling.quota"))
+	return c
+}
+
+func swap(s *subject) check {
+	limit := say("swap.limit")
+	u := s.host.Usage
+	if u == nil || u.SwapInBytes == nil || u.SwapOutBytes == nil {
+		return notRun(CheckSwap, limit, say("host.hidden"))
+	}
+	moved := *u.SwapInBytes + *u.SwapOutBytes
+	if moved == 0 {
+		return measured(CheckSwap, limit, 0, "swap.nothing")
+	}
+	c := measured(CheckSwap, limit, float64(moved), "swap.value", "in", *u.SwapInBytes, "out", *u.SwapOutBytes)
+	c.find(result.Suspect, say("swap.moved"))
+	return c
 }
 
 // tail is the highest percentile of a response that is a figure, and not the
@@ -255,50 +208,29 @@ func (r *Response) tail() *result.Percentile {
 	return best
 }
 
-func gc(s *subject) (result.Check, float64) {
-	limit := fmt.Sprintf("%s of the time, and for one stop %s of the highest supported percentile", percent(gcMost), percent(pauseMost))
-	if s.host.Usage == nil || s.host.Usage.SpanS <= 0 {
-		return notRun(CheckGC, limit, "Not counted."), 0
-	}
+func gc(s *subject) check {
+	limit := say("gc.limit", "limit", gcMost, "limit_stop", pauseMost)
 	u := s.host.Usage
-	part := float64(u.GC.PauseNS) / 1e9 / u.SpanS
-	c := result.Check{
-		Name: CheckGC, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("Go's garbage collector stopped weir for %s of the time, at most %s at once", percent(part), nanos(u.GC.LongestNS)),
+	if u == nil || u.SpanS <= 0 {
+		return notRun(CheckGC, limit, say("not.counted"))
 	}
+	part := float64(u.GC.PauseNS) / 1e9 / u.SpanS
+	c := measured(CheckGC, limit, part, "gc.value", "part", part, "longest", u.GC.LongestNS)
 	if part > gcMost {
-		c.Status = result.Suspect
-		c.Why = "These stops are in the figures. Use a host with free cores, fewer messages in flight, or smaller messages."
-		return c, part
+		c.find(result.Suspect, say("gc.often"))
+		return c
 	}
 	for _, r := range s.figures() {
 		tail := r.tail()
 		if tail == nil || float64(u.GC.LongestNS) <= pauseMost*float64(tail.NS) || !reaches(float64(u.GC.Pauses), s, r.All, tail.P) {
 			continue
 		}
-		c.Status = result.Suspect
-		c.Value += fmt.Sprintf("; %s%s is %s", spaced(r.Name), name(tail.P), nanos(tail.NS))
-		c.Why = fmt.Sprintf("The stops were long enough, and came often enough, to show at %s%s%s. Use a host with free cores, fewer messages in flight, or smaller messages.", spaced(r.Name), name(tail.P), standing(r.All, tail.P))
+		standing := slices.ContainsFunc(r.All.Percentiles, func(x result.Percentile) bool { return x.P < tail.P && x.Supported })
+		c.add("gc.tail", "of", r.Name, "p", tail.P, "ns", tail.NS)
+		c.find(result.Suspect, say("gc.long", "of", r.Name, "p", tail.P, "standing", standing))
 		break
 	}
-	return c, part
-}
-
-// standing says that the percentiles of d below p hold, as the end of a sentence;
-// "" where none of those is a figure.
-func standing(d *result.Dist, p float64) string {
-	if slices.ContainsFunc(d.Percentiles, func(x result.Percentile) bool { return x.P < p && x.Supported }) {
-		return "; the percentiles below it hold"
-	}
-	return ""
-}
-
-// spaced is a name with a space behind it; "" without one.
-func spaced(name string) string {
-	if name == "" {
-		return ""
-	}
-	return name + " "
+	return c
 }
 
 // figures are the responses that are printed, or the service times of a run that
@@ -325,20 +257,21 @@ func reaches(stops float64, s *subject, d *result.Dist, p float64) bool {
 // hiccups holds the host's own stalls, as a thread met them that does nothing
 // but sleep, against each response at the same percentile. Where lateness moved
 // that percentile the lanes met the same stalls, and it is not told again.
-func hiccups(s *subject) (result.Check, float64) {
-	limit := percent(hiccupMost) + " of the same percentile"
+func hiccups(s *subject) check {
+	limit := say("hiccups.limit", "limit", hiccupMost)
 	switch {
 	case s.host.Hiccups == nil:
-		return notRun(CheckHiccups, limit, "Not watched."), 0
+		return notRun(CheckHiccups, limit, say("not.watched"))
 	case s.closed():
 		return held(s)
 	case s.idle && s.response() == nil:
-		return inapplicable(CheckHiccups, limit, "The run has no response times to compare with."), 0
+		return inapplicable(CheckHiccups, limit, say("hiccups.no_responses"))
 	case s.response() == nil:
-		return notRun(CheckHiccups, limit, "The run has no response times to compare with."), 0
+		return notRun(CheckHiccups, limit, say("hiccups.no_responses"))
 	}
-	worst, found := -1.0, 0 // found: 1 beyond the limit, 2 beyond it and not told by lateness
-	c := result.Check{Name: CheckHiccups, Status: result.NotRun, Limit: limit, Why: "There are too few messages for a percentile to compare with."}
+	worst, finds := -1.0, 0 // finds: 1 beyond the limit, 2 beyond it and not told by lateness
+	c := notRun(CheckHiccups, limit, say("few.percentile"))
+	c.part = worst
 	for _, r := range s.figures() {
 		for _, x := range witnessed(s.host.Hiccups) {
 			row := r.All.Percentile(x.p)
@@ -347,58 +280,43 @@ func hiccups(s *subject) (result.Check, float64) {
 			}
 			stall := s.stall(x.ns)
 			part := float64(stall) / float64(max(1, row.NS))
-			finds := 0
+			now := 0
 			switch {
 			case part > hiccupMost && r.touched(x.p):
-				finds = 1
+				now = 1
 			case part > hiccupMost:
-				finds = 2
+				now = 2
 			}
-			if finds < found || finds == found && part < worst {
+			if now < finds || now == finds && part < worst {
 				continue
 			}
-			worst, found = part, finds
-			c = result.Check{
-				Name: CheckHiccups, Status: result.Valid, Limit: limit,
-				Value: fmt.Sprintf("a thread that only sleeps woke %s too late at %s: %s %s%s (%s)", nanos(stall), name(x.p), times(part), spaced(r.Name), name(x.p), nanos(row.NS)),
-			}
+			worst, finds = part, now
+			c = measured(CheckHiccups, limit, part, "hiccups.value", "stall", stall, "p", x.p, "part", part, "of", r.Name, "ns", row.NS)
 			if finds > 0 {
-				c.Status = result.Suspect
-				c.Why = fmt.Sprintf("The host held up that thread for so long. It may have made %s%s, too. Use a quieter host, or give the generator cores of its own (isolcpus, no hyperthread beside).", spaced(r.Name), name(x.p))
+				c.find(result.Suspect, say("hiccups.stall", "of", r.Name, "p", x.p))
 			}
 			if finds == 1 {
-				c.With = CheckLateness
+				c.with = CheckLateness
 			}
 		}
 	}
-	return c, worst
+	return c
 }
 
 // held judges a closed loop by the time in which the host, or a signal, held up a thread
-// that only sleeps, and so weir as a whole.
-func held(s *subject) (result.Check, float64) {
-	limit := percent(takenMost) + " of the time"
+// that only sleeps, and so weir as a whole. It is watched until consumers of a backlog start.
+func held(s *subject) check {
+	limit := say("hiccups.limit_closed", "limit", takenMost)
 	h := s.host.Hiccups
 	if h.HeldNS == nil {
-		return notRun(CheckHiccups, limit, "Not watched."), 0
+		return notRun(CheckHiccups, limit, say("not.watched"))
 	}
 	part := float64(*h.HeldNS) / max(1, float64(s.window()))
-	c := result.Check{
-		Name: CheckHiccups, Status: result.Valid, Limit: limit,
-		Value: fmt.Sprintf("a thread that only sleeps was held up for %s of the time, %s at most", percent(part), nanos(h.MaxNS)),
-	}
+	c := measured(CheckHiccups, limit, part, "hiccups.held", "part", part, "longest", h.MaxNS)
 	if part > takenMost {
-		c.Status = result.Suspect
-		still, rate := "A closed loop stands still", "the rate is"
-		switch {
-		case s.Consuming():
-			still = "weir receives nothing"
-		case s.filling(): // it is watched until the consumers start
-			still, rate = "weir sends nothing", "the sent rate is"
-		}
-		c.Why = fmt.Sprintf("The host held up that thread, or weir was stopped (SIGSTOP). %s meanwhile: %s Use a quieter host, or repeat the run.", still, s.tooLow(rate, part))
+		c.find(result.Suspect, s.tooLow("hiccups.stopped", part))
 	}
-	return c, part
+	return c
 }
 
 // A witness is by how much a thread that only sleeps was late at a percentile.

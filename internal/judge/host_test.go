@@ -37,17 +37,20 @@ func quietHost() result.Result {
 
 // statusOf returns one of the checks of the host.
 func statusOf(in *result.Result, check string) result.Check {
+	return *find(hostOf(in), check)
+}
+
+// hostOf returns the checks of the host as they are stored.
+func hostOf(in *result.Result) (all []result.Check) {
 	for _, c := range hostChecks(of(in)) {
-		if c.Name == check {
-			return c
-		}
+		all = append(all, c.stored())
 	}
-	return result.Check{}
+	return all
 }
 
 func TestAQuietHostPassesEveryCheckOfIt(t *testing.T) {
 	in := quietHost()
-	for _, c := range hostChecks(of(&in)) {
+	for _, c := range hostOf(&in) {
 		if c.Status != result.Valid || c.Value == "" || c.Limit == "" || c.Why != "" {
 			t.Errorf("%+v", c)
 		}
@@ -74,7 +77,7 @@ func TestWhatTheHostWithholdsIsSaid(t *testing.T) {
 	} {
 		in := quietHost()
 		tt.spoil(&in)
-		for _, c := range hostChecks(of(&in)) {
+		for _, c := range hostOf(&in) {
 			switch {
 			case c.Name != tt.check && c.Status != result.Valid:
 				t.Errorf("%s: %+v", name, c)
@@ -142,7 +145,7 @@ func TestTheWayOutOfASleepIsNoStall(t *testing.T) {
 func TestWhatTheHostDoesNotTellIsNotJudged(t *testing.T) {
 	in := quietHost()
 	in.Host, in.Evidence.Cost = result.Host{}, nil
-	for _, c := range hostChecks(of(&in)) {
+	for _, c := range hostOf(&in) {
 		if c.Status != result.NotRun || c.Why == "" || c.Limit == "" {
 			t.Errorf("%+v", c)
 		}
@@ -224,7 +227,7 @@ func TestWaitsAreHeldAgainstTheTimeInWhichMessagesCame(t *testing.T) {
 		if c.Status != tt.status || !strings.Contains(c.Why, tt.cpu) || h.Status != result.Suspect || !strings.Contains(h.Why, tt.hiccups) {
 			t.Errorf("%s: %+v, %+v; want it %s, with %q and %q", name, c, h, tt.status, tt.cpu, tt.hiccups)
 		}
-		for _, c := range []result.Check{lateness(of(&in)), rate(of(&in))} {
+		for _, c := range []result.Check{lateness(of(&in)).stored(), rate(of(&in)).stored()} {
 			if in.Consuming() && c.Why != "This run sends no messages." {
 				t.Errorf("%s: %+v", name, c)
 			}

@@ -459,19 +459,6 @@ func TestWorst(t *testing.T) {
 	}
 }
 
-func TestNumbersInReasons(t *testing.T) {
-	for got, want := range map[string]string{
-		nanos(0): "0 ns", nanos(999): "999 ns", nanos(12_345): "12.3 µs", nanos(1_234_567): "1.23 ms", nanos(51_000_000): "51.0 ms", nanos(999_600): "1.00 ms",
-		count(0): "0", count(999): "999", count(1000): "1,000", count(1234567): "1,234,567",
-		percent(0.1): "10 %", percent(0.00449): "0.4 %", percent(12.3): "12 x",
-		name(99.999): "p99.999", name(50): "p50",
-	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 func TestTheRateOfASmallBacklogIsSuspect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -1,10 +1,10 @@
 package judge
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 )
@@ -58,21 +58,18 @@ func HostLimited(response, onTime, lateness *result.Dist, p float64) bool {
 // lateness judges by how much the generator's lateness moved each percentile of
 // each response. What it did otherwise, as by the bursts in which late messages
 // come, is not in that.
-func lateness(s *subject) result.Check {
-	c := result.Check{
-		Name: CheckLateness, Status: result.NotRun,
-		Limit: fmt.Sprintf("%s of any percentile of a response; over %s of p50 or p99 is INVALID", percent(latenessValid), percent(latenessSuspect)),
-	}
+func lateness(s *subject) check {
+	limit := say("lateness.limit", "limit", latenessValid, "limit_invalid", latenessSuspect)
 	responses := Responses(&s.Latency)
 	switch {
 	case s.Consuming():
-		return inapplicable(c.Name, c.Limit, "This run sends no messages.")
+		return inapplicable(CheckLateness, limit, say("no.sending"))
 	case s.closed():
-		return inapplicable(c.Name, c.Limit, "A closed loop has no schedule, so no message can be late. Its figures are service times at saturation.")
+		return inapplicable(CheckLateness, limit, say("lateness.closed"))
 	case len(responses) == 0:
-		c.Why = "No message was sent and confirmed."
-		return c
+		return notRun(CheckLateness, limit, say("no.confirmation"))
 	}
+	c := notRun(CheckLateness, limit, tooFewToJudge())
 	worst := -1.0
 	var where []string
 	stands := false // some percentile
@@ -91,12 +88,12 @@ func lateness(s *subject) result.Check {
 			} else {
 				touched = append(touched, row.P)
 			}
-			if rankOf(s) > rankOf(c.Status) || s == c.Status && part > worst {
-				c.Status, worst = s, part
-				c.Value = fmt.Sprintf("without the generator's lateness %s %s is %s, not %s: %s less", r.Name, name(row.P), nanos(row.NS-by), nanos(row.NS), percent(part))
-				if by == 0 {
-					c.Value = "lateness moved no percentile"
-				}
+			if rankOf(s) <= rankOf(c.status) && (s != c.status || part <= worst) {
+				continue
+			}
+			worst = part
+			if c.finds(s, say("lateness.none")); by > 0 {
+				c.finds(s, say("lateness.moved", "of", r.Name, "p", row.P, "without", row.NS-by, "response", row.NS, "part", part))
 			}
 		}
 		if len(touched) > 0 {
@@ -104,22 +101,17 @@ func lateness(s *subject) result.Check {
 		}
 	}
 	switch {
-	case c.Value == "":
-		c.Why = tooFewToJudge()
-	case c.Status == result.Valid:
+	case !c.wrong():
 	case s.Host.LaneWaits > 0:
-		c.Status = result.Suspect
-		c.Why = fmt.Sprintf("The system refused so many messages that a lane's room for them was full (%s times), and the lane had to wait. The system caused most of this lateness. The response is right; its split into lateness, blocked and service is not. Lower the rate.", count(s.Host.LaneWaits))
+		c.find(result.Suspect, say("lateness.lane_waits", "waits", s.Host.LaneWaits))
 	default:
-		c.Why = s.culprit(strings.Join(where, ", "), stands && c.Status == result.Suspect)
+		c.why = s.culprit(say("lateness.changes", "figures", where, "limit", latenessValid, "only", stands && c.status == result.Suspect))
 	}
 	return c
 }
 
 // tooFewToJudge is why a check of each percentile was not run.
-func tooFewToJudge() string {
-	return fmt.Sprintf("There are fewer than %d messages, too few for any percentile.", stats.Needed(50))
-}
+func tooFewToJudge() finding.Finding { return say("few.messages", "needs", stats.Needed(50)) }
 
 // judgeMove judges one percentile that lateness moved by so many ns, which is part
 // of it.
@@ -143,65 +135,53 @@ func (s *subject) behindBy(part float64) bool {
 	return float64(*s.Latency.Send.Lateness.MaxNS) >= behindLeast*part*float64(s.window())
 }
 
-// culprit says what caused the lateness that moved the percentiles named, and what to do.
-func (s *subject) culprit(where string, stands bool) string {
-	where += " by over " + percent(latenessValid)
-	if stands {
-		where += ", and no other percentile by as much"
-	}
-	woken, lanes := s.wokenLate(), max(1, s.host.Lanes)
-	if held := s.heldUp(); held >= heldUpIsWhy {
-		also := ""
+// culprit says what caused lateness that changes some percentiles, and what to do.
+func (s *subject) culprit(changes finding.Finding) []finding.Finding {
+	held, woken, lanes := s.heldUp(), s.wokenLate(), max(1, s.host.Lanes)
+	fifo := s.host.Calibration != nil && s.host.Calibration.FIFO
+	switch {
+	case held >= heldUpIsWhy:
+		why := []finding.Finding{say("lateness.host", "held", held), changes, say("lateness.host_advice", "fifo", fifo)}
 		if woken > latenessValid { // of it may be the whole of a median
-			also = fmt.Sprintf(" Producers' goroutines that woke late are another %s: with %s each lane sends by itself.", percent(woken), s.alone(lanes))
+			why = append(why, say("lateness.also_producers", "woken", woken, "alone", s.alone(lanes)))
 		}
-		return fmt.Sprintf("The host woke the generator too late: that is %s of all lateness. It changes %s. Use a quieter host, or give each lane a free core%s.%s",
-			percent(held), where, s.advise(", or run with --fifo"), also)
-	}
-	if woken > max(s.heldUp(), 1-s.heldUp()-woken) {
-		return fmt.Sprintf("The lanes were in time, but producers' goroutines woke late: that is %s of all lateness. It changes %s. Each producer has such a goroutine where the client may block and producers outnumber lanes (%d). Use %s. A goroutine takes 5 µs to 50 µs to wake even on a quiet host.",
-			percent(woken), where, lanes, s.alone(lanes))
+		return why
+	case woken > max(held, 1-held-woken):
+		return []finding.Finding{say("lateness.producers", "woken", woken), changes, say("lateness.producers_advice", "lanes", lanes, "alone", s.alone(lanes))}
 	}
 	why, advice := s.fellBehindFor()
-	return fmt.Sprintf("%s It changes %s. %s", why, where, advice)
+	return []finding.Finding{why, changes, advice}
 }
 
 // fellBehindFor says why lanes that were not woken late fell behind, as far as a check of
 // the host shows it, and what to do.
-func (s *subject) fellBehindFor() (why, advice string) {
-	const fewer = "Lower the rate, or use a host with more cores (each lane needs one)."
+func (s *subject) fellBehindFor() (why, advice finding.Finding) {
 	for _, c := range hostChecks(s) {
 		u := s.host.Usage // nil of a fleet
 		switch {
-		case rankOf(c.Status) <= rankOf(result.Valid):
+		case !c.wrong():
 			continue
-		case c.Name == CheckHeadroom:
-			return "The lanes work near their limit, and fell behind: " + c.Value + ".", fewer
-		case c.Name != CheckCPU || u == nil:
-			return fmt.Sprintf("The lanes fell behind. The cause may be what another check found (%s: %s).", c.Name, c.Value), "Read its advice."
+		case c.name == CheckHeadroom:
+			return say("lateness.limit_of_lanes", "found", c.value), say("advice.fewer")
+		case c.name != CheckCPU || u == nil:
+			return say("lateness.another", "check", c.name, "found", c.value), say("advice.read")
 		case *u.CPUShare > cpuMost:
-			return "The generator had hardly a free core, and the lanes fell behind: " + c.Value + ".", fewer
+			return say("lateness.no_core", "found", c.value), say("advice.fewer")
 		}
-		how := "also"
-		if *u.CPUShare < *u.HostBusyShare/2 {
-			how = "mostly"
-		}
-		return fmt.Sprintf("The host was %s busy, %s with other processes (weir used %s of its cores), and the lanes fell behind.", percent(*u.HostBusyShare), how, percent(*u.CPUShare)),
-			"Stop what else runs, or put the system on another host."
+		return say("lateness.busy", "busy", *u.HostBusyShare, "mostly", *u.CPUShare < *u.HostBusyShare/2, "used", *u.CPUShare), say("advice.stop_others")
 	}
-	why = "The lanes fell behind, and nothing shows why."
 	if held := s.heldUp(); held > latenessValid {
-		why = fmt.Sprintf("The lanes fell behind: of all lateness the host's late wake-ups are %s, and nothing shows the cause of the rest.", percent(held))
+		return say("lateness.partly_host", "held", held), say("advice.repeat")
 	}
-	return why, "Repeat the run on a quieter host, or at a lower rate."
+	return say("lateness.unknown"), say("advice.repeat")
 }
 
 // alone says with how many producers each has a lane of its own.
-func (s *subject) alone(lanes int) string {
+func (s *subject) alone(lanes int) finding.Finding {
 	if u := s.host.Usage; u != nil && int(u.Cores/2) > lanes {
-		return fmt.Sprintf("--producers %d (at up to 20,000/s each)", int(u.Cores/2)) // engine.laneRate
+		return say("lateness.alone", "producers", int(u.Cores/2), "cores", true) // engine.laneRate
 	}
-	return fmt.Sprintf("--producers %d", lanes)
+	return say("lateness.alone", "producers", lanes)
 }
 
 // heldUp is the part of all lateness that the lanes cannot have made.
@@ -222,14 +202,6 @@ func (s *subject) wokenLate() float64 {
 	return min(1, float64(s.evidence.Blocked.WokenNS)/(*l.MeanNS*float64(l.Count)))
 }
 
-// advise is the advice to take precedence, where lanes do not have it yet.
-func (s *subject) advise(precedence string) string {
-	if s.host.Calibration != nil && s.host.Calibration.FIFO {
-		return ""
-	}
-	return precedence
-}
-
 // spans names some of the percentiles judged, neighbours as the first to the last
 // of them.
 func spans(judged, some []float64) string {
@@ -243,9 +215,9 @@ func spans(judged, some []float64) string {
 		case 0:
 			continue
 		case 1:
-			out = append(out, name(judged[i]))
+			out = append(out, finding.Percentile(judged[i]))
 		default:
-			out = append(out, name(judged[i])+" up to "+name(judged[j-1]))
+			out = append(out, finding.Percentile(judged[i])+" up to "+finding.Percentile(judged[j-1]))
 		}
 		i = j
 	}

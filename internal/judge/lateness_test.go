@@ -63,7 +63,7 @@ func TestLatenessThatMovesAPercentileOfWhichItIsNoPart(t *testing.T) {
 		}
 	}
 	v := Verdict(&in, nil)
-	if c := lateness(of(&in)); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "without the generator's lateness send p99 is 140 µs, not 1.00 ms: 86 % less" {
+	if c := lateness(of(&in)).stored(); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "without the generator's lateness send p99 is 140 µs, not 1.00 ms: 86 % less" {
 		t.Errorf("%s: %+v; want it invalid, since lateness moved p99 by 86 %%", v.Status, c)
 	}
 }
@@ -78,7 +78,7 @@ func TestLatenessOfMessagesThatAreFastMovesNothing(t *testing.T) {
 		t.Fatalf("%d of %d ns are lateness at p99.9; the case needs a fifth", l.NS, r.NS)
 	}
 	v := Verdict(&in, nil)
-	if c := lateness(of(&in)); v.Status != result.Valid || c.Status != result.Valid || c.Value != "lateness moved no percentile" {
+	if c := lateness(of(&in)).stored(); v.Status != result.Valid || c.Status != result.Valid || c.Value != "lateness moved no percentile" {
 		t.Errorf("%s: %+v; want it valid, since lateness moved nothing", v.Status, c)
 	}
 }
@@ -96,7 +96,7 @@ func TestEveryResponseIsJudged(t *testing.T) {
 		}
 	})
 	v := Verdict(&in, nil)
-	c := lateness(of(&in))
+	c := lateness(of(&in)).stored()
 	if v.Status != result.Invalid || c.Value != "without the generator's lateness e2e p50 is 100 µs, not 2.10 ms: 95.2 % less" || !strings.Contains(c.Why, "It changes e2e p50 up to p99.9 by over 10 %.") {
 		t.Errorf("%s: %+v; want it invalid for e2e", v.Status, c)
 	}
@@ -154,7 +154,7 @@ func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
 				s.Confirmed(0, 300_000, 1_000_000, 300_000)
 			}
 		})
-		c := lateness(of(&in))
+		c := lateness(of(&in)).stored()
 		if c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
 			t.Errorf("held up for %d of 300,000 ns: %+v; want %q", held, c, want)
 		}
@@ -203,12 +203,12 @@ func TestLanesAreBlamedByEvidenceOnly(t *testing.T) {
 				s.Confirmed(0, 300_000, 1_000_000, 300_000)
 			}
 		})
-		if c := lateness(of(&in)); c.Status != result.Suspect || !strings.HasPrefix(c.Why, tt.want) {
+		if c := lateness(of(&in)).stored(); c.Status != result.Suspect || !strings.HasPrefix(c.Why, tt.want) {
 			t.Errorf("%s: %+v; want %q", name, c, tt.want)
 		}
 		in.Agents = []result.Agent{{Name: "a", Producers: 1, Host: &result.AgentHost{Usage: in.Host.Usage, Lanes: 1}, Cost: in.Evidence.Cost}}
 		in.Host.Usage = nil
-		if c := lateness(of(&in)); strings.Contains(c.Why, "nothing shows") != (name == "a quiet host") {
+		if c := lateness(of(&in)).stored(); strings.Contains(c.Why, "nothing shows") != (name == "a quiet host") {
 			t.Errorf("%s, by an agent: %+v", name, c)
 		}
 	}
@@ -240,7 +240,7 @@ func TestProducersThatWokeLateAreNamed(t *testing.T) {
 				s.Confirmed(0, late, 1_000_000, late)
 			}
 		})
-		if c := lateness(of(&in)); c.Status != result.Suspect || !strings.HasPrefix(c.Why, x.want) {
+		if c := lateness(of(&in)).stored(); c.Status != result.Suspect || !strings.HasPrefix(c.Why, x.want) {
 			t.Errorf("of %d ns goroutines woke %d late, and the host made %d: %+v; want %q", late, x.woken, x.held, c, x.want)
 		}
 	}
@@ -254,7 +254,7 @@ func TestAGeneratorIsBlamedForWhatItWasBehindBy(t *testing.T) {
 		in := good()
 		in.Latency.Send.Lateness = scaled(100_000, latest)
 		sends(&in, 60_000, false)
-		if c := rate(of(&in)); c.Status != want {
+		if c := rate(of(&in)).stored(); c.Status != want {
 			t.Errorf("behind by %d ns: %+v; want it %s", latest, c, want)
 		}
 	}

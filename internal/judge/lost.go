@@ -1,22 +1,21 @@
 package judge
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/result"
 )
 
 // unusable says of figures that need lost agents that they must not be used.
-func unusable(l result.Loss) string {
-	switch load := "and the run did not keep the planned load. Do not use any of its figures."; {
+func unusable(l result.Loss) finding.Finding {
+	switch {
 	case len(l.Senders) == 0:
-		return fmt.Sprintf("weir does not know all that %s received, and these consumers were missing from then on. Do not use e2e times, received rates, or counts of delivered, duplicated, reordered and lost messages. The figures of sending are complete.", agentsNamed(l.Receivers))
+		return say("lost.receivers", "agents", l.Receivers)
 	case len(l.Receivers) == 0:
-		return fmt.Sprintf("weir does not know all that %s sent, %s", agentsNamed(l.Senders), load)
-	default:
-		return fmt.Sprintf("weir does not know all that %s sent and received, %s", agentsNamed(l.Agents()), load)
+		return say("lost.senders", "agents", l.Senders)
 	}
+	return say("lost.senders", "agents", l.Agents(), "received", true)
 }
 
 // Withhold marks the percentiles of a run that need what lost agents did: they are no

@@ -1,47 +1,48 @@
 package judge
 
 import (
-	"fmt"
-	"strings"
+	"github.com/weirmq/weir/internal/finding"
+	"github.com/weirmq/weir/result"
 )
 
 // nothingReceived says of a run that only receives, and did not, what was the case
 // and what to do.
-func nothingReceived(s *subject) (value, why string) {
-	switch value = "nothing was received"; {
-	case s.evidence.StillHeld != nil && *s.evidence.StillHeld == 0:
-		return "there was nothing to receive", "The system says that it holds nothing more for this subscription. Its consumers are up to date, or it begins behind the last message. Send messages first, or begin at older ones (consume.from)."
-	case s.evidence.StillHeld != nil:
-		why = fmt.Sprintf("The system says that it holds %s messages for this subscription, and none of them came. Another consumer may have them unsettled, or the system waits for something.", count(*s.evidence.StillHeld))
+func (c *check) nothingReceived(s *subject) {
+	held := s.evidence.StillHeld
+	switch {
+	case held != nil && *held == 0:
+		c.finds(result.Invalid, say("run.nothing_to_receive"), say("run.up_to_date"))
+		return
+	case held != nil:
+		c.finds(result.Invalid, say("run.unreceived"), say("run.held_back", "held", *held))
 	default:
-		why = "No message came. Check that the destinations hold messages, and that this subscription begins before them (consume.from)."
+		c.finds(result.Invalid, say("run.unreceived"), say("run.nothing_came"))
 	}
 	if s.evidence.Errors != nil {
-		why += " Look at the errors in events.jsonl."
+		c.why = append(c.why, say("advice.events"))
 	}
-	return value, why
 }
 
 // nothingSent is for a run that sent nothing in its measured window. It says why and what
 // to do, as the end of a sentence.
-func nothingSent(s *subject) string {
-	switch by := s.blockedBySystem(); {
-	case by != "":
-		return "it waited for room. " + strings.TrimSpace(by)
+func nothingSent(s *subject) finding.Finding {
+	switch by := BlockedBySystem(s.Result); {
+	case by.Code != "":
+		return say("unsent.waited", "by", by)
 	case s.evidence.Errors != nil:
-		return "look at the errors in events.jsonl."
+		return say("unsent.events")
 	case s.fellBehind():
-		return "the generator did not keep up, and had not reached the measured window when the run ended. Lower the rate, or give it more cores."
+		return say("unsent.behind")
 	case s.evidence.Filled != nil && s.evidence.Filled.Full:
-		return fmt.Sprintf("the system was full, with %s messages, before the measured window began. It takes more only when a consumer receives. Send no more than it holds (messages, warmup), or let it hold more.", count(s.evidence.Filled.Held))
+		return say("unsent.full", "held", s.evidence.Filled.Held)
 	case s.closed():
-		return "messages from before the measured window took all places in flight (in_flight), and the system confirmed none in time. Check whether it stands still or is full."
+		return say("unsent.closed")
 	case s.Messages.Scheduled == 0:
-		return "no message was due in the measured window. Measure for longer, or at a higher rate."
+		return say("unsent.nothing_due")
 	case s.Messages.Dropped > 0:
-		return "the system had no room for any message that was due, and when_full dropped them. Check whether it stands still or is full."
+		return say("unsent.dropped")
 	}
-	return "messages were due, and the system had no room for any until the drain ended. Check whether it stands still or is full."
+	return say("unsent.no_room")
 }
 
 // deliveredNothing reports whether consumers were owed the messages of the window and got
@@ -53,13 +54,12 @@ func (s *subject) deliveredNothing() bool {
 
 // nothingDelivered says what became of the messages of a run that delivered none in time,
 // and what to do.
-func nothingDelivered(s *subject) string {
-	why := "No message of the measured window arrived before the drain ended, so the run has no end-to-end latency, only a lower bound."
+func nothingDelivered(s *subject) finding.Finding {
 	switch m := &s.Messages; {
 	case m.Lost == m.Confirmed*uint64(s.evidence.Subscriptions):
-		return why + " All of them are lost. Check what the system keeps for a consumer that is slow or not there."
+		return say("run.all_lost")
 	case m.Late > 0:
-		return why + " Some came after it. Give the run a longer drain, or lower the rate."
+		return say("run.some_late")
 	}
-	return why + " Check whether the consumers receive at all. If they are only slow, give the run a longer drain, or lower the rate."
+	return say("run.receives")
 }

@@ -38,7 +38,7 @@ func TestNothingIsSaidToBeTheCaseThatIsNot(t *testing.T) {
 		"with errors, nothing sent":   {of(result.Messages{Scheduled: 9}, errs), "nothing was sent", "look at the errors in events.jsonl"},
 		"with errors, none confirmed": {of(result.Messages{Scheduled: 9, Sent: 9}, errs), "nothing was confirmed", "Look at the errors in events.jsonl"},
 	} {
-		c := run(subjectOf(&x.in, nil))
+		c := run(subjectOf(&x.in, nil)).stored()
 		if c.Status != result.Invalid || c.Value != x.value || !strings.Contains(c.Why, x.why) {
 			t.Errorf("%s: %+v; want %q and %q", what, c, x.value, x.why)
 		}
@@ -67,7 +67,7 @@ func TestARunThatDeliveredNothingIsSuspect(t *testing.T) {
 		"no consumers":  {result.Messages{Confirmed: 9}, 0, result.Valid, ""},
 	} {
 		x.m.Scheduled, x.m.Sent = x.m.Confirmed, x.m.Confirmed
-		c := run(subjectOf(&result.Result{Messages: x.m, Evidence: &result.Evidence{Subscriptions: x.subs}}, nil))
+		c := run(subjectOf(&result.Result{Messages: x.m, Evidence: &result.Evidence{Subscriptions: x.subs}}, nil)).stored()
 		if c.Status != x.want || !strings.Contains(c.Why, x.why) || (c.Value == "nothing was delivered") != (x.want == result.Suspect) {
 			t.Errorf("%s: %+v; want %s and %q", what, c, x.want, x.why)
 		}
@@ -76,7 +76,7 @@ func TestARunThatDeliveredNothingIsSuspect(t *testing.T) {
 
 func TestARateOfFillingAndDrainingIsSuspect(t *testing.T) {
 	t.Parallel()
-	c := drain(subjectOf(&result.Result{Evidence: &result.Evidence{Filled: &result.Filled{Messages: 1, FirstNS: 1, LastNS: 1001, Full: true, Held: 1024}}}, nil))
+	c := drain(subjectOf(&result.Result{Evidence: &result.Evidence{Filled: &result.Filled{Messages: 1, FirstNS: 1, LastNS: 1001, Full: true, Held: 1024}}}, nil)).stored()
 	if c.Status != result.Suspect || !strings.HasSuffix(c.Value, "the system was full with 1,024 messages") || !strings.Contains(c.Why, "of both") {
 		t.Errorf("%+v", c)
 	}

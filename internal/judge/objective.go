@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
@@ -335,7 +336,7 @@ func (f figure) String() string {
 		s += "service."
 	}
 	if f.stat == "p" {
-		return s + name(f.p)
+		return s + finding.Percentile(f.p)
 	}
 	return s + f.stat
 }
@@ -371,18 +372,21 @@ func (o Objective) Percentile() (p float64, ok bool) {
 func (o Objective) Limit() float64 { return o.limit }
 
 // missing is a figure that a run has not.
-func missing(format string, args ...any) found { return found{why: fmt.Sprintf(format, args...)} }
+func missing(code string, values ...any) found { return found{why: say(code, values...)} }
 
 // found is a figure with its interval.
 type found struct {
 	value   float64
-	unit    string   // "" where there is no such figure
-	atLeast bool     // the true value is not below value
-	lo, hi  *float64 // nil where nothing bounds it
-	why     string   // what is missing of the figure or of an end, "" where nothing is
+	unit    string          // "" where there is no such figure
+	atLeast bool            // the true value is not below value
+	lo, hi  *float64        // nil where nothing bounds it
+	why     finding.Finding // what is missing of the figure or of an end, if anything is
 }
 
 func exactly(v float64, unit string) found { return found{value: v, unit: unit, lo: &v, hi: &v} }
+
+// lacks notes what is missing.
+func (x *found) lacks(code string, values ...any) { x.why = say(code, values...) }
 
 // Judge holds the objective against a run. It is met only if the whole 95 %
 // interval of the figure keeps the limit, and missed only if the whole interval
@@ -394,10 +398,7 @@ func (o Objective) Judge(r *result.Result) result.SLO { return o.judge(r, confid
 func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 	f := o.figure.find(r)
 	s := result.SLO{Expr: o.String(), Value: f.value, AtLeast: f.atLeast, Unit: f.unit, Lo: f.lo, Hi: f.hi, Status: result.Undecided}
-	if f.unit == "" {
-		s.Why = f.why
-		return s
-	}
+	why := []finding.Finding{f.why}
 	lo, hi := math.Inf(-1), math.Inf(1)
 	if f.lo != nil {
 		lo = *f.lo
@@ -406,28 +407,28 @@ func (o Objective) judge(r *result.Result, conf float64) result.SLO {
 		hi = *f.hi
 	}
 	switch pass, fail := compare(o.op, lo, hi, o.limit); {
+	case f.unit == "":
 	case pass:
-		s.Status, s.Pass = result.Pass, true
+		s.Status, s.Pass, why = result.Pass, true, nil
 	case fail:
-		s.Status = result.Fail
-	case f.why != "":
-		s.Why = f.why
+		s.Status, why = result.Fail, nil
 	default:
-		s.Why = fmt.Sprintf("the limit lies inside its 95 %% interval, %s to %s", nanos(int64(lo)), nanos(int64(hi)))
-	}
-	if s.Status == result.Undecided {
-		if why := o.bounded(o.figure.distribution(&r.Latency), conf); why != "" {
-			s.Status, s.Pass, s.Why = result.Pass, true, why
-			return s
+		if bound := o.bounded(o.figure.distribution(&r.Latency), conf); bound.Code != "" {
+			s.Status, s.Pass, why = result.Pass, true, []finding.Finding{bound}
+			break
 		}
-		s.NeedsS = o.needs(r, f)
-		switch {
+		if f.why.Code == "" {
+			why[0] = say("objective.inside", "lo", lo, "hi", hi)
+		}
+		switch s.NeedsS = o.needs(r, f); {
 		case s.NeedsS > 0:
-			s.Why += "; a run of about " + length(s.NeedsS) + " would decide it"
-		case f.lo != nil && f.hi != nil && f.why == "":
-			s.Why += "; no run of a useful length decides it, because the figure equals the limit"
+			why = append(why, say("objective.needs", "seconds", s.NeedsS))
+		case f.lo != nil && f.hi != nil && f.why.Code == "":
+			why = append(why, say("objective.equal"))
 		}
 	}
+	s.Why = finding.Join(why, "; ")
+	s.Codes, s.Values = finding.Data(why...)
 	return s
 }
 
@@ -442,7 +443,7 @@ const longestNeeded = 1000
 // at the limit. Where there are too few samples for an upper end at all, so many
 // are needed as there would have to be independent ones, with half as many again.
 func (o Objective) needs(r *result.Result, f found) float64 {
-	if r.Run.MeasureS <= 0 || f.why != "" && o.figure.stat != "p" {
+	if r.Run.MeasureS <= 0 || f.why.Code != "" && o.figure.stat != "p" {
 		return 0
 	}
 	end := f.hi
@@ -492,19 +493,6 @@ func boundedFrom(p float64) float64 {
 	return math.Log((1-confidence)/2) / math.Log1p((p-100)/100)
 }
 
-// length writes seconds as a length of time to two digits.
-func length(s float64) string {
-	for _, u := range []struct {
-		name string
-		s    float64
-	}{{"h", 3600}, {"min", 60}} {
-		if s >= 2*u.s {
-			return fmt.Sprintf("%.3g %s", math.Ceil(s/u.s), u.name)
-		}
-	}
-	return fmt.Sprintf("%.3g s", math.Ceil(s))
-}
-
 // compare says whether all of lo to hi keeps, or misses, the limit.
 func compare(op string, lo, hi, limit float64) (pass, fail bool) {
 	switch op {
@@ -527,7 +515,7 @@ func (f figure) find(r *result.Result) found {
 		lost.Receivers = nil
 	}
 	if lost.Any() {
-		return missing("it needs what %s did, and that is not all known", agentsNamed(lost.Agents()))
+		return missing("objective.agents_lost", "agents", lost.Agents())
 	}
 	switch f.kind {
 	case countFigure:
@@ -535,10 +523,10 @@ func (f figure) find(r *result.Result) found {
 	case ratioFigure:
 		over := countOf(&r.Messages, f.over)
 		if over == 0 {
-			return missing("%s is 0, so the ratio has no value", f.over)
+			return missing("objective.no_ratio", "over", f.over)
 		}
 		if f.over == lostCount && r.Messages.Pending+r.Messages.Unknown > 0 {
-			return missing("%s", undelivered(r))
+			return found{why: undelivered(r)}
 		}
 		return countedBetween(r, f.of, float64(over)*owed(r, f), "ratio")
 	case rateFigure:
@@ -582,11 +570,11 @@ func owed(r *result.Result, f figure) float64 {
 // senders are the counts that are not sums over subscriptions.
 var senders = [...]string{"scheduled", "sent", "dropped", "unsent", "confirmed", "failed", "unconfirmed"}
 
-func undelivered(r *result.Result) string {
+func undelivered(r *result.Result) finding.Finding {
 	if n := r.Messages.Unknown; n > 0 {
-		return fmt.Sprintf("the outcome of %s messages is unknown, because too many were out of order at once to remember all of them", count(n))
+		return say("objective.unknown", "unknown", n)
 	}
-	return fmt.Sprintf("%s messages were still pending when the run ended, so weir does not know whether they are lost: use a longer drain", count(r.Messages.Pending))
+	return say("objective.pending", "pending", r.Messages.Pending)
 }
 
 func countOf(m *result.Messages, field string) uint64 {

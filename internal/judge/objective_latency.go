@@ -1,11 +1,11 @@
 package judge
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 )
@@ -24,13 +24,13 @@ func (f figure) findLatency(r *result.Result) found {
 	switch {
 	case d != nil:
 	case f.of != "settle" && !f.service && r.Run.Loop == result.LoopClosed:
-		return missing("a closed loop has no response: %s.service counts from the start", f.of)
+		return missing("objective.closed", "of", f.of)
 	case f.of == "settle":
-		return missing("the run has no settle times: nothing confirmed that a message was settled (some drivers have an option for it)")
+		return missing("objective.no_settle")
 	case f.of == "send" && r.Latency.RTT.Response != nil:
-		return missing("the run has no send times: the reply was the confirmation, and rtt has it")
+		return missing("objective.no_send")
 	default:
-		return missing("the run has no %s times", strings.TrimSuffix(f.prefix(), "."))
+		return missing("objective.no_times", "of", strings.TrimSuffix(f.prefix(), "."))
 	}
 	return blurred(f.findIn(d), d)
 }
@@ -53,7 +53,7 @@ func blurred(x found, d *result.Dist) found {
 	unknown := slices.ContainsFunc(d.Percentiles, func(p result.Percentile) bool { return p.UnsupportedBy == result.ByUnknownClock })
 	switch {
 	case unknown:
-		x.lo, x.hi, x.why = nil, nil, "it needs the clocks of two agents, which could not be compared"
+		x.lo, x.hi, x.why = nil, nil, say("objective.no_clocks")
 	case d.ClockBoundNS != nil:
 		bound := float64(*d.ClockBoundNS)
 		if x.lo != nil {
@@ -111,7 +111,7 @@ func findMax(d *result.Dist) found {
 	row := d.Percentile(100)
 	switch {
 	case row == nil && (d.MaxNS == nil || d.Censored > 0):
-		return missing("the result has no largest sample")
+		return missing("objective.no_largest")
 	case row == nil:
 		return exactly(float64(*d.MaxNS), "ns")
 	}
@@ -126,7 +126,7 @@ func findMax(d *result.Dist) found {
 // about to be quicker.
 func findMin(d *result.Dist) found {
 	if d.MinNS == nil {
-		return missing("%s", endless(d))
+		return found{why: endless(d)}
 	}
 	x := exactly(float64(*d.MinNS), "ns")
 	if d.Censored > 0 {
@@ -138,18 +138,22 @@ func findMin(d *result.Dist) found {
 // findMean takes the mean with its normal interval, of as many samples as the
 // run's are worth.
 func findMean(d *result.Dist) found {
-	switch {
-	case d.MeanNS == nil || d.StdDevNS == nil:
-		return missing("the mean is not known: %s", endless(d))
-	case d.Count < fewestForMean:
-		return found{value: *d.MeanNS, unit: "ns", why: fmt.Sprintf("a mean needs %d samples for an interval, has %s", fewestForMean, count(d.Count))}
+	if d.MeanNS == nil || d.StdDevNS == nil {
+		return missing("objective.mean_open", "open", endless(d))
 	}
-	if d.MeanDeff == 0 {
-		return found{value: *d.MeanNS, unit: "ns", why: "the interval of the mean is not known: " + dependent}
+	x := found{value: *d.MeanNS, unit: "ns"}
+	switch {
+	case d.Count < fewestForMean:
+		x.lacks("objective.mean_few", "needs", fewestForMean, "samples", d.Count)
+		return x
+	case d.MeanDeff == 0:
+		x.lacks("objective.mean_dependent")
+		return x
 	}
 	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count)/d.MeanDeff)
 	lo, hi := max(0, *d.MeanNS-wide), *d.MeanNS+wide
-	return found{value: *d.MeanNS, unit: "ns", lo: &lo, hi: &hi}
+	x.lo, x.hi = &lo, &hi
+	return x
 }
 
 func (f figure) findPercentile(d *result.Dist) found {
@@ -158,10 +162,10 @@ func (f figure) findPercentile(d *result.Dist) found {
 		var has []string
 		for _, p := range d.Percentiles {
 			if p.P < 100 {
-				has = append(has, name(p.P))
+				has = append(has, finding.Percentile(p.P))
 			}
 		}
-		return missing("the result has no %s (it has %s)", name(f.p), strings.Join(has, ", "))
+		return missing("objective.no_percentile", "p", f.p, "has", has)
 	}
 	n := d.Count + d.Censored
 	x := found{value: float64(row.NS), unit: "ns", atLeast: row.AtLeast}
@@ -172,43 +176,41 @@ func (f figure) findPercentile(d *result.Dist) found {
 	}
 	switch {
 	case !row.Supported && row.UnsupportedBy == "":
-		x.why = fmt.Sprintf("%s needs %s samples, has %s", name(f.p), count(stats.Needed(f.p)), count(n))
+		x.lacks("objective.few", "p", f.p, "needs", stats.Needed(f.p), "samples", n)
 	case row.UnboundedBy == result.ByDependence:
-		x.why = fmt.Sprintf("the interval of %s is not known: %s%s", name(f.p), dependent, slowestOf(d))
-		if row.LoNS != nil {
-			x.why = fmt.Sprintf("the upper end of %s is not known: %s%s", name(f.p), dependent, slowestOf(d))
-		}
+		// An interval that is not known does not mean that a message missed the limit.
+		x.lacks("objective.dependent", "p", f.p, "upper", row.LoNS != nil, "slowest", when(d.Censored == 0, d.MaxNS))
 		if row.HiNS != nil {
 			hi := float64(*row.HiNS)
 			x.hi = &hi
 		}
 	case row.UnboundedBy == result.ByEpisodes:
-		x.why = fmt.Sprintf("the messages beyond %s came in %d separate spells, and an upper end needs %d", name(f.p), row.Episodes, fewestEpisodes)
+		x.lacks("objective.spells", "p", f.p, "spells", row.Episodes, "needs", fewestEpisodes)
 	case row.HiNS == nil && !row.AtLeast && d.Censored == 0:
-		x.why = fmt.Sprintf("too few independent samples for an upper bound: %s dependent ones are worth %s, and bound %s only from below", count(n), count(uint64(float64(n)/max(1, row.Deff))), name(f.p))
+		x.lacks("objective.unbounded", "samples", n, "worth", float64(n)/max(1, row.Deff), "p", f.p)
 	case row.AtLeast || row.HiNS == nil:
 		x.why = endless(d)
 	default:
 		hi := float64(*row.HiNS)
 		x.hi = &hi
 	}
-	if x.lo == nil && x.why == "" {
-		x.why = fmt.Sprintf("%s samples are too few to bound %s from below", count(n), name(f.p))
+	if x.lo == nil && x.why.Code == "" {
+		x.lacks("objective.no_lower", "samples", n, "p", f.p)
 	}
 	return x
 }
 
-// bounded says why a percentile keeps its limit although its own interval does not decide;
-// "" where that is not known. A larger percentile bounds it, by the upper end of its own
+// bounded says why a percentile keeps its limit although its own interval does not decide,
+// if that is known. A larger percentile bounds it, by the upper end of its own
 // interval, or by the largest sample of all.
 //
 // Of n independent samples none lies beyond percentile p with the chance p^n, whatever the
 // distribution (Hahn and Meeker, Statistical Intervals, section 5.4). So where that is at most
 // what an end of an interval may miss, the largest is an upper bound. The samples count as
 // so many as they are worth; where that is not known, they bound nothing. ADR 25.
-func (o Objective) bounded(d *result.Dist, conf float64) string {
+func (o Objective) bounded(d *result.Dist, conf float64) (kept finding.Finding) {
 	if _, is := o.Percentile(); !is || d == nil || d.MaxNS == nil || d.Censored+d.Overflow > 0 || !strings.HasPrefix(o.op, "<") {
-		return ""
+		return kept
 	}
 	off := int64(0)
 	if d.ClockBoundNS != nil {
@@ -222,40 +224,23 @@ func (o Objective) bounded(d *result.Dist, conf float64) string {
 		row := &d.Percentiles[i]
 		switch {
 		case row.UnsupportedBy == result.ByUnknownClock:
-			return ""
+			return kept
 		case row.P < o.figure.p || row.P >= 100 || !row.Supported || row.AtLeast:
 			continue
 		case row.UnboundedBy == "" && row.HiNS != nil && keeps(*row.HiNS):
-			return fmt.Sprintf("the interval of %s ends at %s, and %s is at most that", name(row.P), nanos(*row.HiNS), name(o.figure.p))
+			return say("objective.larger", "larger", row.P, "end", *row.HiNS, "p", o.figure.p)
 		case row.UnboundedBy == result.ByEpisodes && row.Deff > 0 && keeps(*d.MaxNS):
 			worth := float64(d.Count) / row.Deff
 			if math.Pow(row.P/100, worth) <= (1-conf)/2 {
-				return fmt.Sprintf("all %s messages kept it (at most %s) and are worth %s independent ones; with %s over the limit, %s %% of such runs have a message over it",
-					count(d.Count), nanos(*d.MaxNS), count(uint64(worth)), name(row.P), certain(math.Pow(row.P/100, worth)))
+				return say("objective.all_kept", "samples", d.Count, "most", *d.MaxNS, "worth", worth, "p", row.P,
+					"certain", math.Floor(1000*(1-math.Pow(row.P/100, worth)))/10)
 			}
 		}
 	}
-	return ""
-}
-
-// certain writes how many percent of runs have what is absent with a chance, rounded down.
-func certain(chance float64) string {
-	return fmt.Sprintf("%.4g", math.Floor(1000*(1-chance))/10)
-}
-
-// dependent says why an interval is not known.
-const dependent = "too few independent samples, as neighbouring messages took similar times"
-
-// slowestOf says how long the slowest message took, where all completed: an interval that is
-// not known does not mean that a message missed the limit.
-func slowestOf(d *result.Dist) string {
-	if d.Censored > 0 || d.MaxNS == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (the slowest message took %s)", nanos(*d.MaxNS))
+	return kept
 }
 
 // endless says why a figure has no upper end.
-func endless(d *result.Dist) string {
-	return fmt.Sprintf("%s of %s messages had not completed when the run ended: the figure is at least this", count(d.Censored), count(d.Count+d.Censored))
+func endless(d *result.Dist) finding.Finding {
+	return say("objective.open", "open", d.Censored, "all", d.Count+d.Censored)
 }

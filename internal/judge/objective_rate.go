@@ -6,13 +6,13 @@ func (f figure) findRate(r *result.Result) found {
 	t := r.Throughput
 	switch {
 	case r.Run.MeasureS <= 0 && r.Run.Mode != result.ModeConsume:
-		return missing("nothing was measured, so the rate is not known")
+		return missing("objective.no_window")
 	case f.of == "offered" && r.Run.Loop == result.LoopClosed:
-		return missing("a closed loop offers no rate: sent.rate is what the system took")
+		return missing("objective.no_offered")
 	case f.of == "received" && t.ReceivedPerS == nil && r.MessagesAll.Deliveries() == 0:
-		return missing("nothing was received, so the rate is not known")
+		return missing("objective.received_nothing")
 	case f.of == "received" && t.ReceivedPerS == nil:
-		return missing("everything came in one client call: a rate needs more messages")
+		return missing("objective.one_call")
 	}
 	received, _ := t.Received()
 	return exactly(map[string]float64{

@@ -1,8 +1,9 @@
 package judge
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/weirmq/weir/internal/finding"
 )
 
 // slowStart returns for how many seconds from its beginning on, warm-up included, a run found
@@ -56,12 +57,7 @@ func (s *subject) endOf(i int) float64 {
 	return s.Intervals[i].TS + 1
 }
 
-// atFirst names the seconds of a slow start.
-func atFirst(slowS float64) string {
-	return fmt.Sprintf("in the first %.0f s of the run, warm-up included", math.Round(slowS))
-}
-
 // warmUpFor advises a warm-up for a system that was slow for so long.
-func warmUpFor(slowS float64) string {
-	return fmt.Sprintf("Use a warm-up of at least %v times that (--warmup %gs).", warmUpMargin, math.Ceil(math.Round(slowS)*warmUpMargin))
+func warmUpFor(slowS float64) finding.Finding {
+	return say("advice.warm_up", "margin", warmUpMargin, "warmup", math.Ceil(math.Round(slowS)*warmUpMargin))
 }

@@ -40,7 +40,7 @@ func TestASlowStartIsNotTheLoad(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		in     result.Result
-		check  func(*subject) result.Check
+		check  func(*subject) check
 		status result.Status
 		says   []string
 	}{
@@ -49,7 +49,7 @@ func TestASlowStartIsNotTheLoad(t *testing.T) {
 		"seconds end late":      {jitter, rate, result.Valid, []string{"in the first 4 s of the run", warmup}},
 		"no room":               {cold(nil, first), rate, result.Valid, []string{"in the first 4 s of the run, warm-up included", "carried the rate from then on", warmup}},
 	} {
-		c := tt.check(of(&tt.in))
+		c := tt.check(of(&tt.in)).stored()
 		for _, says := range tt.says {
 			if !strings.Contains(c.Why, says) {
 				t.Errorf("%s: %q; want it to say %q", name, c.Why, says)

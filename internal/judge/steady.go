@@ -1,11 +1,11 @@
 package judge
 
 import (
-	"fmt"
 	"math"
 	"regexp"
 	"strings"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/stats"
 	"github.com/weirmq/weir/result"
 )
@@ -26,8 +26,8 @@ type series struct {
 // is not steady depends on when it was begun and how long it took. Seconds
 // without a percentile are left out, and counted. Of a run with too few seconds for a test it
 // says only what fell behind throughout.
-func steady(s *subject) result.Check {
-	limit := fmt.Sprintf("a change of %s, or a backlog that grows by %s of the rate; only changes with p < %v count", percent(driftMost), percent(growthMost), driftAlpha)
+func steady(s *subject) check {
+	limit := say("steady.limit", "limit", driftMost, "limit_growth", growthMost, "limit_p", driftAlpha)
 	var rows []result.Interval
 	for _, x := range s.Intervals {
 		if x.Phase == "measure" {
@@ -36,87 +36,87 @@ func steady(s *subject) result.Check {
 	}
 	switch {
 	case s.Consuming():
-		return inapplicable(CheckSteady, limit, "This run did not send these messages, so it has no latencies for them.")
+		return inapplicable(CheckSteady, limit, say("no.latencies"))
 	case s.evidence.RateVaries:
-		return inapplicable(CheckSteady, limit, "The scenario changes the rate in the measured window, so its seconds differ by plan.")
+		return inapplicable(CheckSteady, limit, say("steady.rate_varies"))
 	case s.measuredNothing():
-		return notRun(CheckSteady, limit, "The run measured nothing.")
+		return notRun(CheckSteady, limit, say("steady.nothing"))
 	case s.Lost().Any():
-		return notRun(CheckSteady, limit, "An agent was lost, so seconds differ and messages wait for that reason.")
+		return notRun(CheckSteady, limit, say("steady.agent_lost"))
 	case s.wholeSeconds(len(rows)) < fewestSeconds || len(rows) < fewestSampled:
-		whole := s.wholeSeconds(len(rows))
-		c := notRun(CheckSteady, limit, fmt.Sprintf("It needs %d measured seconds, and the run has %d.", fewestSeconds, whole))
-		if whole >= fewestSeconds {
-			c.Why = fmt.Sprintf("The %d measured seconds have only %d intervals, since weir read some of them late, and this check needs %d.", whole, len(rows), fewestSampled)
-		}
-		if found, advice := s.behind(); found != "" {
-			c.Status, c.Value, c.Why = result.Suspect, found, advice
-			c.Limit = fmt.Sprintf("at the end, the largest of %s of all messages, those due in %s, and the average in flight; the other checks of steady state need %d measured seconds", percent(behindMost), nanos(int64(stallS*1e9)), fewestSeconds)
-		}
-		return c
+		return s.shortAndSteady(limit, len(rows))
 	}
-	c := result.Check{Name: CheckSteady, Status: result.Valid, Limit: limit}
-	var found, advice []string
+	c := check{name: CheckSteady, status: result.Valid, limit: limit}
+	var drifts finding.Finding
 	warm := 0.0 // until when the run was warming up, in seconds since its epoch
 	figures, sampled := latencySeries(rows)
 	for _, s := range figures {
 		cut, change := warmingUp(s.values, strings.HasSuffix(s.name, "p50"))
 		if _, still := drift(s.values[cut:]); cut > 0 && !still {
-			found = append(found, fmt.Sprintf("%s of the first%s of %d measured seconds differs by %s from that of the others", s.name, more(cut), len(s.values), percent(change)))
+			c.add("steady.beginning", "of", s.name, "seconds", cut, "all", len(s.values), "part", change)
 			warm = max(warm, s.at[cut])
-			continue
-		}
-		if change, ok := drift(s.values); ok {
-			found = append(found, s.moved(change))
-			advice = append(advice, "Something fills up or warms up, so the figures hold for a run of this length only. Measure for longer, or look for the cause.")
+		} else if change, ok := drift(s.values); ok {
+			c.value = append(c.value, s.moved(change))
+			drifts = say("steady.drifts")
 		}
 	}
 	// What waits ever longer changes the latencies too: no warm-up helps.
-	if grown, ok := growing(rows, backlogs(rows), s.perS); ok && !s.filling() {
-		found = append(found, grewBacklog+grown)
-		advice, warm = []string{consumersBehind + s.catchUp()}, 0
-	} else if grown, ok := growing(rows, s.unconfirmed(), s.perS); ok && s.confirmsAll() {
-		found = append(found, grewOpen+grown)
-		advice, warm = []string{s.systemBehind()}, 0
-	}
-	if warm > 0 && len(s.Faults) > 0 { // a longer warm-up moves them along
-		f := &s.Faults[0]
-		advice = append([]string{fmt.Sprintf("weir's own faults are in these seconds, from %s %s on. A run without faults shows whether the system was warm.", f.Do, f.To)}, advice...)
-	} else if warm > 0 {
-		advice = append([]string{fmt.Sprintf("The first %.0f s (warm-up included) differ from the rest. If the system was warming up, use a warm-up of at least %v times that (--warmup %gs). If the host was busy then, repeat the run.",
-			warm, warmUpMargin, math.Ceil(math.Round(warm)*warmUpMargin))}, advice...)
+	grown, ok := growing(rows, backlogs(rows), s.perS, "steady.backlog")
+	why := s.consumersBehind()
+	if !ok || s.filling() {
+		grown, ok = growing(rows, s.unconfirmed(), s.perS, "steady.open")
+		ok, why = ok && s.confirmsAll(), s.systemBehind()
 	}
 	switch {
-	case len(found) > 0:
+	case ok:
+		c.value, c.why = append(c.value, grown), []finding.Finding{why}
+	case warm > 0 && len(s.Faults) > 0: // a longer warm-up moves them along
+		c.why = []finding.Finding{say("steady.fault", "do", s.Faults[0].Do, "to", s.Faults[0].To)}
+	case warm > 0:
+		c.why = []finding.Finding{say("steady.warm_up", "warm", warm, "margin", warmUpMargin, "warmup", math.Ceil(math.Round(warm)*warmUpMargin))}
+	}
+	if !ok && drifts.Code != "" {
+		c.why = append(c.why, drifts)
+	}
+	switch {
+	case len(c.value) > 0:
+		c.status = result.Suspect
 	case len(figures) == 0:
-		return notRun(CheckSteady, limit, fmt.Sprintf("p50 needs %s samples in a second. %d of %d seconds have them, and this check needs %d.",
-			count(stats.Needed(50)), sampled, len(rows), sampledNeeded(len(rows))))
+		return notRun(CheckSteady, limit, say("steady.few_sampled", "needs", stats.Needed(50), "sampled", sampled, "seconds", len(rows), "seconds_needed", sampledNeeded(len(rows))))
 	default:
-		c.Value = fmt.Sprintf("no change in %d seconds", sampled) + leftOut(len(rows)-sampled)
-		return c
+		c.add("steady.unchanged", "seconds", sampled)
 	}
-	c.Status, c.Value = result.Suspect, strings.Join(found, "; ")
-	if len(figures) > 0 {
-		c.Value += leftOut(len(rows) - sampled)
+	if left := len(rows) - sampled; left > 0 && len(figures) > 0 { // in most of them the system stood still
+		c.add("steady.left_out", "left", left)
 	}
-	c.Why = strings.Join(compact(advice), " ")
 	return c
 }
 
-// What the check says of a backlog that grew, and of confirmations that came ever later,
-// begins so; and why that is.
-const (
-	grewBacklog     = "the backlog grew by "
-	grewOpen        = "messages sent and not yet confirmed grew by "
-	consumersBehind = "The consumers do not keep up with the rate: the longer the run, the longer messages wait. "
-)
+// shortAndSteady looks only for what fell behind throughout.
+func (s *subject) shortAndSteady(limit finding.Finding, rows int) check {
+	whole := s.wholeSeconds(rows)
+	c := notRun(CheckSteady, limit, say("steady.short", "needs", fewestSeconds, "seconds", whole))
+	if whole >= fewestSeconds {
+		c.why = []finding.Finding{say("steady.few_intervals", "seconds", whole, "intervals", rows, "needs", fewestSampled)}
+	}
+	if found, why, ok := s.behind(); ok {
+		c.finds(result.Suspect, found, why)
+		c.limit = say("steady.limit_short", "limit", behindMost, "limit_stall", stallS*1e9, "limit_seconds", fewestSeconds)
+	}
+	return c
+}
 
 // systemBehind says why messages sent and not confirmed grew, and what to do.
-func (s *subject) systemBehind() string {
-	if by := s.blockedBySystem(); by != "" {
-		return strings.TrimSpace(by)
+func (s *subject) systemBehind() finding.Finding {
+	if by := BlockedBySystem(s.Result); by.Code != "" {
+		return say("system.blocks_sentence", "by", by)
 	}
-	return "The system does not confirm as fast as messages are sent: the longer the run, the longer they take. Lower the rate."
+	return say("steady.system")
+}
+
+// consumersBehind says why a backlog grew, and what to do.
+func (s *subject) consumersBehind() finding.Finding {
+	return say("steady.consumers", "closed", s.closed())
 }
 
 // Growing reports whether a check of the steady state (CheckSteady) found that ever more
@@ -125,56 +125,26 @@ func Growing(c result.Check) (grows, consumers bool) {
 	if c.Name != CheckSteady {
 		return false, false
 	}
-	what := grew.FindString(c.Value)
-	return what != "", what != "" && what != grewOpen
-}
-
-// grew finds that what waits grew, also in verdicts of older versions.
-var grew = regexp.MustCompile(`the backlog (of messages not yet delivered )?grew by |` + grewOpen)
-
-// catchUp is the advice where a backlog grows.
-func (s *subject) catchUp() string {
-	if s.closed() {
-		return "Add consumers, or allow fewer messages in flight (--in-flight), or measure at a fixed rate that they keep up with."
+	older := ""
+	if c.Codes == nil {
+		older = grew.FindString(c.Value)
 	}
-	return "Lower the rate, or add consumers."
+	consumers = says(c, "steady.backlog") || strings.Contains(older, "backlog")
+	return consumers || older != "" || says(c, "steady.open"), consumers
 }
 
-// compact leaves out what was said before.
-func compact(lines []string) []string {
-	var out []string
-	seen := map[string]bool{}
-	for _, l := range lines {
-		if !seen[l] {
-			seen[l] = true
-			out = append(out, l)
-		}
-	}
-	return out
-}
+// grew finds that what waits grew in verdicts of older versions, which stored no codes.
+var grew = regexp.MustCompile(`the backlog (of messages not yet delivered )?grew by |messages sent and not yet confirmed grew by `)
 
 // moved says between which values a figure went up or down: the medians of the first and the
 // last third of its seconds, since one second may be any.
-func (s *series) moved(change float64) string {
+func (s *series) moved(change float64) finding.Finding {
 	third := (len(s.values) + 2) / 3
 	from, to := stats.Median(s.values[:third]), stats.Median(s.values[len(s.values)-third:])
-	verb := "rose"
-	if change < 0 {
-		verb = "fell"
-	}
 	if (to-from)*change <= 0 { // against the trend, which is of all seconds
-		return fmt.Sprintf("%s %s by %s, by a trend over all of %d seconds", s.name, verb, percent(abs(change)), len(s.values))
+		return say("steady.against_trend", "of", s.name, "up", change >= 0, "part", abs(change), "all", len(s.values))
 	}
-	return fmt.Sprintf("%s of what completed in a second %s by %s, by a trend over %d seconds; the median is %s in the first and %s in the last %d seconds",
-		s.name, verb, percent(abs(change)), len(s.values), nanos(int64(from)), nanos(int64(to)), third)
-}
-
-// more writes a number above 1 behind a word that alone says one.
-func more(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return fmt.Sprintf(" %d", n)
+	return say("steady.trend", "of", s.name, "up", change >= 0, "part", abs(change), "all", len(s.values), "from", from, "to", to, "third", third)
 }
 
 func abs(v float64) float64 { return max(v, -v) }
@@ -190,17 +160,6 @@ func (s *subject) wholeSeconds(rows int) int {
 
 // sampledNeeded is how many of the measured seconds must have a percentile.
 func sampledNeeded(rows int) int { return max(fewestSampled, (3*rows+3)/4) }
-
-// leftOut says how many seconds have no percentile. In most of them the system stood still.
-func leftOut(seconds int) string {
-	switch {
-	case seconds <= 0:
-		return ""
-	case seconds == 1:
-		return "; 1 second left out, with too few samples for a percentile"
-	}
-	return fmt.Sprintf("; %d seconds left out, with too few samples for a percentile", seconds)
-}
 
 // latencySeries are the percentiles that most seconds have. sampled is how many seconds have
 // one at all.
@@ -329,18 +288,18 @@ func (s *subject) confirmsAll() bool { return !s.closed() && s.MessagesAll.Faile
 // growing says by how much what waits at the end of each second grew over the window, where
 // that is more than chance and more than a part of what is offered, and where most of it
 // still waits at the end.
-func growing(rows []result.Interval, waits []float64, offered float64) (says string, ok bool) {
+func growing(rows []result.Interval, waits []float64, offered float64, code string) (says finding.Finding, ok bool) {
 	t := stats.FindTrend(waits, confidence)
 	length := rows[len(rows)-1].TS - rows[0].TS
 	n := float64(len(waits)/max(t.Step, 1)) - 1
 	tau := float64(t.S) / max(1, n*(n+1)/2) // 1: up in every pair of seconds
 	if t.Step == 0 || length <= 0 || t.P >= driftAlpha && tau < growthTau {
-		return "", false
+		return says, false
 	}
 	grown := t.Slope.Estimate * float64(len(waits)-1)
 	perS := grown / length
 	if waits[len(waits)-1] < grown/2 { // it shrank again: what stood still has caught up
-		return "", false
+		return says, false
 	}
-	return fmt.Sprintf("%s messages (%s/s)", count(uint64(max(0, grown))), count(uint64(max(0, perS)))), perS > growthMost*offered && perS >= 1
+	return say(code, "grown", grown, "per_s", perS), perS > growthMost*offered && perS >= 1
 }

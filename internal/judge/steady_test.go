@@ -37,7 +37,7 @@ func TestASteadyRunIsSteady(t *testing.T) {
 	for i := range runs {
 		n := 10 + i%60
 		in := lasting(1000, seconds(n, around(dice, 1e5), around(dice, 1e6), flat))
-		if c := steady(of(&in)); c.Status != result.Valid {
+		if c := steady(of(&in)).stored(); c.Status != result.Valid {
 			bad++
 			t.Log(c.Value)
 		}
@@ -69,7 +69,7 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 		"consumers too slow":     {seconds(10, p50, p99, func(i int) uint64 { return uint64(100*i + i%3) }), "the backlog grew by 9"},
 	} {
 		in := lasting(1000, tt.rows)
-		if c := steady(of(&in)); c.Status != result.Suspect || !strings.Contains(c.Value, tt.want) || c.Why == "" {
+		if c := steady(of(&in)).stored(); c.Status != result.Suspect || !strings.Contains(c.Value, tt.want) || c.Why == "" {
 			t.Errorf("%s: %+v; want it suspect, with %q", name, c, tt.want)
 		}
 	}
@@ -80,11 +80,11 @@ func TestARunWithAFaultIsNotToldToWarmUpLonger(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 4))
 	p50, p99 := around(dice, 1e5), around(dice, 1e6)
 	in := lasting(1000, seconds(30, func(i int) int64 { return p50(i) + int64(max(0, 6-i))*100_000 }, p99, flat))
-	if c := steady(of(&in)); !strings.Contains(c.Why, "--warmup") {
+	if c := steady(of(&in)).stored(); !strings.Contains(c.Why, "--warmup") {
 		t.Errorf("without a fault: %q", c.Why)
 	}
 	in.Faults = []result.Fault{{Do: "cut", To: "leader"}}
-	if c := steady(of(&in)); strings.Contains(c.Why, "--warmup") || !strings.Contains(c.Why, "weir's own faults are in these seconds, from cut leader on") {
+	if c := steady(of(&in)).stored(); strings.Contains(c.Why, "--warmup") || !strings.Contains(c.Why, "weir's own faults are in these seconds, from cut leader on") {
 		t.Errorf("with one: %q", c.Why)
 	}
 }
@@ -102,7 +102,7 @@ func TestConfirmationsThatComeLateAreNotFallingBehind(t *testing.T) {
 		"messages failed":    failed,
 		"a closed loop":      closed,
 	} {
-		if c := steady(of(&in)); grew.MatchString(c.Value) {
+		if c := steady(of(&in)).stored(); says(c, "steady.backlog", "steady.open") {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -116,29 +116,29 @@ func TestABacklogThatIsFilledMayGrow(t *testing.T) {
 	grows := func(i int) uint64 { return uint64(1000 * i) }
 	in := lasting(1000, seconds(12, p50, p99, grows))
 	in.Run.Mode = result.ModeBacklog
-	if c := steady(of(&in)); c.Status != result.Valid {
+	if c := steady(of(&in)).stored(); c.Status != result.Valid {
 		t.Errorf("a backlog that is filled: %+v", c)
 	}
 	in.Intervals = seconds(20, p50, func(i int) int64 { return p99(i) * int64(20+i) / 20 }, grows)
-	if c := steady(of(&in)); c.Status != result.Suspect || strings.Contains(c.Value, "backlog") {
+	if c := steady(of(&in)).stored(); c.Status != result.Suspect || strings.Contains(c.Value, "backlog") {
 		t.Errorf("a tail that grows beside it: %+v", c)
 	}
 	in.Evidence.RateVaries = true
-	if c := steady(of(&in)); c.Status != result.NotRun || !c.Inapplicable {
+	if c := steady(of(&in)).stored(); c.Status != result.NotRun || !c.Inapplicable {
 		t.Errorf("a rate that changes: %+v", c)
 	}
 }
 
 func TestABacklogThatIsSmallBesideTheRateDoesNotGrow(t *testing.T) {
 	in := lasting(100_000, seconds(10, func(int) int64 { return 1 }, func(int) int64 { return 1 }, func(i int) uint64 { return uint64(100 * i) }))
-	if c := steady(of(&in)); c.Status != result.Valid {
+	if c := steady(of(&in)).stored(); c.Status != result.Valid {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestFewSecondsTellNothing(t *testing.T) {
 	in := lasting(1000, seconds(9, func(i int) int64 { return int64(i) }, func(i int) int64 { return int64(i) }, flat))
-	if c := steady(of(&in)); c.Status != result.NotRun || c.Why == "" {
+	if c := steady(of(&in)).stored(); c.Status != result.NotRun || c.Why == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -163,7 +163,7 @@ func TestWhatHasNoFigureIsNotCalledSteady(t *testing.T) {
 		"a few messages a second":         {few, false, "p50 needs 10 samples in a second. 0 of 12 seconds have them, and this check needs 9."},
 		"only received, others sent them": {received, true, "no latenc"},
 	} {
-		c := steady(of(&x.in))
+		c := steady(of(&x.in)).stored()
 		if c.Status != result.NotRun || c.Inapplicable != x.inapplicable || c.Value != "" || !strings.Contains(c.Why, x.says) {
 			t.Errorf("%s: %+v; want it not run, saying %q", name, c, x.says)
 		}
@@ -173,7 +173,7 @@ func TestWhatHasNoFigureIsNotCalledSteady(t *testing.T) {
 		slow[i].Send = result.Points{}
 	}
 	growing := lasting(100, slow)
-	if c := steady(of(&growing)); c.Status != result.Suspect {
+	if c := steady(of(&growing)).stored(); c.Status != result.Suspect {
 		t.Errorf("a backlog that grows, without a percentile: %+v", c)
 	}
 }
@@ -190,7 +190,7 @@ func TestASecondWithoutAPercentileHidesNothing(t *testing.T) {
 	}, p50, flat)
 	rows[1].Send = result.Points{}
 	in := lasting(1000, rows)
-	if c := steady(of(&in)); c.Status != result.Suspect || !strings.Contains(c.Value, "send p50 of the first 3 of 13 measured seconds") {
+	if c := steady(of(&in)).stored(); c.Status != result.Suspect || !strings.Contains(c.Value, "send p50 of the first 3 of 13 measured seconds") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -227,7 +227,7 @@ func TestASecondInWhichAllStoodStillIsLeftOut(t *testing.T) {
 		"three: too few left":  {stopped(4, 3, p50, p99, flat), result.NotRun, "", "p50 needs 10 samples in a second. 7 of 10 seconds have them, and this check needs 8."},
 		"one, and all changes": {stopped(5, 1, rising, p99, flat), result.Suspect, "in the last 3 seconds; 1 second left out, with too few samples for a percentile", ""},
 	} {
-		c := steady(of(&x.in))
+		c := steady(of(&x.in)).stored()
 		if c.Status != x.status || !strings.HasSuffix(c.Value, x.value) || !strings.HasPrefix(c.Why, x.why) {
 			t.Errorf("%s: %+v; want %s, %q, %q", name, c, x.status, x.value, x.why)
 		}
@@ -235,7 +235,7 @@ func TestASecondInWhichAllStoodStillIsLeftOut(t *testing.T) {
 	bad := 0
 	const runs = 400
 	for i := range runs {
-		if in := stopped(2+i%7, 1+i%2, p50, p99, flat); steady(of(&in)).Status == result.Suspect {
+		if in := stopped(2+i%7, 1+i%2, p50, p99, flat); steady(of(&in)).stored().Status == result.Suspect {
 			bad++
 		}
 	}
@@ -259,7 +259,7 @@ func TestABacklogThatShrankAgainDidNotGrow(t *testing.T) {
 		"it grows throughout":                   {[]uint64{0, 200, 390, 610, 800, 990, 1210, 1400, 1590, 1800}, true},
 	} {
 		in := lasting(2000, seconds(10, p50, p99, func(i int) uint64 { return x.of[i] }))
-		if c := steady(of(&in)); strings.Contains(c.Value, grewBacklog) != x.grows {
+		if c := steady(of(&in)).stored(); says(c, "steady.backlog") != x.grows {
 			t.Errorf("%s: %+v; want growing %t", name, c, x.grows)
 		}
 	}
@@ -284,7 +284,7 @@ func TestWholeMeasuredSecondsAreCounted(t *testing.T) {
 	} {
 		in := lasting(1000, seconds(x.rows, still, still, flat))
 		in.Run.MeasureS = x.measureS
-		if c := steady(of(&in)); c.Why != x.want {
+		if c := steady(of(&in)).stored(); c.Why != x.want {
 			t.Errorf("%d rows of %v s: %q; want %q", x.rows, x.measureS, c.Why, x.want)
 		}
 	}
@@ -303,7 +303,7 @@ func TestABeginningIsSeenWhereMediansOfSecondsAreEqual(t *testing.T) {
 			}
 			return 5_110_000
 		}, func(int) int64 { return 1 }, flat))
-		if c := steady(of(&in)); c.Status != result.Suspect {
+		if c := steady(of(&in)).stored(); c.Status != result.Suspect {
 			t.Errorf("with an outlier in second %d: %+v", outlier, c)
 		}
 	}
@@ -324,7 +324,7 @@ func TestAWarmUpThatIsTooShortIsToldALength(t *testing.T) {
 		rows[i].TS += 2
 	}
 	in := lasting(1000, rows)
-	c := steady(of(&in))
+	c := steady(of(&in)).stored()
 	if want := "The first 6 s (warm-up included) differ from the rest. If the system was warming up, use a warm-up of at least 1.5 times that (--warmup 9s). If the host was busy then, repeat the run."; c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
 		t.Errorf("%+v; want %q", c, want)
 	}

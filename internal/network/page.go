@@ -3,7 +3,7 @@ package network
 import (
 	"fmt"
 
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // Show puts on a page whether this host lends a network, and the profiles with their

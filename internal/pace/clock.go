@@ -13,6 +13,7 @@ package pace
 
 import (
 	"math"
+	"os"
 	"time"
 )
 
@@ -95,6 +96,29 @@ func (c *Clock) Wall() time.Time {
 		return time.Now().Add(c.fault.wall)
 	}
 	return time.Now()
+}
+
+// Monotonic reads the monotonic clock of the host, ns.
+func (c *Clock) Monotonic() int64 { return c.Epoch().MonotonicNS + c.Now() }
+
+// WallAhead returns how far the wall clock, in ns since 1970, is ahead of the host's
+// monotonic clock, to within bound.
+func (c *Clock) WallAhead() (ns, bound int64) {
+	before := c.Monotonic()
+	wall := c.Wall().UnixNano()
+	half := (c.Monotonic() - before) / 2
+	return wall - before - half, half + 1
+}
+
+// ClockID names the monotonic clock of this process: processes with the same ID read the
+// same clock. It is "" where the host does not report its boot.
+func ClockID() string {
+	boot := BootID()
+	if boot == "" {
+		return ""
+	}
+	namespace, _ := os.Readlink("/proc/self/ns/time") // "" before Linux 5.6, which has only one
+	return boot + namespace
 }
 
 // Epoch returns the epoch from which Now counts.

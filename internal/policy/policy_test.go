@@ -23,7 +23,11 @@ const module = "github.com/weirmq/weir"
 // only packages of a lower level. A pattern that ends in /* stands for every
 // folder directly below, unless a longer row names it.
 var levels = map[string]int{
+	"internal/view":            6,
+	"internal/view/layout":     1, // the page model and its writers
+	"internal/view/plot":       0,
 	"internal/userfile":        -1, // driver reads certificates with it
+	"internal/finding":         0,
 	"internal/quantity":        -1, // driver and schedule read values with it
 	"internal/needs":           -1, // only tests import it
 	"schedule":                 0,
@@ -37,7 +41,6 @@ var levels = map[string]int{
 	"internal/serverlog":       0,
 	"internal/chromium":        0, // only tests import it
 	"internal/golden":          0, // only tests import it
-	"internal/plot":            0,
 	"internal/guard":           1,
 	"internal/tcpreset":        1,
 	"internal/slowdisk":        1,
@@ -67,7 +70,7 @@ var levels = map[string]int{
 	"internal/fleet/admission": 3,
 	// A scenario says in deal's words where producers and consumers are, and an agent
 	// that joins what it is called.
-	"internal/deal":          2,
+	"internal/placement":     2,
 	"internal/fault":         3,
 	"internal/network":       3,
 	"drivers/internal/names": 0,
@@ -90,27 +93,17 @@ var levels = map[string]int{
 	"drivers/internal/served":    4,
 	"internal/scenario":          4,
 	"internal/scenario/tree":     0,
-	"internal/layout":            1,
-	"internal/form":              2,
-	"internal/doctor":            2,
-	"internal/brokerpage":        5,
-	"internal/calibration":       7,
-	"internal/trend":             3,
 	"internal/metrics":           4,
-	"internal/report":            6,
 	"internal/export":            4,
 	"internal/omb":               1, // files of another tool, as trees of scenarios
 	"internal/capacity":          4,
 	"internal/compare":           4,
 	"internal/history":           5,
-	"internal/conduct":           4,
+	"internal/coordinator":       4,
 	"internal/truth":             5,
 	"internal/fleet/*":           4,
-	"internal/fleet/loglimit":    0,
-	"internal/fleet/foreign":     0,
-	"internal/fleet/hostclock":   2,
 	"internal/fleet/protocol":    5,
-	"internal/fleet/survey":      6,
+	"internal/fleet/survey":      7,
 	"internal/fleet/agent":       6,
 	"internal/latch":             0,
 	"internal/flock":             0,
@@ -118,16 +111,13 @@ var levels = map[string]int{
 	"internal/varint":            0,
 	"internal/index":             5,
 	"internal/serve":             7,
-	"internal/live":              7,
 	"internal/suite":             7,
-	"internal/driverpage":        4,
-	"internal/fleet":             7, // the coordinator
+	"internal/fleet":             8, // the coordinator
 	"internal/glossary":          2,
 	"internal/buildinfo":         2,
 	"internal/commandline":       8,
 	"internal/completion":        8,
-	"internal/runs":              8,
-	"internal/study":             9,
+	"internal/series":            9,
 	"internal/cli":               10,
 	".":                          11, // package weir: the program as a function
 	"bench/peers":                12, // starts weir as itself
@@ -405,7 +395,6 @@ var ownFiles = map[string]string{
 	"internal/clockstep":         "/proc",
 	"internal/netpartition":      "/proc and control groups",
 	"internal/golden":            "goldens of tests",
-	"internal/fleet/nethosts":    "/proc, in tests",
 	"internal/tools/newdriver":   "the tree that it adds to",
 	"driver/drivertest":          "the record of what passed",
 	"drivers/internal/natstest":  "logs of servers, in tests",

@@ -1,6 +1,8 @@
-// Package quantity reads numbers, durations, sizes and switches in the spellings that people
-// type and that other tools print: 10_000, 1,000, 1e4, 10k, 1.5KiB, 90sec, 8 min 20 s.
-// It reads exactly: what it returns is what the text says, never a rounded value.
+// Package quantity reads and writes numbers, times, sizes and rates. It reads them in the
+// spellings that people type and that other tools print: 10_000, 1,000, 1e4, 10k, 1.5KiB,
+// 90sec, 8 min 20 s. It reads exactly: what it returns is what the text says, never a rounded
+// value. It writes for people: times to three significant digits in the unit that fits, counts
+// with thousands separated.
 package quantity
 
 import (

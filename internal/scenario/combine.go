@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
-	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/schedule"
 )
 
@@ -150,7 +150,7 @@ func (d *decoder) combineReceived(s *Scenario) {
 		d.fault(d.at(path), path, "received needs mode stream, which receives what it sent (confirmed)")
 	case s.Topology.Subscriptions > 1:
 		d.fault(d.later(path, "topology.subscriptions"), path, "received needs one subscription, and there are %d (confirmed)", s.Topology.Subscriptions)
-	case s.Placement.Kind == deal.Split:
+	case s.Placement.Kind == placement.Split:
 		d.fault(d.later(path, "placement"), path, "received needs producers and consumers in one process, and placement is split (confirmed)")
 	case s.Load.InFlight > engine.MostAwaited:
 		d.fault(d.later(path, "load.in_flight"), "load.in_flight", "is %d, and with load.in_flight_until: received it is at most %d", s.Load.InFlight, engine.MostAwaited)

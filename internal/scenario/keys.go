@@ -10,9 +10,9 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/network"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/schedule"
 )
@@ -323,7 +323,7 @@ var keys = table([]Key{
 	},
 	{
 		Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none; both are dealt over all agents", sparse: true,
-		value: placed(placement, func(s *Scenario) *deal.Placement { return &s.Placement }),
+		value: placed(placementKind, func(s *Scenario) *placement.Placement { return &s.Placement }),
 	},
 	{
 		Path: "fleet.agents", Help: "agents that do the run, of those that joined; it needs --fleet (1 to 512)", Default: "none; all that --fleet waits for", sparse: true,

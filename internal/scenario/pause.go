@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
@@ -136,7 +136,7 @@ func (d *decoder) combineDeadLetter(s *Scenario) {
 		d.fault(d.later(path, "topology.names"), path, "needs destinations that weir makes, and topology.names has others (leave it out)")
 	case s.Topology.Subscriptions > 1:
 		d.fault(d.later(path, "topology.subscriptions"), path, "needs one subscription: dead letters do not name the one that they come from (topology.subscriptions: 1)")
-	case s.Placement.Kind == deal.Split:
+	case s.Placement.Kind == placement.Split:
 		d.fault(d.later(path, "placement"), path, "needs producers and consumers in one process, and placement is split (leave it out)")
 	}
 }

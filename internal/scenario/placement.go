@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
@@ -23,28 +23,28 @@ const (
 )
 
 // placement is where producers and consumers are.
-var placement = func() kind[deal.Placement] {
-	words := placed(oneOf(allowedPlacement, placements, deal.Paired, deal.Split), func(p *deal.Placement) *deal.Kind { return &p.Kind })
+var placementKind = func() kind[placement.Placement] {
+	words := placed(oneOf(allowedPlacement, placements, placement.Paired, placement.Split), func(p *placement.Placement) *placement.Kind { return &p.Kind })
 	one := single("an agent's name, or labels such as zone=a,disk=ssd", either(texts(selectorPattern), object{"type": []string{"integer", "boolean"}}),
-		func(s string) (deal.Selector, error) {
-			v, err := deal.ParseSelector(s)
+		func(s string) (placement.Selector, error) {
+			v, err := placement.ParseSelector(s)
 			if err != nil {
 				return v, inFull{err}
 			}
 			return v, nil
-		}, func(s deal.Selector) string { return quote(s.String()) })
+		}, func(s placement.Selector) string { return quote(s.String()) })
 	agents := several(one, maxSelectors, "holds %d agents (1 to %d; left out it is all)", allowedAgents, true)
 	agents.schema["uniqueItems"] = true
-	lists := func(p *deal.Placement) []*[]deal.Selector {
-		return []*[]deal.Selector{&p.Producers, &p.Consumers}
+	lists := func(p *placement.Placement) []*[]placement.Selector {
+		return []*[]placement.Selector{&p.Producers, &p.Consumers}
 	} // as sides
-	return kind[deal.Placement]{
+	return kind[placement.Placement]{
 		words: placements,
 		schema: either(words.schema, object{
 			"type": "object", "minProperties": 1, "additionalProperties": false,
 			"properties": object{sides[0]: agents.schema, sides[1]: agents.schema},
 		}),
-		read: func(d *decoder, n *tree.Node, path string, p *deal.Placement) bool {
+		read: func(d *decoder, n *tree.Node, path string, p *placement.Placement) bool {
 			if n.Shape != tree.Mapping {
 				return words.read(d, n, path, p)
 			}
@@ -62,8 +62,8 @@ var placement = func() kind[deal.Placement] {
 			}
 			return ok
 		},
-		text: func(p *deal.Placement) string {
-			if p.Kind != deal.Spread {
+		text: func(p *placement.Placement) string {
+			if p.Kind != placement.Spread {
 				return words.text(p)
 			}
 			var parts []string
@@ -95,10 +95,10 @@ func (d *decoder) combinePlacement(s *Scenario) {
 		d.excluded(why, path+".producers")
 	}
 	switch {
-	case s.Placement.Kind == deal.Spread:
+	case s.Placement.Kind == placement.Spread:
 	case why != "":
-		d.fault(n.At, path, "%s, so placement cannot be %s (lists, or leave it out)", why, placement.text(&s.Placement))
-	case s.Placement.Kind == deal.Split && d.known(s) && s.System.Definition.Capabilities.InProcess:
+		d.fault(n.At, path, "%s, so placement cannot be %s (lists, or leave it out)", why, placementKind.text(&s.Placement))
+	case s.Placement.Kind == placement.Split && d.known(s) && s.System.Definition.Capabilities.InProcess:
 		d.fault(n.At, path, "driver %s works inside one process, and split makes two (leave it out)", s.System.Definition.Name)
 	}
 }

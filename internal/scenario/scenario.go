@@ -6,9 +6,9 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/broker"
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/result"
 	"github.com/weirmq/weir/schedule"
 )
@@ -30,16 +30,16 @@ type Scenario struct {
 	AfterDrain time.Duration // that consumers listen on
 	Repeat     int           // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
 	Objectives []judge.Objective
-	Until      bool           // ends once the objectives about percentiles are decided
-	Faults     []fault.Fault  // to the servers that weir starts
-	Network    Network        // between the clients and these servers
-	Watch      []int          // processes of this host that are read as servers of the system; watch_pid
-	Price      float64        // of an hour of what serves, in a unit of the user's; 0: not given
-	Placement  deal.Placement // over which agents; its zero value: over all
-	Fleet      Fleet          // how many agents, and how much of each
-	Memory     int64          // bytes, limits.memory
-	Failed     float64        // share of the sent messages that may fail or stay unconfirmed, 0 to 1; limits.failed
-	Processors int            // that run weir's code at a time, limits.processors; 0: the engine's own choice
+	Until      bool                // ends once the objectives about percentiles are decided
+	Faults     []fault.Fault       // to the servers that weir starts
+	Network    Network             // between the clients and these servers
+	Watch      []int               // processes of this host that are read as servers of the system; watch_pid
+	Price      float64             // of an hour of what serves, in a unit of the user's; 0: not given
+	Placement  placement.Placement // over which agents; its zero value: over all
+	Fleet      Fleet               // how many agents, and how much of each
+	Memory     int64               // bytes, limits.memory
+	Failed     float64             // share of the sent messages that may fail or stay unconfirmed, 0 to 1; limits.failed
+	Processors int                 // that run weir's code at a time, limits.processors; 0: the engine's own choice
 	Seed       uint64
 	Search     Search // of weir capacity; no part of a run
 

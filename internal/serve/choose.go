@@ -14,7 +14,8 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
 
@@ -34,16 +35,16 @@ const (
 
 // compared is the page of a comparison: what a names against what b names, each a run or
 // a folder of runs.
-func (s *Server) compared(r *http.Request) (view, error) {
+func (s *Server) compared(r *http.Request) (answer, error) {
 	v := named(r.URL.Query())
 	var sides []compare.Side
 	for _, name := range []string{"a", "b"} {
 		dirs, err := s.chosen(r.Context(), v[name], mostCompared)
 		if err != nil {
-			return view{}, err
+			return answer{}, err
 		}
 		if len(dirs) == 0 {
-			return view{}, refuse(http.StatusBadRequest, "side %s has no run (mark runs with A and B in the list, four or more each)", strings.ToUpper(name))
+			return answer{}, refuse(http.StatusBadRequest, "side %s has no run (mark runs with A and B in the list, four or more each)", strings.ToUpper(name))
 		}
 		sides = append(sides, compare.Side{Given: given(v[name]), Runs: make([]compare.Run, len(dirs))})
 		for i, dir := range dirs {
@@ -52,7 +53,7 @@ func (s *Server) compared(r *http.Request) (view, error) {
 	}
 	done, err := s.turn(r.Context())
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	defer done()
 	b, err := s.comparison(r.Context(), sides, v.Get("different") != "")
@@ -63,7 +64,7 @@ func (s *Server) compared(r *http.Request) (view, error) {
 	case errors.Is(err, compare.ErrTooFew), errors.Is(err, compare.ErrSameRun):
 		return s.frame(frame{Title: "Not compared", Errors: lines(err)})
 	case err != nil:
-		return view{}, err
+		return answer{}, err
 	}
 	return s.within(b, "/")
 }
@@ -84,12 +85,12 @@ func (s *Server) comparison(ctx context.Context, sides []compare.Side, different
 		named = append(named, side.Given)
 	}
 	var b bytes.Buffer
-	err = report.ComparisonHTML(&b, found, false, report.Parting{Given: named, Course: func(dir string) *report.Course {
+	err = view.ComparisonHTML(&b, found, false, view.Parting{Given: named, Course: func(dir string) *view.Course {
 		path, err := s.o.Index.Path(ctx, dir)
 		if err != nil {
 			return nil
 		}
-		x, _, err := report.Load(path, dir, report.Loading{Drawn: true})
+		x, _, err := view.Load(path, dir, view.Loading{Drawn: true})
 		if err != nil {
 			return nil // its figures were read, and a picture of them is all that lacks
 		}
@@ -115,7 +116,7 @@ func given(names []string) string {
 	if shared != "." && !slices.ContainsFunc(names, func(n string) bool { return path.Dir(n) != shared }) {
 		return shared
 	}
-	return report.Counted(len(names), "run", "runs")
+	return quantity.Counted(len(names), "run", "runs")
 }
 
 // chosen are the runs that names stand for: runs, or folders that hold some.
@@ -147,7 +148,7 @@ func (s *Server) fill(ctx context.Context, sides []compare.Side) error {
 	for i := range sides {
 		for j := range sides[i].Runs {
 			r := &sides[i].Runs[j]
-			loaded, err := s.loaded(ctx, r.Dir, report.Loading{Totals: true})
+			loaded, err := s.loaded(ctx, r.Dir, result.Loading{Totals: true})
 			*r, errs = loaded, append(errs, err)
 		}
 	}
@@ -158,7 +159,7 @@ func (s *Server) fill(ctx context.Context, sides []compare.Side) error {
 }
 
 // loaded reads a run as comparisons and histories take it.
-func (s *Server) loaded(ctx context.Context, dir string, l report.Loading) (compare.Run, error) {
+func (s *Server) loaded(ctx context.Context, dir string, l result.Loading) (compare.Run, error) {
 	if err := ctx.Err(); err != nil {
 		return compare.Run{}, err
 	}
@@ -166,64 +167,60 @@ func (s *Server) loaded(ctx context.Context, dir string, l report.Loading) (comp
 	if err != nil {
 		return compare.Run{}, err
 	}
-	e, missing, err := report.Load(path, dir, l)
+	e, missing, err := result.Load(path, dir, l)
 	if err != nil {
 		return compare.Run{}, s.unrooted(err)
 	}
-	r := compare.Run{Dir: dir, Result: e.Result, Scenario: e.Scenario, Counts: compare.Compared(e.Totals)}
-	if !slices.Contains(missing, result.FileEnvironment) {
-		r.Environment = &e.Around
-	}
-	return r, nil
+	return compare.RunOf(e, missing), nil
 }
 
 // overlaid is the page of several runs: a table, and their percentiles in one chart.
-func (s *Server) overlaid(r *http.Request) (view, error) {
+func (s *Server) overlaid(r *http.Request) (answer, error) {
 	v := named(r.URL.Query())
 	dirs, err := s.chosen(r.Context(), append(v["a"], v["b"]...), mostOverlaid)
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	if len(dirs) == 0 {
-		return view{}, refuse(http.StatusBadRequest, "no run is chosen (mark runs with A or B in the list)")
+		return answer{}, refuse(http.StatusBadRequest, "no run is chosen (mark runs with A or B in the list)")
 	}
 	done, err := s.turn(r.Context())
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	defer done()
 	b, err := s.overview(r.Context(), dirs)
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	return s.within(b, "/")
 }
 
 // overview is the page of several runs as weir report writes it.
 func (s *Server) overview(ctx context.Context, dirs []string) ([]byte, error) {
-	var entries []report.Entry
+	var entries []view.Entry
 	for _, dir := range dirs {
 		path, err := s.o.Index.Path(ctx, dir)
 		if err != nil {
 			return nil, err
 		}
-		e, _, err := report.Load(path, dir, report.Loading{Drawn: true})
+		e, _, err := view.Load(path, dir, view.Loading{Drawn: true})
 		if err != nil {
 			return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
 		}
 		entries = append(entries, e)
 	}
 	var b bytes.Buffer
-	err := report.OverviewHTML(&b, entries, report.Options{})
+	err := view.OverviewHTML(&b, entries, view.Options{})
 	return b.Bytes(), err
 }
 
 // followed is the page of a history: of the runs that the filters of the list take.
-func (s *Server) followed(r *http.Request) (view, error) {
+func (s *Server) followed(r *http.Request) (answer, error) {
 	q := queryOf(r.URL.Query())
 	done, err := s.turn(r.Context())
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	defer done()
 	b, err := s.historyPage(r.Context(), q)
@@ -231,7 +228,7 @@ func (s *Server) followed(r *http.Request) (view, error) {
 		return s.frame(frame{Title: "No history", Errors: lines(err)})
 	}
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	return s.within(b, "/?"+filters(q).Encode())
 }
@@ -249,7 +246,7 @@ func (s *Server) historyPage(ctx context.Context, q index.Query) ([]byte, error)
 		if row.Wrong != "" {
 			continue
 		}
-		run, err := s.loaded(ctx, row.Dir, report.Loading{})
+		run, err := s.loaded(ctx, row.Dir, result.Loading{})
 		if err != nil {
 			return nil, refusal{http.StatusUnprocessableEntity, err}
 		}
@@ -264,7 +261,7 @@ func (s *Server) historyPage(ctx context.Context, q index.Query) ([]byte, error)
 	}
 	found.Weir = s.o.Weir
 	var b bytes.Buffer
-	err = report.HistoryHTML(&b, found)
+	err = view.HistoryHTML(&b, found)
 	return b.Bytes(), err
 }
 
@@ -277,10 +274,10 @@ func queryOf(v url.Values) index.Query {
 }
 
 // searched is the page of a search for the capacity.
-func (s *Server) searched(r *http.Request) (view, error) {
+func (s *Server) searched(r *http.Request) (answer, error) {
 	b, err := s.capacityPage(r.Context(), r.URL.Query().Get("dir"))
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	return s.within(b, "/")
 }
@@ -295,6 +292,6 @@ func (s *Server) capacityPage(ctx context.Context, dir string) ([]byte, error) {
 		return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
 	}
 	var b bytes.Buffer
-	err = report.CapacityHTML(&b, c)
+	err = view.CapacityHTML(&b, c)
 	return b.Bytes(), err
 }

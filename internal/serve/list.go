@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/index"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -81,10 +81,10 @@ type rowView struct {
 }
 
 // frame makes a page.
-func (s *Server) frame(f frame) (view, error) {
+func (s *Server) frame(f frame) (answer, error) {
 	t, err := template.New("page").Parse(pageFrame)
 	if err != nil {
-		return view{}, fmt.Errorf("the frame of a page: %w", err)
+		return answer{}, fmt.Errorf("the frame of a page: %w", err)
 	}
 	if f.Footer == "" {
 		f.Footer = "weir " + s.o.Weir
@@ -108,14 +108,14 @@ func (s *Server) frame(f frame) (view, error) {
 	f.Title = layout.Printable(f.Title)
 	var b bytes.Buffer
 	err = t.Execute(&b, map[string]any{"F": f, "Policy": policy, "Style": template.CSS(style), "Script": template.JS(script)}) //nolint:gosec // G203: files of this program
-	return view{b.Bytes(), policy + "; frame-ancestors 'none'"}, err
+	return answer{b.Bytes(), policy + "; frame-ancestors 'none'"}, err
 }
 
 // list is the page of all runs.
-func (s *Server) list(r *http.Request) (view, error) {
+func (s *Server) list(r *http.Request) (answer, error) {
 	so, going, err := s.look.fresh(r.Context())
 	if err != nil {
-		return view{}, refuse(http.StatusInternalServerError, "%w", s.unrooted(err))
+		return answer{}, refuse(http.StatusInternalServerError, "%w", s.unrooted(err))
 	}
 	v := r.URL.Query()
 	q := queryOf(v)
@@ -125,11 +125,11 @@ func (s *Server) list(r *http.Request) (view, error) {
 	}
 	l, err := s.listing(r, q)
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	switch {
 	case going:
-		l.Note = fmt.Sprintf("weir is reading the folder: %s read so far. Load the page again to see more.", report.Counted(so.Read, "run", "runs"))
+		l.Note = fmt.Sprintf("weir is reading the folder: %s read so far. Load the page again to see more.", quantity.Counted(so.Read, "run", "runs"))
 	case so.Beyond:
 		l.Note = "The folder holds more runs than weir lists. Serve a part of it."
 	}
@@ -221,7 +221,7 @@ func viewOf(r index.Row) rowView {
 		to   *string
 	}{{r.Rate, &v.Sent}, {r.Received, &v.Came}} {
 		if x.from != nil {
-			*x.to = report.Rate(*x.from)
+			*x.to = quantity.Rate(*x.from)
 		}
 	}
 	for _, x := range []struct {
@@ -229,7 +229,7 @@ func viewOf(r index.Row) rowView {
 		to   *string
 	}{{r.P50, &v.Median}, {r.P99, &v.High}, {r.P999, &v.Tails}} {
 		if x.from != nil {
-			*x.to = x.from.Text(func(v float64) string { return report.Time(int64(v)) })
+			*x.to = x.from.Text(func(v float64) string { return quantity.Time(int64(v)) })
 		}
 	}
 	return v

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/index"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -35,14 +35,14 @@ const (
 var liveScript string
 
 // live is the page of a run that goes on. One that has ended has its report there.
-func (s *Server) live(r *http.Request) (view, error) {
+func (s *Server) live(r *http.Request) (answer, error) {
 	if _, _, err := s.look.fresh(r.Context()); err != nil {
-		return view{}, s.unrooted(err)
+		return answer{}, s.unrooted(err)
 	}
 	dir := r.URL.Query().Get("dir")
 	row, err := s.o.Index.Row(r.Context(), dir)
 	if err != nil {
-		return view{}, fmt.Errorf("%s: %w", dir, err)
+		return answer{}, fmt.Errorf("%s: %w", dir, err)
 	}
 	q := url.Values{"dir": {dir}}.Encode()
 	return s.frame(frame{Title: "Run " + row.Name, Live: &liveView{Row: viewOf(row), Follow: "/follow?" + q, Report: "/run?" + q}})

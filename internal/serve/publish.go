@@ -13,8 +13,8 @@ import (
 	"github.com/weirmq/weir/internal/compare"
 	"github.com/weirmq/weir/internal/history"
 	"github.com/weirmq/weir/internal/index"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // Bounds of what is published.
@@ -165,7 +165,7 @@ func (p *publishing) folders(ctx context.Context, all map[string][]string) ([]li
 			return nil, err
 		}
 		if at != "" {
-			out = append(out, link{folderName(folder) + ", " + report.Counted(len(dirs), "run", "runs"), at})
+			out = append(out, link{folderName(folder) + ", " + quantity.Counted(len(dirs), "run", "runs"), at})
 		}
 	}
 	return out, nil

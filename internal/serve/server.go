@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/index"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/view"
 )
 
 // Bounds of a server.
@@ -167,14 +167,14 @@ func refuse(status int, format string, args ...any) error {
 	return refusal{status, fmt.Errorf(format, args...)}
 }
 
-// A view is a page that is to be written.
-type view struct {
+// An answer is a page that is to be written.
+type answer struct {
 	body   []byte
 	policy string
 }
 
 // page writes what show makes, or what went wrong.
-func (s *Server) page(show func(*http.Request) (view, error)) http.HandlerFunc {
+func (s *Server) page(show func(*http.Request) (answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := show(r)
 		status := http.StatusOK
@@ -226,16 +226,16 @@ func (s *Server) turn(ctx context.Context) (func(), error) {
 }
 
 // run is the page of one run.
-func (s *Server) run(r *http.Request) (view, error) {
+func (s *Server) run(r *http.Request) (answer, error) {
 	dir := r.URL.Query().Get("dir")
 	done, err := s.turn(r.Context())
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	defer done()
 	b, err := s.runPage(r.Context(), dir)
 	if err != nil {
-		return view{}, err
+		return answer{}, err
 	}
 	return s.within(b, "/")
 }
@@ -246,12 +246,12 @@ func (s *Server) runPage(ctx context.Context, dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry, _, err := report.Load(path, dir, report.Loading{Drawn: true, Totals: true})
+	entry, _, err := view.Load(path, dir, view.Loading{Drawn: true, Totals: true})
 	if err != nil {
 		return nil, refusal{http.StatusUnprocessableEntity, s.unrooted(err)}
 	}
 	var b bytes.Buffer
-	err = report.HTML(&b, entry, report.Options{})
+	err = view.HTML(&b, entry, view.Options{})
 	return b.Bytes(), err
 }
 
@@ -262,19 +262,19 @@ func (s *Server) unrooted(err error) error {
 
 // within puts a way back on a page that weir writes as a file, and has the page's own
 // policy. Both marks stand before all text of a result but the title, which is escaped.
-func (s *Server) within(page []byte, back string) (view, error) {
+func (s *Server) within(page []byte, back string) (answer, error) {
 	const opened = `http-equiv="Content-Security-Policy" content="`
 	_, rest, found := bytes.Cut(page, []byte(opened))
 	policy, _, ended := bytes.Cut(rest, []byte(`"`))
 	before, after, body := bytes.Cut(page, []byte("<body>"))
 	if !found || !ended || !body {
-		return view{}, errors.New("a page of weir has no policy")
+		return answer{}, errors.New("a page of weir has no policy")
 	}
 	var b bytes.Buffer
 	b.Write(before)
 	b.WriteString(`<body><main><p><a href="` + html.EscapeString(back) + `">All runs</a></p></main>`)
 	b.Write(after)
-	return view{b.Bytes(), html.UnescapeString(string(policy)) + "; frame-ancestors 'none'"}, nil
+	return answer{b.Bytes(), html.UnescapeString(string(policy)) + "; frame-ancestors 'none'"}, nil
 }
 
 // A looker looks at the folders when a page asks for it, not more often than stale.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/index"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // Bounds of starting runs.
@@ -110,11 +110,11 @@ measure: 20s
 `
 
 // startForm is the page with the form.
-func (s *Server) startForm(r *http.Request) (view, error) {
+func (s *Server) startForm(r *http.Request) (answer, error) {
 	return s.startPage(r.Context(), startView{Scenario: example, Folder: time.Now().UTC().Format("20060102-150405")})
 }
 
-func (s *Server) startPage(ctx context.Context, v startView) (view, error) {
+func (s *Server) startPage(ctx context.Context, v startView) (answer, error) {
 	st := s.o.Starter
 	st.mu.Lock()
 	v.Going, v.Last = st.going, st.last
@@ -131,11 +131,11 @@ func (s *Server) startPage(ctx context.Context, v startView) (view, error) {
 	}
 	if of != nil {
 		if _, _, err := s.look.fresh(ctx); err != nil {
-			return view{}, s.unrooted(err)
+			return answer{}, s.unrooted(err)
 		}
 		l, err := s.o.Index.List(ctx, index.Query{Below: of.Folder, Sort: "oldest", Most: perPage})
 		if err != nil {
-			return view{}, err
+			return answer{}, err
 		}
 		for _, row := range l.Rows {
 			v.Runs = append(v.Runs, viewOf(row))
@@ -175,7 +175,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 	} else {
 		v.Explained = readable(explained)
 	}
-	s.page(func(r *http.Request) (view, error) { return s.startPage(r.Context(), v) })(w, r)
+	s.page(func(r *http.Request) (answer, error) { return s.startPage(r.Context(), v) })(w, r)
 }
 
 // stop asks the run that goes on to end.

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/compare"
-	"github.com/weirmq/weir/internal/layout"
 	"github.com/weirmq/weir/internal/scenario/tree"
-	"github.com/weirmq/weir/internal/trend"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -90,7 +90,7 @@ func (r *Report) charts(p *layout.Page) {
 		if c.Over == "" {
 			spots = bestOf(spots, unit)
 		}
-		f := trend.Figure{ID: fmt.Sprintf("over%d", i), Title: c.Title, Key: c.Over, Spots: spots, Write: func(v float64) string { return shown(unit, v) }}
+		f := view.Variation{ID: fmt.Sprintf("over%d", i), Title: c.Title, Key: c.Over, Spots: spots, Write: func(v float64) string { return shown(unit, v) }}
 		if c.Over == "" {
 			f.Key, f.Caption = "system", "The best of its rows. It ranks nothing: what a confirmation means differs, see each run."
 		}
@@ -107,7 +107,7 @@ func (r *Report) charts(p *layout.Page) {
 
 // spots are the figures of a chart, and their unit. An INVALID run has none, and the
 // article's are beside ours.
-func (r *Report) spots(c *Chart) (unit string, spots []trend.Spot) {
+func (r *Report) spots(c *Chart) (unit string, spots []view.Spot) {
 	for _, l := range r.Rows {
 		key := l.Over[c.Over]
 		if !c.takes(l.Row) || c.Over != "" && key == "" {
@@ -122,10 +122,10 @@ func (r *Report) spots(c *Chart) (unit string, spots []trend.Spot) {
 			}
 			unit = f.Unit
 			if l.Verdict != string(result.Invalid) {
-				spots = append(spots, trend.Spot{Series: l.System, Key: key, Value: f.value()})
+				spots = append(spots, view.Spot{Series: l.System, Key: key, Value: f.value()})
 			}
 			if f.Published != nil {
-				spots = append(spots, trend.Spot{Series: l.System, Key: key, Value: result.Exactly(f.Published.Value), Printed: true})
+				spots = append(spots, view.Spot{Series: l.System, Key: key, Value: result.Exactly(f.Published.Value), Printed: true})
 			}
 		}
 	}
@@ -134,10 +134,10 @@ func (r *Report) spots(c *Chart) (unit string, spots []trend.Spot) {
 
 // bestOf returns of each system, ours and the article's apart, the best figure: the least
 // of times, and the highest of anything else.
-func bestOf(spots []trend.Spot, unit string) (best []trend.Spot) {
+func bestOf(spots []view.Spot, unit string) (best []view.Spot) {
 	for _, s := range spots {
 		s.Series = "best row"
-		i := slices.IndexFunc(best, func(b trend.Spot) bool { return b.Key == s.Key && b.Printed == s.Printed })
+		i := slices.IndexFunc(best, func(b view.Spot) bool { return b.Key == s.Key && b.Printed == s.Printed })
 		if i < 0 {
 			best = append(best, s)
 			continue

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/plot"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"
 )
 
@@ -173,7 +173,7 @@ func (r *Report) curves(p *layout.Page) {
 				case !x.Supported:
 					form = plot.Hollow
 				}
-				text := fmt.Sprintf("%s, %s: %s", d.As, percent(x.P), result.Bound(float64(x.NS), x.AtLeast).Text(func(v float64) string { return report.Time(int64(v)) }))
+				text := fmt.Sprintf("%s, %s: %s", d.As, percent(x.P), result.Bound(float64(x.NS), x.AtLeast).Text(func(v float64) string { return quantity.Time(int64(v)) }))
 				line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.NS), Text: text, Form: form})
 				if x.P == 50 || x.P == 99 || x.P == 100 {
 					said = append(said, text)
@@ -231,7 +231,7 @@ func (c *Chances) chart(p *layout.Page) {
 			line.Points = append(line.Points, plot.Point{X: float64(n), Y: share, Form: plot.Undotted})
 		}
 		half := int(math.Ceil(stats.SessionMessages(q, 0.5)))
-		text := fmt.Sprintf("half of all pages of %s meet the %s", report.Counted(half, "request", "requests"), percent(q))
+		text := fmt.Sprintf("half of all pages of %s meet the %s", quantity.Counted(half, "request", "requests"), percent(q))
 		if half <= c.Requests {
 			line.Points = mark(line.Points, plot.Point{X: float64(half), Y: 100 * stats.SessionShare(q, uint64(half)), Text: text})
 		}

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
@@ -8,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/plot"
 	"github.com/weirmq/weir/internal/quantity"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario/tree"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"
 )
 
@@ -113,6 +114,14 @@ func (s *Suite) sends(row *Row) float64 {
 	return float64(size) * float64(rate) * d.Seconds()
 }
 
+// HTML is Drawn for a browser.
+func (r *Report) HTML() ([]byte, error) {
+	var page bytes.Buffer
+	html := layout.HTML{Title: "suite " + r.Suite.Name, Schema: result.SchemaReport, Footer: "This page is a picture of suite.json. The folder of each run has a page of its own."}
+	err := html.Write(&page, r.Drawn())
+	return page.Bytes(), err
+}
+
 // Drawn is Page with pictures, for browsers: each figure that the article gives too, ours
 // and the article's beside it, on a logarithmic axis. Figures of one unit are one picture.
 func (r *Report) Drawn() *layout.Page {
@@ -191,9 +200,9 @@ func (r *Report) Ends(p *layout.Page, dir, name string) {
 		}
 	}
 	var says []string
-	command := "weir suite show " + report.Quoted(dir)
+	command := "weir suite show " + view.Quoted(dir)
 	if r.Scale != 1 && name != "" {
-		command = "weir suite run " + report.Quoted(name) + "  # as long as the article's runs"
+		command = "weir suite run " + view.Quoted(name) + "  # as long as the article's runs"
 	}
 	for _, v := range []result.Status{result.Valid, result.Suspect, result.Invalid} {
 		word := string(v)
@@ -202,11 +211,11 @@ func (r *Report) Ends(p *layout.Page, dir, name string) {
 		}
 		says = append(says, fmt.Sprintf("%d %s", counts[word], strings.ToUpper(word)))
 		if v != result.Valid {
-			command = "weir report " + report.Quoted(doubted[word]) + "  # says why"
+			command = "weir report " + view.Quoted(doubted[word]) + "  # says why"
 		}
 	}
 	if len(r.Rows) < r.Planned {
-		command = "weir suite run --resume " + report.Quoted(dir) + "  # does the rest"
+		command = "weir suite run --resume " + view.Quoted(dir) + "  # does the rest"
 	}
 	p.Labelled("runs", layout.Plain.Of(cmp.Or(strings.Join(says, ", "), "none with figures")))
 	p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("next"), Spans: []layout.Span{layout.Plain.Of(command)}, Whole: true})
@@ -218,8 +227,8 @@ const mostLines = 10
 
 // Screen is Page in short, a line for each run with the figure that stands first, and what
 // Ends says.
-func (r *Report) Screen(dir, name string) *report.Screen {
-	s := new(report.Screen)
+func (r *Report) Screen(dir, name string) *view.Screen {
+	s := new(view.Screen)
 	s.Add(0, func(p *layout.Page) {
 		p.Heading(r.heading())
 		r.scaled(p)
@@ -243,7 +252,7 @@ func (r *Report) Screen(dir, name string) *report.Screen {
 		}
 		p.Table(t)
 		if n := len(r.Rows) - mostLines; n > 0 {
-			p.Note(fmt.Sprintf("and %s", report.Counted(n, "more run", "more runs")))
+			p.Note(fmt.Sprintf("and %s", quantity.Counted(n, "more run", "more runs")))
 		}
 	})
 	s.Add(2, func(p *layout.Page) {
@@ -258,7 +267,7 @@ func (r *Report) Screen(dir, name string) *report.Screen {
 	s.Add(0, r.notRun)
 	s.Add(0, func(p *layout.Page) {
 		r.Ends(p, dir, name)
-		p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("all figures"), Spans: []layout.Span{layout.Plain.Of("weir suite show " + report.Quoted(dir))}, Whole: true})
+		p.Add(layout.Block{Form: layout.Labelled, Mark: layout.Plain.Of("all figures"), Spans: []layout.Span{layout.Plain.Of("weir suite show " + view.Quoted(dir))}, Whole: true})
 	})
 	return s
 }

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/userfile"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -137,7 +137,7 @@ func (i *Item) Measured(res *result.Result, around *result.Environment, dir stri
 	if len(around.Hosts) > 0 {
 		h := around.Hosts[0]
 		l.Processors = h.GOMAXPROCS
-		l.Host = strings.TrimSpace(fmt.Sprintf("%s, %s", h.CPUModel, report.Counted(h.Cores, "core", "cores")))
+		l.Host = strings.TrimSpace(fmt.Sprintf("%s, %s", h.CPUModel, quantity.Counted(h.Cores, "core", "cores")))
 	}
 	switch {
 	case i.System.Was == "":
@@ -345,9 +345,9 @@ func (f *Figure) interval() string {
 func shown(unit string, v float64) string {
 	switch unit {
 	case "ns":
-		return report.Time(int64(v))
+		return quantity.Time(int64(v))
 	case "per_s":
-		return report.Rate(v)
+		return quantity.Rate(v)
 	case "ratio":
 		return strconv.FormatFloat(v*100, 'g', 4, 64) + " %"
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/layout"
-	"github.com/weirmq/weir/internal/report"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -440,16 +440,16 @@ func TestTheScreenOfASuiteIsOneScreen(t *testing.T) {
 		})
 	}
 	var b strings.Builder
-	if err := r.Screen("results/x", "own").Write(&b, report.MostLines, 0, false); err != nil {
+	if err := r.Screen("results/x", "own").Write(&b, view.MostLines, 0, false); err != nil {
 		t.Fatal(err)
 	}
 	got := b.String()
 	for line := range strings.Lines(got) {
-		if n := utf8.RuneCountInString(line); n > report.ScreenWidth {
+		if n := utf8.RuneCountInString(line); n > view.ScreenWidth {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if n := strings.Count(got, "\n"); n > report.MostLines {
+	if n := strings.Count(got, "\n"); n > view.MostLines {
 		t.Errorf("%d lines", n)
 	}
 	for _, want := range []string{"\nrow-0  chan    e2e.p99  2.00 ms     1 ms  SUSPECT\n", "and 20 more runs", "not run     10 of 40", "runs        30 SUSPECT", "weir suite show results/x\n"} {

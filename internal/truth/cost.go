@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
@@ -45,7 +45,7 @@ func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes i
 	if cfg.InFlight, err = engine.InFlight(0, 1, largest, plan.BatchMax, false, 1<<30, driver.Intake{}); err != nil {
 		return c, fmt.Errorf("measuring the ceiling: %w", err)
 	}
-	raw, err := conduct.Alone(ctx, nil, cfg)
+	raw, err := coordinator.Alone(ctx, nil, cfg)
 	if err != nil {
 		return c, fmt.Errorf("measuring the ceiling: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/noop"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/stamp"
@@ -151,7 +151,7 @@ func ceiling(ctx context.Context, o Options, cal pace.Calibration, long time.Dur
 		// As long again first: a run's first quarter of a million messages cost a
 		// little more, as the ledger dates each of them, later one in many.
 		cfg.WarmUp, cfg.Measure = turn, turn
-		raw, err := conduct.Alone(ctx, nil, cfg)
+		raw, err := coordinator.Alone(ctx, nil, cfg)
 		if err != nil {
 			return Ceiling{}, fmt.Errorf("measuring the ceiling: %w", err)
 		}
@@ -201,7 +201,7 @@ func punctuality(ctx context.Context, o Options, cal pace.Calibration, perSecond
 	r := schedule.PerSecond(perSecond)
 	cfg.Plan.WarmUp = long / 5
 	cfg.Plan.Phases = []schedule.Phase{{From: r, To: r, For: long}}
-	raw, err := conduct.Alone(ctx, nil, cfg)
+	raw, err := coordinator.Alone(ctx, nil, cfg)
 	if err != nil {
 		return Punctuality{}, fmt.Errorf("measuring the lateness at %v: %w", r, err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/schedule"
 )
@@ -37,7 +37,7 @@ const (
 func (p planting) check(ctx context.Context, o Options) (Check, error) {
 	q := &queue{room: 4 * plantedMessages}
 	r := schedule.PerSecond(plantedRate)
-	raw, err := conduct.Alone(ctx, nil, engine.Config{
+	raw, err := coordinator.Alone(ctx, nil, engine.Config{
 		RunID: "truth", Run: runNumber, Definition: q.definition(), Options: q,
 		Plan: schedule.Spec{
 			Seed: 1, Phases: []schedule.Phase{{From: r, To: r}}, Messages: plantedMessages,

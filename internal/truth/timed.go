@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/schedule"
@@ -57,7 +57,7 @@ func execute(ctx context.Context, o Options, cal pace.Calibration, plan schedule
 	}
 	clock := pace.NewClock()
 	t.system = newStandIn(clock, cal, plan.Producers, len(t.due), b)
-	t.raw, err = conduct.Alone(ctx, nil, engine.Config{
+	t.raw, err = coordinator.Alone(ctx, nil, engine.Config{
 		RunID: "truth", Run: runNumber, Definition: t.system.definition(), Options: t.system, Plan: plan,
 		Mode: engine.Produce, Settle: driver.SettleNone, InFlight: len(t.due), Drain: 10 * time.Second,
 		Lanes: 1, Calibration: cal, Clock: clock, Log: o.Log,

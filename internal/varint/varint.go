@@ -1,4 +1,4 @@
-// Package varint reads numbers and texts that were written as varints of encoding/binary in
+// Package varint reads numbers that were written as varints of encoding/binary in
 // their shortest form. So what it accepts has one form only. Writers append with
 // encoding/binary itself.
 package varint
@@ -90,29 +90,4 @@ func (r *Reader) UpTo(what string, most uint64) uint64 {
 		return 0
 	}
 	return v
-}
-
-// Bytes reads a length of at most most, and so many bytes. They are those of NewReader.
-func (r *Reader) Bytes(what string, most int) []byte {
-	n := int(r.UpTo(what, uint64(most)))
-	if n > r.Left() {
-		r.Fail("%s: it ends after %d of %d bytes", what, r.Left(), n)
-		return nil
-	}
-	v := r.b[r.at : r.at+n]
-	r.at += n
-	return v
-}
-
-// Part reads what decode reads from the front of bytes, which returns the rest.
-func (r *Reader) Part(what string, decode func(b []byte) (rest []byte, err error)) {
-	if r.err != nil {
-		return
-	}
-	rest, err := decode(r.Rest())
-	if err != nil {
-		r.Fail("%s: %w", what, err)
-		return
-	}
-	r.at = len(r.b) - len(rest)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // Bounds of a door's memory.
@@ -49,7 +49,7 @@ func NewDoor(keep *Keep, version string, now func() time.Time) *Authenticator {
 // within 30 s. Another name than agents have is ErrMalformed; where 4096 nonces are
 // under way it is ErrBusy.
 func (d *Authenticator) Challenge(agent string) (nonce string, err error) {
-	if err := deal.CheckName(agent); err != nil {
+	if err := placement.CheckName(agent); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	b := make([]byte, nonceSize)

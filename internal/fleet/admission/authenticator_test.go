@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // joining is a join that is in order, but for what change does to it before the proof
@@ -254,7 +254,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if len(j.Labels) > Labels || len(j.About) > AboutSize || deal.CheckName(j.Agent) != nil {
+		if len(j.Labels) > Labels || len(j.About) > AboutSize || placement.CheckName(j.Agent) != nil {
 			t.Errorf("%q is beyond the bounds", b)
 		}
 		// The door gave no nonce.

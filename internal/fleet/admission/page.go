@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // Tokens is what weir fleet token --json prints.

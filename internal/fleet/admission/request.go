@@ -14,7 +14,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/weirmq/weir/internal/deal"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // Bounds of a join.
@@ -27,7 +27,7 @@ const (
 
 // A Request is the message by which an agent joins a fleet.
 type Request struct {
-	Agent   string            `json:"agent"`            // see deal.CheckName
+	Agent   string            `json:"agent"`            // see placement.CheckName
 	Version string            `json:"version"`          // of weir
 	Labels  map[string]string `json:"labels,omitempty"` // by which parts of a run are placed
 	About   []byte            `json:"about,omitempty"`  // what else the agent says, which this package does not read
@@ -107,7 +107,7 @@ func (j *Request) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
 	}
-	if err := deal.CheckName(j.Agent); err != nil {
+	if err := placement.CheckName(j.Agent); err != nil {
 		return bad("%w", err)
 	}
 	if j.Version == "" || !isText(j.Version) {
@@ -117,7 +117,7 @@ func (j *Request) check() error {
 		return bad("%d labels (at most %d)", len(j.Labels), Labels)
 	}
 	for name, value := range j.Labels {
-		if err := (deal.Label{Key: name, Value: value}).Check(); err != nil {
+		if err := (placement.Label{Key: name, Value: value}).Check(); err != nil {
 			return bad("%w", err)
 		}
 	}

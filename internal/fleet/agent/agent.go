@@ -18,10 +18,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/fleet/foreign"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/hub"
-	"github.com/weirmq/weir/internal/fleet/loglimit"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/pace"
@@ -65,7 +62,7 @@ type Agent struct {
 
 	self     *admission.Self
 	instance string // its ID
-	limited  *loglimit.Log
+	limited  *hub.LimitedLog
 	nc       *nats.Conn
 	ending   <-chan struct{} // closed when the agent is to end
 	base     *pace.Clock     // for who asks, between runs and in them
@@ -90,7 +87,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.instance = a.self.ID()
-	a.limited = loglimit.New(a.Log)
+	a.limited = hub.NewLimitedLog(a.Log)
 	defer a.limited.End()
 	a.base = a.Clock()
 	a.ending = ctx.Done()
@@ -205,7 +202,7 @@ func (a *Agent) clockID() string {
 	if a.OwnTime {
 		return a.instance
 	}
-	return hostclock.ID()
+	return pace.ClockID()
 }
 
 // beacon hears a coordinator: the agent's own, or the first where it has none.
@@ -233,7 +230,7 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 		a.session, a.refused = "", err.Error()
 		a.mu.Unlock()
 		if !again && ctx.Err() == nil && a.limited.May("refused", "") {
-			a.note("refused by the coordinator on %s: %s", foreign.Short(b.Host), foreign.Shown(err.Error()))
+			a.note("refused by the coordinator on %s: %s", protocol.Short(b.Host), protocol.Shown(err.Error()))
 		}
 		return
 	}
@@ -241,7 +238,7 @@ func (a *Agent) beacon(ctx context.Context, m *nats.Msg) {
 	a.refused = ""
 	a.mu.Unlock()
 	if a.limited.May("joined", "") {
-		a.note("joined the coordinator on %s", foreign.Short(b.Host))
+		a.note("joined the coordinator on %s", protocol.Short(b.Host))
 	}
 }
 

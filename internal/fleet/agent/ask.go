@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
@@ -50,7 +49,7 @@ func (a *Agent) look() protocol.Look {
 	}
 	var l protocol.Look
 	l.Findings = host.Examine(ctx, host.CheckTarget{Work: work, Temp: os.TempDir(), Sample: lookSample})
-	l.Daemon = hostclock.AskDaemon(ctx, a.base)
+	l.Daemon = host.AskDaemon(ctx, a.base)
 	a.looker.at, a.looker.last = time.Now(), l
 	return l
 }
@@ -59,13 +58,13 @@ func (a *Agent) look() protocol.Look {
 // answered, and with how far the host's wall clock was ahead of it.
 func (a *Agent) clock(r micro.Request) {
 	var b [protocol.ClockSize]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(hostclock.Reading(a.base)))
+	binary.LittleEndian.PutUint64(b[:], uint64(a.base.Monotonic()))
 	if !protocol.Answerable(r.Reply()) {
 		return
 	}
-	ahead, _ := hostclock.Ahead(a.base)
+	ahead, _ := a.base.WallAhead()
 	binary.LittleEndian.PutUint64(b[16:], uint64(ahead))
-	binary.LittleEndian.PutUint64(b[8:], uint64(hostclock.Reading(a.base)))
+	binary.LittleEndian.PutUint64(b[8:], uint64(a.base.Monotonic()))
 	_ = r.Respond(b[:]) // who asked asks again
 }
 

@@ -11,8 +11,6 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/weirmq/weir/internal/fault"
-	"github.com/weirmq/weir/internal/fleet/foreign"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/latch"
@@ -115,7 +113,7 @@ func (a *Agent) grant(w *protocol.Wish) (protocol.Hosted, error) {
 		return protocol.Hosted{Gone: true}, nil
 	case mine:
 		h.needed(time.Duration(w.KeepNS))
-		return h.state(w.Seen, w.Sampled, hostclock.Reading(a.base)), nil
+		return h.state(w.Seen, w.Sampled, a.base.Monotonic()), nil
 	case len(w.Scenario) == 0:
 		return protocol.Hosted{}, errors.New("this host has no system of this run")
 	}
@@ -139,7 +137,7 @@ func (a *Agent) grant(w *protocol.Wish) (protocol.Hosted, error) {
 		defer close(h.done)
 		a.host(ctx, h, s)
 	}()
-	return h.state(0, 0, hostclock.Reading(a.base)), nil
+	return h.state(0, 0, a.base.Monotonic()), nil
 }
 
 // hosts reports whether a system is on this host. The lock is held.
@@ -269,7 +267,7 @@ func (a *Agent) attend(ctx context.Context, h *hosting) {
 func (h *hosting) happened(x Happening) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if x.Text = foreign.Short(x.Text); len(h.told) < protocol.MostHappenings {
+	if x.Text = protocol.Short(x.Text); len(h.told) < protocol.MostHappenings {
 		h.told = append(h.told, x)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirmq/weir/internal/fleet/wire"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/measure"
 )
@@ -35,10 +36,12 @@ type post struct {
 	agent   string
 	id      string // prefix of the messages' ids
 	log     *slog.Logger
+	encoder protocol.ReportEncoder
 
 	mu      sync.Mutex
-	waiting []*wire.Report
-	events  []wire.Event
+	waiting []*protocol.Report
+	events  []engine.Event
+	left    int // events that a report has no room for
 	seq     uint64
 	wake    chan struct{}
 	ended   bool          // the last report was handed in
@@ -81,33 +84,35 @@ func (p *post) ledger(at int64, part *ledger.Part) {
 }
 
 // event hands in an event; it goes with the next report.
-func (p *post) event(e wire.Event) {
+func (p *post) event(e engine.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.events) <= wire.MaxEvents { // one more, so that the report says that there were more
-		p.events = append(p.events, e)
+	if len(p.events) == protocol.MaxEvents {
+		p.left++
+		return
 	}
+	p.events = append(p.events, protocol.ShortEvent(e))
 }
 
 // last hands in the last report.
-func (p *post) last(at int64, extremes measure.Extremes, books, final []byte) {
+func (p *post) last(at int64, books []byte, final *protocol.Final) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.next(at)
-	r.Extremes, r.Ledger, r.Final, r.Last = extremes, books, final, true
+	r.Ledger, r.Final = books, final
 	p.ended = true
 	p.rouse()
 }
 
 // next returns the report that what is handed in now goes into: a new one, or the
 // newest where too many wait.
-func (p *post) next(at int64) *wire.Report {
+func (p *post) next(at int64) *protocol.Report {
 	if n := len(p.waiting); n >= postPending {
 		r := p.waiting[n-1]
 		r.At = max(r.At, at)
 		return r
 	}
-	r := &wire.Report{Agent: p.agent, At: at}
+	r := &protocol.Report{Agent: p.agent, At: at}
 	p.waiting = append(p.waiting, r)
 	return r
 }
@@ -152,7 +157,7 @@ func (p *post) run(ctx context.Context) {
 		if !p.send(ctx, r) {
 			return
 		}
-		if r.Last {
+		if r.Final != nil {
 			close(p.taken)
 			return
 		}
@@ -160,7 +165,7 @@ func (p *post) run(ctx context.Context) {
 }
 
 // take takes the oldest report that waits.
-func (p *post) take() *wire.Report {
+func (p *post) take() *protocol.Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting) == 0 {
@@ -170,13 +175,16 @@ func (p *post) take() *wire.Report {
 	p.waiting = p.waiting[1:]
 	p.seq++
 	r.Seq = p.seq
-	r.Events, p.events = p.events, nil
+	if p.left > 0 {
+		p.events = append(p.events, engine.Event{At: r.At, Kind: "events-cut", Text: fmt.Sprintf("%d more events of this report were left out", p.left)})
+	}
+	r.Events, p.events, p.left = p.events, nil, 0
 	return r
 }
 
 // send sends a report until it was taken; false when ctx ends before.
-func (p *post) send(ctx context.Context, r *wire.Report) bool {
-	b, err := r.Append(nil)
+func (p *post) send(ctx context.Context, r *protocol.Report) bool {
+	b, err := p.encoder.Encode(r)
 	if err != nil {
 		// It says more than a report may. What counts is in the next one's ledger and
 		// in the last one's extremes; this second's histograms are missing, and the
@@ -185,7 +193,7 @@ func (p *post) send(ctx context.Context, r *wire.Report) bool {
 		return true
 	}
 	most := min(pieceSize, int(p.nc.MaxPayload())-headRoom)
-	for i, piece := range wire.Split(r.Seq, b, most) {
+	for i, piece := range protocol.Split(r.Seq, b, most) {
 		m := &nats.Msg{Subject: p.subject, Data: piece, Header: nats.Header{nats.MsgIdHdr: {fmt.Sprintf("%s.%d.%d", p.id, r.Seq, i)}}}
 		for said := false; ; {
 			attempt, cancel := context.WithTimeout(ctx, ackLimit)

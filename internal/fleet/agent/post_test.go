@@ -10,10 +10,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
-	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/measure"
 )
@@ -64,7 +64,7 @@ func (o *office) away() {
 }
 
 // read returns the reports that are in the stream, and how many messages it took.
-func (o *office) read(t *testing.T) (all []*wire.Report, messages int) {
+func (o *office) read(t *testing.T) (all []*protocol.Report, messages int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -72,7 +72,7 @@ func (o *office) read(t *testing.T) (all []*wire.Report, messages int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pieces wire.Assembler
+	var pieces protocol.Assembler
 	info, err := s.Info(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +90,8 @@ func (o *office) read(t *testing.T) (all []*wire.Report, messages int) {
 		if whole == nil {
 			continue
 		}
-		r := new(wire.Report)
-		if err := wire.Decode(whole, r); err != nil {
+		r, err := protocol.DecodeReport(whole)
+		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, r)
@@ -139,8 +139,8 @@ func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
 		iv := measuredIn(n)
 		want.Add(iv)
 		p.interval(iv)
-		*iv = measure.Interval{From: 7, To: 7}                            // it is the caller's again
-		p.event(wire.Event{At: int64(n), Kind: "k", Text: fmt.Sprint(n)}) // goes with the next
+		*iv = measure.Interval{From: 7, To: 7}                              // it is the caller's again
+		p.event(engine.Event{At: int64(n), Kind: "k", Text: fmt.Sprint(n)}) // goes with the next
 	}
 	for n := 1; n <= before; n++ {
 		tell(n)
@@ -158,8 +158,7 @@ func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
 		}
 		p.mu.Unlock()
 	}
-	extremes := want.Extremes()
-	p.last(int64(before+away)*1e9+5, extremes, []byte("books"), []byte("{}"))
+	p.last(int64(before+away)*1e9+5, []byte("books"), &protocol.Final{Part: &engine.Part{FirstNS: 7}, Extremes: want.Extremes()})
 	if p.wait(50*time.Millisecond, nil) {
 		t.Error("the last report was taken by a server that is away")
 	}
@@ -171,8 +170,8 @@ func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
 	var got measure.Snapshot
 	events := 0
 	for i, r := range all {
-		if r.Seq != uint64(i+1) || r.Agent != "a" || r.Last != (i == len(all)-1) {
-			t.Errorf("report %d is number %d of %q, last: %v", i+1, r.Seq, r.Agent, r.Last)
+		if r.Seq != uint64(i+1) || r.Agent != "a" || (r.Final != nil) != (i == len(all)-1) {
+			t.Errorf("report %d is number %d of %q, last: %v", i+1, r.Seq, r.Agent, r.Final != nil)
 		}
 		got.Add(&r.Interval)
 		for _, e := range r.Events {
@@ -182,7 +181,7 @@ func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
 			}
 		}
 	}
-	got.Widen(&all[len(all)-1].Extremes)
+	got.Widen(&all[len(all)-1].Final.Extremes)
 	for k := range want.Kinds {
 		for p := range want.Kinds[k] {
 			same(t, measure.Kind(k).String(), &got.Kinds[k][p], &want.Kinds[k][p])
@@ -197,8 +196,8 @@ func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
 	if events != before+away {
 		t.Errorf("%d events, want %d", events, before+away)
 	}
-	if last := all[len(all)-1]; string(last.Ledger) != "books" || string(last.Final) != "{}" || last.At != int64(before+away)*1e9+5 {
-		t.Errorf("the last report has a ledger %q and a final %q of %d", last.Ledger, last.Final, last.At)
+	if last := all[len(all)-1]; string(last.Ledger) != "books" || last.Final.Part.FirstNS != 7 || last.At != int64(before+away)*1e9+5 {
+		t.Errorf("the last report has a ledger %q and %+v of %d", last.Ledger, last.Final, last.At)
 	}
 }
 
@@ -208,8 +207,8 @@ func TestAReportThatIsSentAgainIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
 	p := o.posting(t)
-	r := &wire.Report{Agent: "a", Seq: 1, At: 5, Final: make([]byte, 2<<20)}
-	_, _ = rand.NewChaCha8([32]byte{}).Read(r.Final) // not to be deflated: it has several pieces
+	r := &protocol.Report{Agent: "a", Seq: 1, At: 5, Ledger: make([]byte, 2<<20)}
+	_, _ = rand.NewChaCha8([32]byte{}).Read(r.Ledger) // not to be compressed: it has several pieces
 	if !p.send(t.Context(), r) {
 		t.Fatal("not sent")
 	}
@@ -240,7 +239,7 @@ func TestOfLedgersThatWaitTheLatestGoes(t *testing.T) {
 		l.Part(&part)
 		p.ledger(at+1, &part)
 	}
-	p.last(1000, measure.Extremes{}, nil, nil)
+	p.last(1000, nil, &protocol.Final{Part: &engine.Part{}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()

@@ -15,11 +15,9 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/conduct"
+	"github.com/weirmq/weir/internal/coordinator"
 	"github.com/weirmq/weir/internal/fault"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
-	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/offset"
@@ -174,19 +172,12 @@ func (t *task) run() {
 		f.Gone = part.Gone.Error()
 	}
 	f.Part, f.Window = part, part.Snapshot.Window
-	f.Hiccups, _ = part.Hiccups.AppendBinary(nil) // fails for no histogram of the engine's
-	if p := part.Paused; p != nil {
-		f.Old, _ = p.Old.AppendBinary(nil)
-		f.Live, _ = p.Live.AppendBinary(nil)
-	}
-	if len(part.Stages) > 0 {
-		f.Stages, _ = measure.AppendStages(nil, part.Stages) // nor for stages of it
-	}
+	f.Extremes = part.Snapshot.Extremes()
 	if part.Late != nil {
-		f.Late, _ = part.Late.AppendBinary(nil)
+		f.Late, _ = part.Late.AppendBinary(nil) // fails for no ledger of the engine's
 	}
-	books, _ := part.Ledger.AppendBinary(nil) // nor for a ledger
-	t.post.last(part.Ended, part.Snapshot.Extremes(), books, protocol.Encode(f))
+	books, _ := part.Ledger.AppendBinary(nil) // likewise
+	t.post.last(part.Ended, books, f)
 	close(t.ended)
 	if t.folder != nil {
 		if rest := t.seconds.Rest(); rest != nil {
@@ -203,7 +194,7 @@ func (t *task) run() {
 
 // measure calibrates and does the engine's part.
 func (t *task) measure() (*protocol.Final, *engine.Part, error) {
-	f := &protocol.Final{Host: host.Environment(t.ctx), Daemons: []hostclock.Daemon{hostclock.AskDaemon(t.ctx, t.clock)}}
+	f := &protocol.Final{Host: host.Environment(t.ctx), Daemons: []host.Daemon{host.AskDaemon(t.ctx, t.clock)}}
 	t.cfg.FIFO = t.agent.FIFO
 	t.cfg.Pace(pace.Cores())
 	if t.cfg.FIFO && !t.cfg.Calibration.FIFO {
@@ -217,7 +208,7 @@ func (t *task) measure() (*protocol.Final, *engine.Part, error) {
 	part, err := engine.Execute(t.ctx, nil, t.cfg, t)
 	f.Faults = t.breaks.finish()
 	if f.Daemons[0].Known() {
-		f.Daemons = append(f.Daemons, hostclock.AskDaemon(t.ctx, t.clock))
+		f.Daemons = append(f.Daemons, host.AskDaemon(t.ctx, t.clock))
 	}
 	return f, part, err
 }
@@ -321,7 +312,7 @@ func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 		case stage == engine.Left && t.cfg.Share.Follows && o.Remover != t.agent.Name:
 			return engine.Agreed{}, nil
 		case o.Abort != "":
-			return engine.Agreed{}, fmt.Errorf("%w: %s", conduct.ErrAgent, o.Abort)
+			return engine.Agreed{}, fmt.Errorf("%w: %s", coordinator.ErrAgent, o.Abort)
 		case o.Released > int(stage):
 			return engine.Agreed{EpochNS: o.Epoch[t.agent.Name], Lay: o.Lay, Removes: stage == engine.Left && o.Remover == t.agent.Name}, nil
 		case lost:
@@ -429,9 +420,9 @@ func (a *Agent) compare(ctx context.Context, clock *pace.Clock, session string, 
 func (a *Agent) exchange(ctx context.Context, clock *pace.Clock, session string) (e offset.Exchange, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, protocol.ClockLimit)
 	defer cancel()
-	e.T1 = hostclock.Reading(clock)
+	e.T1 = clock.Monotonic()
 	m, err := a.nc.RequestWithContext(ctx, protocol.ClockSubject(session), nil)
-	e.T4 = hostclock.Reading(clock)
+	e.T4 = clock.Monotonic()
 	if err != nil || len(m.Data) != 16 {
 		return e, false
 	}
@@ -484,7 +475,7 @@ func (t *task) event(ev engine.Event) {
 	if t.folder != nil {
 		_ = t.folder.AppendEvent(result.Event{TNS: ev.At, Kind: ev.Kind, Text: ev.Text})
 	}
-	t.post.event(wire.Event{At: ev.At, Kind: ev.Kind, Text: ev.Text})
+	t.post.event(ev)
 }
 
 // ledger is engine.Config.OnLedger.

@@ -8,13 +8,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
-
-	"github.com/weirmq/weir/internal/fleet/loglimit"
 )
 
 // A voice passes on what the server warns of, and who was refused, in bounded numbers.
 type logger struct {
-	log   *loglimit.Log
+	log   *LimitedLog
 	loud  atomic.Bool            // between the start and the end; otherwise all is said at level debug
 	last  atomic.Pointer[string] // line of level error
 	fatal chan error
@@ -22,7 +20,7 @@ type logger struct {
 }
 
 func newVoice(log *slog.Logger) *logger {
-	return &logger{log: loglimit.New(log), fatal: make(chan error, 1)}
+	return &logger{log: NewLimitedLog(log), fatal: make(chan error, 1)}
 }
 
 // say writes a line unless there were too many.

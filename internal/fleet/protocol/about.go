@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/weirmq/weir/internal/deal"
 	"github.com/weirmq/weir/internal/fleet/admission"
-	"github.com/weirmq/weir/internal/fleet/foreign"
+	"github.com/weirmq/weir/internal/placement"
 )
 
 // mostWords bounds the lists in what an agent says of itself.
@@ -15,7 +14,7 @@ const mostWords = 16
 // Check returns ErrMalformed for what no agent says of itself. What passes may be
 // shown on a terminal.
 func (x *About) Check() error {
-	if err := deal.CheckName(x.Name); err != nil {
+	if err := placement.CheckName(x.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	words := append([]string{x.Instance, x.Key, x.Version, x.Host, x.Clock, x.Boot, x.OS, x.Busy, x.Session}, x.Allow...)
@@ -23,7 +22,7 @@ func (x *About) Check() error {
 		words = append(words, k, v)
 	}
 	for _, w := range words {
-		if !foreign.IsWord(w) {
+		if !IsWord(w) {
 			return fmt.Errorf("%w: agent %s describes itself with something too long, or not text", ErrMalformed, x.Name)
 		}
 	}

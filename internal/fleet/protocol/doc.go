@@ -1,6 +1,6 @@
 // Package protocol is what coordinators, agents and surveys of a fleet say to each other at
 // a NATS server: the subjects, the messages with their bounds and checks, and the errors.
-// Reports have a form of their own (package wire).
+// Reports are compressed (Report).
 //
 //	agent ── weir.fleet.<session>.door.<id>.*   ──▶ coordinator   joining, a request each
 //	agent ── weir.fleet.<session>.clock         ──▶ coordinator   four timestamps, ten times a second

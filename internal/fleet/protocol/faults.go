@@ -3,8 +3,8 @@ package protocol
 import (
 	"fmt"
 	"net/netip"
+	"unicode/utf8"
 
-	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/result"
 )
@@ -36,7 +36,7 @@ func checkServers(all []Server) error {
 		return fmt.Errorf("%w: %d servers of a system", ErrMalformed, len(all))
 	}
 	for _, s := range all {
-		if !foreign.IsWord(s.Name) || !foreign.IsWord(s.Address) || s.Node < 1 || len(s.Ports) > mostPorts {
+		if !IsWord(s.Name) || !IsWord(s.Address) || s.Node < 1 || len(s.Ports) > mostPorts {
 			return fmt.Errorf("%w: a server with too long a description", ErrMalformed)
 		}
 		if _, err := netip.ParseAddr(s.Host); err != nil {
@@ -95,7 +95,7 @@ func (t *Troubled) Check() error {
 		return fmt.Errorf("%w: %d notes of faults", ErrMalformed, len(t.Notes))
 	}
 	for _, n := range t.Notes {
-		if n.N < 0 || n.N >= MostFaults || !foreign.IsWord(n.Text) {
+		if n.N < 0 || n.N >= MostFaults || !IsWord(n.Text) {
 			return fmt.Errorf("%w: a note of a fault that cannot be", ErrMalformed)
 		}
 		if err := CheckFault(&n.Fault); err != nil {
@@ -110,7 +110,7 @@ func (t *Troubled) Check() error {
 func CheckFault(f *result.Fault) error {
 	words := append([]string{f.Do, f.To, f.From, f.Means, f.Error}, f.Processes...)
 	for _, w := range words {
-		if !foreign.IsWord(w) {
+		if !IsWord(w) {
 			return fmt.Errorf("%w: the description of a fault is too long, or not text", ErrMalformed)
 		}
 	}
@@ -126,15 +126,21 @@ func Brief(f result.Fault) result.Fault {
 	return f
 }
 
-// BriefText is a text, or the beginning of it where it is long.
+// BriefText is a text that can be seen, or the beginning of it where it is long.
 func BriefText(text string) string {
-	text = foreign.Shown(text)
-	if len(text) <= MostText {
+	if text = Shown(text); len(text) <= MostText {
 		return text
 	}
-	n := MostText - len("…")
-	for n > 0 && text[n]&0xc0 == 0x80 { // within a letter
-		n--
+	return start(text, MostText-len("…")) + "…"
+}
+
+// start returns the first bytes of a text, at most so many, and no part of a letter.
+func start(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return text[:n] + "…"
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
 }

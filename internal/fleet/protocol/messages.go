@@ -5,8 +5,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet/foreign"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/scenario"
@@ -16,9 +14,9 @@ import (
 
 // A Look is what an agent says of its host's fitness.
 type Look struct {
-	Error    string           `json:"error,omitempty"`
-	Findings []host.Finding   `json:"findings,omitempty"`
-	Daemon   hostclock.Daemon `json:"daemon"`
+	Error    string         `json:"error,omitempty"`
+	Findings []host.Finding `json:"findings,omitempty"`
+	Daemon   host.Daemon    `json:"daemon"`
 }
 
 // A Roster is what a coordinator says of itself.
@@ -49,7 +47,7 @@ func (b *Roster) Check() error {
 		}
 	}
 	for _, w := range words {
-		if !foreign.IsWord(w) {
+		if !IsWord(w) {
 			return fmt.Errorf("%w: a coordinator describes itself with something too long, or not text", ErrMalformed)
 		}
 	}
@@ -162,30 +160,24 @@ func (l *Line) Added(t int64) int64 { return l.Add + int64(l.PPB*float64(t-l.At)
 
 // A Final is what an agent's part came to, beside its histograms and its ledger.
 type Final struct {
-	Part    *engine.Part       `json:"part"`
-	Gone    string             `json:"gone,omitempty"`
-	Error   string             `json:"error,omitempty"` // with figures
-	Kind    string             `json:"kind,omitempty"`
-	Hiccups []byte             `json:"hiccups,omitempty"`
-	Stages  []byte             `json:"stages,omitempty"` // see measure.AppendStages
-	Old     []byte             `json:"old,omitempty"`    // of Part.Paused
-	Live    []byte             `json:"live,omitempty"`   // likewise
-	Late    []byte             `json:"late,omitempty"`   // the ledger of what came after the drain
-	Cost    result.Cost        `json:"cost"`
-	Host    host.Facts         `json:"host"`
-	Procs   int                `json:"procs"`
-	Window  measure.Window     `json:"window"` // what happened in the measured window as it was
-	Daemons []hostclock.Daemon `json:"daemons,omitempty"`
-	Faults  []result.Fault     `json:"faults,omitempty"` // that it did to its own connections, as it tells time
+	Part     *engine.Part     `json:"part"`
+	Gone     string           `json:"gone,omitempty"`
+	Error    string           `json:"error,omitempty"` // with figures
+	Kind     string           `json:"kind,omitempty"`
+	Late     []byte           `json:"late,omitempty"` // the ledger of what came after the drain
+	Extremes measure.Extremes `json:"extremes"`       // of all that was measured
+	Cost     result.Cost      `json:"cost"`
+	Host     host.Facts       `json:"host"`
+	Procs    int              `json:"procs"`
+	Window   measure.Window   `json:"window"` // what happened in the measured window as it was
+	Daemons  []host.Daemon    `json:"daemons,omitempty"`
+	Faults   []result.Fault   `json:"faults,omitempty"` // that it did to its own connections, as it tells time
 }
 
 // Check returns ErrMalformed for a last report that cannot be.
 func (f *Final) Check() error {
-	if f.Part == nil {
-		return fmt.Errorf("%w: a last report without a part", ErrMalformed)
-	}
-	if len(f.Faults) > MostFaults {
-		return fmt.Errorf("%w: %d faults", ErrMalformed, len(f.Faults))
+	if f.Part == nil || len(f.Part.Stages) > measure.MostStages || len(f.Faults) > MostFaults {
+		return fmt.Errorf("%w: a last report without a part, or of too many stages or faults", ErrMalformed)
 	}
 	for i := range f.Faults {
 		if err := CheckFault(&f.Faults[i]); err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet/wire"
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/measure"
@@ -34,7 +33,7 @@ func forms() []form {
 		{j, JobSize, j.Check},
 		{new(Standing), StandingSize, nil},
 		{new(Orders), OrdersSize, nil},
-		{f, wire.MaxReport, f.Check},
+		{f, MaxReport, f.Check},
 		{w, JobSize, w.Check},
 		{h, SmallSize, h.Check},
 		{new(Query), JobSize, nil},

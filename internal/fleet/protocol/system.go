@@ -3,7 +3,6 @@ package protocol
 import (
 	"fmt"
 
-	"github.com/weirmq/weir/internal/fleet/foreign"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/result"
 )
@@ -81,7 +80,7 @@ func (h *Hosted) Check() error {
 	}
 	named := len(words)
 	for _, x := range h.Since {
-		if !foreign.IsWord(x.Text) || x.AgoNS < 0 || len(h.Since) > MostHappenings {
+		if !IsWord(x.Text) || x.AgoNS < 0 || len(h.Since) > MostHappenings {
 			return fmt.Errorf("%w: the state of a server is too long, or not text", ErrMalformed)
 		}
 	}
@@ -100,7 +99,7 @@ func (h *Hosted) Check() error {
 		}
 	}
 	for _, w := range words {
-		if !foreign.IsWord(w) {
+		if !IsWord(w) {
 			return fmt.Errorf("%w: the description of a system is too long, or not text", ErrMalformed)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/weirmq/weir/internal/buildinfo"
-	"github.com/weirmq/weir/internal/doctor"
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/layout"
+	"github.com/weirmq/weir/internal/view"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
 // A Status is what weir fleet status --json prints.
@@ -218,7 +218,7 @@ func (s *Sight) Diagnosis(version string) *Diagnosis {
 	for _, f := range d.Findings {
 		all = append(all, f.Finding)
 	}
-	d.Health = doctor.Worst(all)
+	d.Health = view.Worst(all)
 	return d
 }
 
@@ -232,7 +232,7 @@ func (d *Diagnosis) Show(p *layout.Page) {
 		}
 		all = append(all, f.Finding)
 	}
-	counts := doctor.Findings(p, all)
+	counts := view.ShowFindings(p, all)
 	if len(counts) == 0 {
 		counts = []string{"No finding that would make a run invalid"}
 	}

@@ -15,8 +15,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirmq/weir/internal/fleet/foreign"
-	"github.com/weirmq/weir/internal/fleet/hostclock"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/offset"
@@ -46,9 +44,9 @@ type Sight struct {
 	At           string // where, without secrets
 	StoodIn      bool   // for a coordinator, since there was none
 	Coordinators []Coordinator
-	Agents       []Seen           // by their names
-	Strange      int              // answers that could not be read
-	Daemon       hostclock.Daemon // of this host, where doctors were asked for
+	Agents       []Seen      // by their names
+	Strange      int         // answers that could not be read
+	Daemon       host.Daemon // of this host, where doctors were asked for
 }
 
 // A Coordinator is a coordinator that answered.
@@ -62,7 +60,7 @@ type Seen struct {
 	Clock    Reading
 	Findings []host.Finding // of its host
 	Unasked  string         // why there are none; "": there are
-	Daemon   hostclock.Daemon
+	Daemon   host.Daemon
 }
 
 // A Reading is what a few exchanges told of an agent's monotonic clock against this
@@ -98,7 +96,7 @@ func (s *Survey) Look(ctx context.Context) (*Sight, error) {
 		return nil, err
 	}
 	if s.Doctor {
-		sight.Daemon = hostclock.AskDaemon(ctx, v.base)
+		sight.Daemon = host.AskDaemon(ctx, v.base)
 	}
 	v.visit(ctx, s.Doctor)
 	if err := ctx.Err(); err != nil {
@@ -224,15 +222,15 @@ func (v *surveyor) visit(ctx context.Context, doctor bool) {
 // that its offset is what is to be added here to get the agent's reading: the
 // negative of what is told.
 func (v *surveyor) compare(ctx context.Context, x *Seen) Reading {
-	r := Reading{Same: x.About.Clock != "" && x.About.Clock == hostclock.ID()}
+	r := Reading{Same: x.About.Clock != "" && x.About.Clock == pace.ClockID()}
 	subject := protocol.AskSubject(x.Instance, "clock")
 	best := int64(-1)
 	for missed := 0; r.Exchanges < lookExchange && missed < 2; {
 		var e offset.Exchange
 		asking, over := context.WithTimeout(ctx, protocol.ClockLimit)
-		e.T1 = hostclock.Reading(v.base)
+		e.T1 = v.base.Monotonic()
 		m, err := v.nc.RequestWithContext(asking, subject, nil)
-		e.T4 = hostclock.Reading(v.base)
+		e.T4 = v.base.Monotonic()
 		over()
 		if err != nil || len(m.Data) != protocol.ClockSize {
 			missed++
@@ -249,7 +247,7 @@ func (v *surveyor) compare(ctx context.Context, x *Seen) Reading {
 		}
 		best = max(e.Delay(), 0)
 		theirs := int64(binary.LittleEndian.Uint64(m.Data[16:]))
-		ours, _ := hostclock.Ahead(v.base)
+		ours, _ := v.base.WallAhead()
 		r.Known, r.OffsetNS, r.BoundNS = true, -e.Offset(), best/2+1
 		r.WallNS = theirs - ours - r.OffsetNS
 	}
@@ -270,18 +268,18 @@ func (v *surveyor) consult(ctx context.Context, x *Seen) {
 		x.Unasked = "it answered what cannot be read"
 		return
 	}
-	x.Unasked = foreign.Short(l.Error)
+	x.Unasked = protocol.Short(l.Error)
 	for _, f := range l.Findings[:min(len(l.Findings), 64)] {
 		for _, text := range []*string{&f.Name, &f.Found, &f.Why, &f.Do} {
-			*text = foreign.Shown(*text)
+			*text = protocol.Shown(*text)
 		}
 		for i := range f.Commands {
-			f.Commands[i] = foreign.Shown(f.Commands[i])
+			f.Commands[i] = protocol.Shown(f.Commands[i])
 		}
 		x.Findings = append(x.Findings, f)
 	}
 	x.Daemon = l.Daemon
-	x.Daemon.Source, x.Daemon.Why = foreign.Short(l.Daemon.Source), foreign.Short(l.Daemon.Why)
+	x.Daemon.Source, x.Daemon.Why = protocol.Short(l.Daemon.Source), protocol.Short(l.Daemon.Why)
 }
 
 // tell puts together what was seen.

@@ -1,0 +1,481 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/ledger"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/schedule"
+)
+
+// council is a coordinator of so many members, in a bubble's time, that has begun
+// where begun is set, and what it told.
+type council struct {
+	*Coordinator
+	events []engine.Event
+}
+
+func councilOf(t *testing.T, members int, more ...func(*engine.Config)) *council {
+	t.Helper()
+	r := schedule.PerSecond(1000)
+	k := &council{}
+	cfg := engine.Config{
+		RunID: "t", Run: 7, Definition: driver.Definition{Name: "none", Capabilities: driver.Capabilities{Consume: true}},
+		Plan: schedule.Spec{
+			Seed: 1, Producers: members, Destinations: 1, BatchMin: 1, BatchMax: 1, Phases: []schedule.Phase{{From: r, To: r, For: time.Second}},
+			Sizes: []schedule.WeightedSize{{Bytes: 64, Weight: 1}},
+		},
+		Subscriptions: 1, Consumers: members, InFlight: 10, Drain: 20 * time.Second, Clock: pace.NewClock(),
+		OnEvent: func(e engine.Event) { k.events = append(k.events, e) },
+	}
+	for _, f := range more {
+		f(&cfg)
+	}
+	var names []string
+	var shares []engine.Share
+	for i := range members {
+		part := schedule.Part{Index: i, Count: members}
+		names = append(names, string(rune('a'+i)))
+		shares = append(shares, engine.Share{Producers: part, Consumers: part, Follows: i > 0})
+	}
+	var err error
+	far := &Far{Lead: startLead, Translate: func(_ int, ns int64) int64 { return ns }, Ready: func() bool { return true }}
+	if k.Coordinator, err = New(cfg, names, shares, far); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// comes has a member come to a stage, as one that is reached over a network does.
+func (k *council) comes(i int, stage engine.Stage) { k.Stand(i, int(stage)+1, nil, nil) }
+
+// begin has all members come to all stages.
+func (k *council) begin() {
+	for _, stage := range []engine.Stage{engine.Declared, engine.Opened} {
+		for i := range k.members {
+			k.comes(i, stage)
+		}
+	}
+}
+
+// stands has a member say how it stands.
+func (k *council) stands(i int, s engine.Status) { k.Stand(i, 0, nil, &s) }
+
+// told are the kinds of events told of, in their order.
+func (k *council) told() string {
+	var all []string
+	for _, e := range k.events {
+		all = append(all, e.Kind)
+	}
+	return strings.Join(all, " ")
+}
+
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+func TestAStageIsPassedWhenTheSlowestHasCome(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 3)
+		passed := func() int { return k.Decided().Released }
+		for stage := engine.Declared; stage < engine.NumStages; stage++ {
+			for i := range 3 {
+				if got := passed(); got != int(stage) {
+					t.Fatalf("%d stages are passed when %d members have come to %v, want %d", got, i, stage, stage)
+				}
+				if begun := k.Begun(); begun != (stage > engine.Opened) {
+					t.Fatalf("begun: %v before %v", begun, stage)
+				}
+				k.comes(2-i, stage)
+				k.comes(2-i, stage) // as it says again and again
+			}
+		}
+		if got := passed(); got != int(engine.NumStages) {
+			t.Errorf("%d stages are passed", got)
+		}
+	})
+}
+
+func TestNobodyBeginsBeforeTheClocksAreKnown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		known := false
+		k.ready = func() bool { return known }
+		k.begin()
+		if k.Begun() || k.Decided().Released != 1 {
+			t.Fatalf("begun: %v, %d stages passed, when no clock is known", k.Begun(), k.Decided().Released)
+		}
+		known = true
+		k.Listen()
+		if !k.Begun() || k.Decided().Released != 2 {
+			t.Errorf("begun: %v, %d stages passed, when the clocks are known", k.Begun(), k.Decided().Released)
+		}
+		for i := range 2 {
+			if ns := k.Decided().EpochsNS[i]; ns != k.epochNS || ns == 0 {
+				t.Errorf("the epoch of member %d is %d, the run's %d", i, ns, k.epochNS)
+			}
+		}
+	})
+}
+
+// The exit code of a run follows from the error's kind.
+func TestAMemberThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
+	for _, want := range []error{engine.ErrGuarantee, driver.ErrUnreachable} {
+		bubble(t, func(t *testing.T) {
+			k := councilOf(t, 3)
+			k.comes(0, engine.Declared)
+			k.End(1, nil, fmt.Errorf("opening it: refused: %w", want))
+			k.comes(2, engine.Declared)
+			k.begin()
+			err := k.Why()
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), "agent b: opening it: refused") {
+				t.Errorf("the run fails with %v, want %v of agent b", err, want)
+			}
+			o := k.Decided()
+			if k.Begun() || o.Abort == nil || o.Abort.Error() != err.Error() || o.Released > int(engine.Opened) {
+				t.Errorf("begun: %v; decided is %+v, want to abort: %v", k.Begun(), o, err)
+			}
+			if raw, err := k.Figures(); raw != nil || !errors.Is(err, want) {
+				t.Errorf("join gives %v, %v, want %v", raw, err, want)
+			}
+		})
+	}
+}
+
+func TestAMemberThatIsSilentBeforeTheStartFailsTheRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.comes(0, engine.Declared)
+		for range 9 {
+			time.Sleep(time.Second)
+			k.comes(0, engine.Declared)
+			k.Listen()
+			if err := k.Why(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(beginLimit - 9*time.Second)
+		k.comes(0, engine.Declared)
+		k.Listen()
+		if err := k.Why(); !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "agent b") {
+			t.Errorf("after %v: %v, want agent b silent", beginLimit, err)
+		}
+	})
+}
+
+// Once the run has begun a silent member holds nobody up, and may come back.
+func TestASilentMemberHoldsNobodyUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		lead := time.Duration(k.epochNS - k.base.Epoch().MonotonicNS - k.base.Now())
+		time.Sleep(lead)
+		k.stands(0, engine.Status{Confirmed: 10, Subs: []engine.SubscriptionStatus{{Distinct: 7}}})
+		k.stands(1, engine.Status{Confirmed: 5, Open: 3, Subs: []engine.SubscriptionStatus{{Distinct: 5}}})
+		if b := engine.Behind(k.standing()); b.Waiting() != 3 {
+			t.Errorf("%d are behind, want 3", b)
+		}
+		time.Sleep(SilentLimit)
+		k.stands(0, engine.Status{At: k.Now(), Confirmed: 10, Draining: true, Subs: []engine.SubscriptionStatus{{Distinct: 10}}})
+		k.Listen()
+		if err := k.Why(); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.told(); got != "agent-silent" {
+			t.Fatalf("told of %s", got)
+		}
+		k.comes(0, engine.Filled)
+		k.comes(0, engine.Left)
+		if got := k.Decided().Released; got != int(engine.NumStages) {
+			t.Errorf("%d stages are passed without the silent one", got)
+		}
+		time.Sleep(5 * time.Second)
+		k.stands(1, engine.Status{})
+		if got := k.told(); got != "agent-silent agent-back" {
+			t.Errorf("told of %s", got)
+		}
+		if want := (Absence{From: 0, To: int64(SilentLimit) + 5e9}); k.members[1].absences[0] != want {
+			t.Errorf("absent %+v, want %+v", k.members[1].absences[0], want)
+		}
+	})
+}
+
+// ledgerOf is what a member knows that sent n messages of a stream, all confirmed,
+// and got the first so many of another.
+func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *ledger.Part {
+	l := ledger.New(ledger.Config{Streams: streams, Consumers: []int{1}})
+	for seq := range n {
+		l.Sent(stream, seq, 1, 1)
+		l.Confirmed(stream, seq)
+	}
+	for seq := range got {
+		l.Reader(0, 0).Delivered(&ledger.Event{Stream: other, Partition: -1, Seq: seq, Due: 1, Start: 1, At: 2})
+	}
+	l.Merge(func(int, *ledger.Event) {})
+	p := new(ledger.Part)
+	l.Part(p)
+	return p
+}
+
+// TestAPauseEndsForAllAtOneInstant: it is fixed when so many wait at all members together, not
+// before the pause begins, and it stays.
+func TestAPauseEndsForAllAtOneInstant(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2, func(cfg *engine.Config) { cfg.Pause = engine.Pause{At: 100 * time.Millisecond, Waiting: 50} })
+		k.begin()
+		at := func(ms int64, confirmed, distinct uint64) int64 {
+			time.Sleep(time.Duration(ms*1e6 - k.Now()))
+			k.stands(0, engine.Status{At: k.Now(), Confirmed: confirmed, Subs: []engine.SubscriptionStatus{{}}})
+			k.stands(1, engine.Status{At: k.Now(), Subs: []engine.SubscriptionStatus{{Distinct: distinct}}})
+			k.look(k.Now())
+			return k.Decided().Resume / 1e6
+		}
+		for _, x := range []struct {
+			ms                  int64
+			confirmed, distinct uint64
+			want                int64
+		}{
+			{90, 90, 10, 0}, // before the pause
+			{110, 110, 90, 0},
+			{150, 150, 101, 0},
+			{151, 151, 101, 451},
+			{200, 500, 101, 451},
+			{600, 600, 600, 451},
+		} {
+			if got := at(x.ms, x.confirmed, x.distinct); got != x.want {
+				t.Errorf("after %d ms the end is at %d ms; want %d", x.ms, got, x.want)
+			}
+		}
+	})
+}
+
+func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(time.Second)
+		drained := func(i int, open, confirmed, distinct uint64) {
+			k.stands(i, engine.Status{At: k.Now(), Draining: true, Open: open, Confirmed: confirmed, Last: k.Now(), Subs: []engine.SubscriptionStatus{{Distinct: distinct, Last: k.Now()}}})
+		}
+		look := func(what string, stop, over bool) {
+			t.Helper()
+			if o := k.look(k.Now()); o.Stop != stop || o.Over != over {
+				t.Fatalf("%s: %+v", what, o)
+			}
+		}
+		look("nobody stands anywhere yet", false, false)
+		k.stands(0, engine.Status{At: k.Now(), Subs: []engine.SubscriptionStatus{{}}})
+		k.stands(1, engine.Status{At: k.Now(), Draining: true, Subs: []engine.SubscriptionStatus{{}}})
+		look("one is still sending", false, false)
+		drained(0, 1, 5, 5)
+		drained(1, 0, 5, 5)
+		look("something is open", true, false)
+		drained(0, 0, 5, 4)
+		look("one fewer was got than was confirmed", true, false)
+		drained(0, 0, 5, 5)
+		look("nothing is open, and nobody's ledger is known", true, false)
+		k.books(0, k.Now(), ledgerOf(2, 0, 5, 1, 5))
+		k.books(1, k.Now(), ledgerOf(2, 1, 5, 0, 5))
+		look("ledgers as old as the quiet", true, false)
+		time.Sleep(time.Millisecond)
+		k.books(0, k.Now(), ledgerOf(2, 0, 5, 1, 5))
+		look("one newer ledger", true, false)
+		k.books(1, k.Now(), ledgerOf(2, 1, 5, 0, 4))
+		look("one is missing, by the ledgers", true, false)
+		k.books(1, k.Now(), ledgerOf(2, 1, 5, 0, 5))
+		look("all are known and nothing is missing", true, true)
+		if o := k.conductor.Outcome(); !o.Dry[0] {
+			t.Errorf("the outcome is %+v", o)
+		}
+	})
+}
+
+func TestADrainIsOverWhenASubscriptionIsDryOrTheLimitCame(t *testing.T) {
+	for name, c := range map[string]struct {
+		flows bool
+		want  time.Duration // of the drain, at the least
+		dry   bool
+	}{"dry": {false, 2 * time.Second, true}, "limit": {true, 20 * time.Second, false}} {
+		bubble(t, func(t *testing.T) {
+			k := councilOf(t, 2)
+			for i := range k.members {
+				k.members[i].holds = func(int) (bool, bool) { return true, true }
+			}
+			k.begin()
+			time.Sleep(time.Second)
+			began := time.Now()
+			distinct, last := uint64(0), k.Now()
+			for n := 0; ; n++ {
+				if c.flows {
+					distinct, last = uint64(n/100), k.Now()
+				}
+				for i := range 2 {
+					k.stands(i, engine.Status{At: k.Now(), Draining: true, Confirmed: 1e6, Last: last, Subs: []engine.SubscriptionStatus{{Distinct: distinct, Last: last}}})
+				}
+				if k.look(k.Now()).Over {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+				if time.Since(began) > time.Minute {
+					t.Fatalf("%s: not over after a minute", name)
+				}
+			}
+			if took := time.Since(began); took < c.want || took > c.want+time.Second {
+				t.Errorf("%s: over after %v, want %v", name, took, c.want)
+			}
+			if o := k.conductor.Outcome(); o.Dry[0] != c.dry {
+				t.Errorf("%s: %+v", name, o)
+			}
+		})
+	}
+}
+
+// A member that fails, or loses the system, stops all.
+func TestOneThatFailsStopsAll(t *testing.T) {
+	for name, s := range map[string]engine.Status{"failed": {Failed: "full"}, "gone": {Gone: "it went"}} {
+		bubble(t, func(t *testing.T) {
+			k := councilOf(t, 3)
+			k.begin()
+			time.Sleep(time.Second)
+			for i := range 3 {
+				k.stands(i, engine.Status{At: k.Now()})
+			}
+			if o := k.look(k.Now()); o.Stop {
+				t.Fatalf("%+v", o)
+			}
+			k.stands(1, s)
+			o := k.look(k.Now())
+			if !o.Stop || o.Why != s.Failed+s.Gone || o.Over {
+				t.Errorf("%s: %+v", name, o)
+			}
+			if got := k.Decided(); !got.Stop || got.Why != o.Why {
+				t.Errorf("%s: decided %+v", name, got)
+			}
+		})
+	}
+}
+
+func TestAHaltedRunIsStoppedForGood(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(time.Second)
+		for i := range 2 {
+			k.stands(i, engine.Status{At: k.Now()})
+		}
+		k.Halt()
+		for range 3 {
+			if o := k.look(k.Now()); !o.Stop || o.Over {
+				t.Fatalf("%+v", o)
+			}
+		}
+	})
+}
+
+// A member that ends without figures after the start stops the others, and what is
+// known of it counts.
+func TestAMemberThatFailsAfterTheStartIsMissing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(time.Second)
+		k.End(1, nil, errors.New("it died"))
+		if !k.Decided().Stop || k.Decided().Abort != nil {
+			t.Errorf("%+v", k.Decided())
+		}
+		k.End(0, &engine.Part{Ledger: *ledgerOf(2, 0, 5, 1, 0)}, nil)
+		k.End(0, nil, errors.New("again")) // its end counts once
+		if !k.Ended(false) {
+			t.Error("not ended")
+		}
+		raw, err := k.Figures()
+		if raw == nil || len(raw.Parts) != 2 || !raw.Parts[1].Missing || raw.Parts[0].Missing {
+			t.Fatalf("%+v, %v", raw, err)
+		}
+	})
+}
+
+// Where everybody vanished before anything was told there are no figures, and the
+// error says whose fault that is.
+func TestARunOfWhichNothingWasToldHasNoFigures(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(SilentLimit + 5*time.Second)
+		k.Listen()
+		if !k.Ended(true) {
+			t.Fatal("somebody is still heard of")
+		}
+		if raw, err := k.Figures(); raw != nil || !errors.Is(err, ErrAgent) {
+			t.Errorf("%v, %v", raw, err)
+		}
+	})
+}
+
+// What is not a ledger of this run is refused, and what was known before stays.
+func TestALedgerThatIsNoneOfTheRunIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 2)
+		k.begin()
+		time.Sleep(time.Second)
+		encoded := func(p *ledger.Part) []byte {
+			b, err := p.AppendBinary(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		good := encoded(ledgerOf(2, 0, 5, 1, 3))
+		if err := k.Books(0, 1, good); err != nil {
+			t.Fatal(err)
+		}
+		fewer := new(ledger.Part)
+		ledger.New(ledger.Config{Streams: 2}).Part(fewer) // no subscription
+		for what, b := range map[string][]byte{
+			"one stream": encoded(ledgerOf(1, 0, 5, 0, 3)), "three": encoded(ledgerOf(3, 0, 5, 1, 3)), "no subscription": encoded(fewer),
+			"half of it": good[:len(good)/2], "nothing": {}, "garbage": []byte("garbage"),
+		} {
+			if err := k.Books(0, 2, b); err == nil {
+				t.Errorf("%s is taken", what)
+			}
+			now := encoded(&k.members[0].ledger)
+			if string(now) != string(good) || k.members[0].knownAt != 1 {
+				t.Errorf("after %s another ledger is known, of %d", what, k.members[0].knownAt)
+			}
+		}
+	})
+}
+
+// Every member that is there knows of its own connections only: one that does not
+// answer, or still holds something, decides.
+func TestTheSystemIsAskedThroughEveryMember(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := councilOf(t, 4)
+		k.members[0].silent = true
+		k.End(1, nil, errors.New("gone"))
+		for _, c := range []struct {
+			nothing, answers [4]bool
+			want             [2]bool
+		}{
+			{[4]bool{true, true, true, true}, [4]bool{true, true, true, true}, [2]bool{true, true}},
+			{[4]bool{false, false, true, true}, [4]bool{false, false, true, true}, [2]bool{true, true}}, // they are not there
+			{[4]bool{true, true, true, false}, [4]bool{true, true, true, true}, [2]bool{false, true}},
+			{[4]bool{true, true, true, true}, [4]bool{true, true, false, true}, [2]bool{false, false}},
+		} {
+			for i, m := range k.members {
+				m.holds = func(int) (bool, bool) { return c.nothing[i], c.answers[i] }
+			}
+			if nothing, answered := k.ask(0); nothing != c.want[0] || answered != c.want[1] {
+				t.Errorf("%+v: %v, %v", c, nothing, answered)
+			}
+		}
+	})
+}

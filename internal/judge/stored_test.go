@@ -1,0 +1,34 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	files "github.com/weirmq/weir/internal/golden"
+)
+
+// TestStoredRunsAreJudgedAlike holds every word of the verdicts on the kept runs.
+func TestStoredRunsAreJudgedAlike(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	runs := golden(t)
+	for _, path := range slices.Sorted(maps.Keys(runs)) {
+		v := Again(runs[path])
+		fmt.Fprintf(&b, "%s: %s\n", path, v.Verdict.Status)
+		for _, c := range v.Verdict.Checks {
+			fmt.Fprintf(&b, "  %s %s %q\n", c.Name, c.Status, c.With)
+			for _, text := range []string{c.Value, c.Limit, c.Why} {
+				if text != "" {
+					fmt.Fprintf(&b, "    %s\n", text)
+				}
+			}
+		}
+		for _, s := range v.Verdict.SLO {
+			fmt.Fprintf(&b, "  %s: %s %s\n", s.Expr, s.Status, s.Why)
+		}
+	}
+	files.File(t, "testdata/verdicts.txt", b.String())
+}

@@ -1,0 +1,258 @@
+// Package placement says which agent of a fleet does which part of a run: which
+// producers and consumers belong to which agent.
+//
+// It is pure data: the same placement, shape and agents give the same shares on
+// every machine, in whatever order the agents came. A share is made of residue
+// classes, because that is what a schedule can be split by.
+package placement
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/schedule"
+)
+
+// An Agent is a process that can carry a part of a run.
+type Agent struct {
+	Name   string            // of its own within the fleet; see CheckName
+	Labels map[string]string // what a Selector chooses by; see ParseLabel
+}
+
+// A Shape is how many of what a run has.
+type Shape struct {
+	Producers    int // 0 where nothing is sent
+	Destinations int
+	Consumers    int // per subscription, 0 where nothing is received
+}
+
+// ProducerDestinations returns the destinations that producer p sends to, as
+// schedule.DestinationsOf does. The slice is the caller's.
+func (s Shape) ProducerDestinations(p int) []int { return s.dealt(p, s.Producers) }
+
+// ConsumerDestinations returns the destinations that consumer i of each
+// subscription serves, as the engine opens it. The slice is the caller's.
+func (s Shape) ConsumerDestinations(i int) []int { return s.dealt(i, s.Consumers) }
+
+// dealt returns the destinations of connection i of n: one, or, where there are
+// fewer connections than destinations, every n-th.
+func (s Shape) dealt(i, n int) []int {
+	if n >= s.Destinations {
+		return []int{i % s.Destinations}
+	}
+	var own []int
+	for ; i < s.Destinations; i += n {
+		own = append(own, i)
+	}
+	return own
+}
+
+// A Class is those of n connections with a number that leaves the remainder Index when
+// divided by Count, 0 <= Index < Count.
+type Class struct {
+	Index, Count int
+	None         bool // none of the n does
+}
+
+// classOf returns the class of the k-th of count agents.
+func classOf(k, count, n int) Class { return Class{Index: k, Count: count, None: k >= n} }
+
+// noneOf returns an empty class: none of n connections belongs to it.
+func noneOf(n int) Class { return Class{Index: n, Count: n + 1, None: true} }
+
+// ClassOf returns the class of n connections that Part made p of.
+func ClassOf(p schedule.Part, n int) Class { return classOf(p.Index, p.Count, n) }
+
+// Part returns the class as the part of a schedule. That of a class with None
+// holds no message.
+func (c Class) Part() schedule.Part { return schedule.Part{Index: c.Index, Count: c.Count} }
+
+// Of returns how many of n connections belong to the class.
+func (c Class) Of(n int) int {
+	if c.Index >= n {
+		return 0
+	}
+	return (n - c.Index + c.Count - 1) / c.Count
+}
+
+// A Share is what one agent does of a run.
+type Share struct {
+	Producers Class
+	Consumers Class // of each subscription
+}
+
+// The agents that Split deals over.
+const (
+	SplitProducers = "producers"
+	SplitConsumers = "consumers"
+)
+
+// Deal returns the share of each of the agents, in their order. Of those that may
+// have them, producers differ by at most one from agent to agent, and so do
+// consumers; where everything is dealt over everybody, whoever has one producer
+// fewer is the first to get one consumer more.
+//
+// Its errors name the agents and what would help: a selector that selects no agent, an
+// agent that is left with nothing, a Paired that cannot be, a Split over anything but its
+// two agents.
+func Deal(p Placement, shape Shape, agents []Agent) ([]Share, error) {
+	order, err := sorted(agents)
+	if err != nil {
+		return nil, err
+	}
+	sends, receives, err := p.eligible(agents, order)
+	if err != nil {
+		return nil, err
+	}
+	shares := make([]Share, len(agents))
+	for i := range shares {
+		shares[i] = Share{noneOf(shape.Producers), noneOf(shape.Consumers)}
+	}
+	for k, a := range sends {
+		shares[a].Producers = classOf(k, len(sends), shape.Producers)
+	}
+	if p.Kind != Paired {
+		receives = slices.Clone(receives)
+		slices.SortStableFunc(receives, func(a, b int) int {
+			return cmp.Compare(shares[a].Producers.Of(shape.Producers), shares[b].Producers.Of(shape.Producers))
+		})
+	}
+	for k, a := range receives {
+		shares[a].Consumers = classOf(k, len(receives), shape.Consumers)
+	}
+	if p.Kind == Paired {
+		if err := paired(shape, shares); err != nil {
+			return nil, err
+		}
+	}
+	if err := idle(shape, shares, agents, order, sends, receives); err != nil {
+		return nil, err
+	}
+	return shares, nil
+}
+
+// sorted returns the agents' places in the order of their names.
+func sorted(agents []Agent) ([]int, error) {
+	if len(agents) == 0 {
+		return nil, errors.New("no agents to deal over (1 or more)")
+	}
+	order := make([]int, len(agents))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(agents[a].Name, agents[b].Name) })
+	for i, a := range order[1:] {
+		if name := agents[a].Name; name == agents[order[i]].Name {
+			return nil, fmt.Errorf("two agents have the name %s (give each its own)", name)
+		}
+	}
+	return order, nil
+}
+
+// eligible returns who may have producers, and who consumers, each in the order
+// of names.
+func (p Placement) eligible(agents []Agent, order []int) (sends, receives []int, err error) {
+	switch p.Kind {
+	case Paired:
+		return order, order, nil
+	case Split:
+		if len(agents) != 2 || agents[order[0]].Name != SplitConsumers || agents[order[1]].Name != SplitProducers {
+			return nil, nil, fmt.Errorf("split is one host with the agents %s and %s, and here are %s (paired, or lists of agents)",
+				SplitConsumers, SplitProducers, listed(agents, order, false))
+		}
+		return order[1:], order[:1], nil
+	}
+	sends, err1 := selected("producers", p.Producers, agents, order)
+	receives, err2 := selected("consumers", p.Consumers, agents, order)
+	return sends, receives, errors.Join(err1, err2)
+}
+
+// selected returns those that any of a list selects, everybody without a list.
+func selected(list string, selectors []Selector, agents []Agent, order []int) ([]int, error) {
+	if len(selectors) == 0 {
+		return order, nil
+	}
+	var errs []error
+	chosen := make([]bool, len(agents))
+	for _, s := range selectors {
+		found := false
+		for _, a := range order {
+			if s.Selects(agents[a]) {
+				chosen[a], found = true, true
+			}
+		}
+		if !found {
+			errs = append(errs, fmt.Errorf("placement.%s: no agent is %s (there are %s)", list, s, listed(agents, order, true)))
+		}
+	}
+	var out []int
+	for _, a := range order {
+		if chosen[a] {
+			out = append(out, a)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// idle reports the agents that were left with nothing.
+func idle(shape Shape, shares []Share, agents []Agent, order, sends, receives []int) error {
+	var unlisted, left []int
+	for _, a := range order {
+		switch {
+		case !shares[a].Producers.None || !shares[a].Consumers.None:
+		case slices.Contains(sends, a) && shape.Producers > 0, slices.Contains(receives, a) && shape.Consumers > 0:
+			left = append(left, a)
+		default:
+			unlisted = append(unlisted, a)
+		}
+	}
+	var errs []error
+	if len(unlisted) > 0 {
+		errs = append(errs, fmt.Errorf("%s would have nothing to do: the placement selects other agents (list all agents, or start fewer)", listed(agents, unlisted, true)))
+	}
+	if len(left) > 0 {
+		var what []string
+		if shape.Producers > 0 {
+			what = append(what, over(shape.Producers, "producer", len(sends)))
+		}
+		if shape.Consumers > 0 {
+			what = append(what, over(shape.Consumers, "consumer", len(receives)))
+		}
+		errs = append(errs, fmt.Errorf("%s would have nothing to do: the run has %s (use more of them, or fewer agents)",
+			listed(agents, left, false), strings.Join(what, " and ")))
+	}
+	return errors.Join(errs...)
+}
+
+func over(n int, what string, agents int) string {
+	return count(n, what) + " for " + count(agents, "agent")
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// mostListed is how many agents a message names.
+const mostListed = 20
+
+// listed names agents, with their labels where they are asked for.
+func listed(agents []Agent, places []int, labels bool) string {
+	var out []string
+	for _, a := range places[:min(len(places), mostListed)] {
+		text := agents[a].Name
+		if l := labelsOf(agents[a]); labels && l != "" {
+			text += " with " + l
+		}
+		out = append(out, text)
+	}
+	if n := len(places) - mostListed; n > 0 {
+		out = append(out, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(out, ", ")
+}

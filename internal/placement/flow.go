@@ -1,0 +1,86 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Flow is a pair of agents by their places among the shares. One has a producer and the
+// other a consumer of the same destination. They may be one.
+type Flow struct{ From, To int }
+
+// flows returns every pair of agents between which messages flow, sorted.
+func flows(shape Shape, shares []Share) []Flow {
+	if shape.Producers == 0 || shape.Consumers == 0 {
+		return nil
+	}
+	from := agentsOf(shape, shape.Producers, shape.ProducerDestinations, shares, func(s Share) Class { return s.Producers })
+	to := agentsOf(shape, shape.Consumers, shape.ConsumerDestinations, shares, func(s Share) Class { return s.Consumers })
+	found := map[Flow]bool{}
+	for d := range from {
+		for _, a := range from[d] {
+			for _, b := range to[d] {
+				found[Flow{a, b}] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b Flow) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+}
+
+// agentsOf returns for each destination the agents that have any of its n
+// connections.
+func agentsOf(shape Shape, n int, destinations func(int) []int, shares []Share, side func(Share) Class) [][]int {
+	out := make([][]int, shape.Destinations)
+	for a, s := range shares {
+		c := side(s)
+		if c.None {
+			continue
+		}
+		for i := c.Index; i < n; i += c.Count {
+			for _, d := range destinations(i) {
+				if k := len(out[d]); k == 0 || out[d][k-1] != a {
+					out[d] = append(out[d], a)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Crossing returns the flows from one agent to another.
+func Crossing(shape Shape, shares []Share) []Flow {
+	return slices.DeleteFunc(flows(shape, shares), func(f Flow) bool { return f.From == f.To })
+}
+
+// paired returns why messages would cross from one agent to another.
+func paired(shape Shape, shares []Share) error {
+	if len(Crossing(shape, shares)) == 0 {
+		return nil
+	}
+	// Connection i is with agent i modulo their number, and so are its
+	// destinations as long as the smaller of the two numbers is a multiple of it.
+	agents := len(shares)
+	var needs []string
+	need := func(key string, n int) {
+		text := fmt.Sprintf("topology.%s: a multiple of %d, has %d", key, agents, n)
+		if n%agents != 0 && !slices.Contains(needs, text) {
+			needs = append(needs, text)
+		}
+	}
+	for _, side := range []struct {
+		key string
+		n   int
+	}{{"producers", shape.Producers}, {"consumers", shape.Consumers}} {
+		if side.n < shape.Destinations {
+			need(side.key, side.n)
+		} else {
+			need("destinations", shape.Destinations)
+		}
+	}
+	return fmt.Errorf("paired over %s needs %s", count(agents, "agent"), strings.Join(needs, "; "))
+}

@@ -1,0 +1,130 @@
+package series
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fault"
+	"github.com/weirmq/weir/internal/serverlog"
+	"github.com/weirmq/weir/internal/slow"
+	"github.com/weirmq/weir/result"
+)
+
+// Around what happens, so long, the lines of logs may tell why.
+const (
+	before = time.Second // slow messages
+	behind = time.Second // the end of a fault
+)
+
+// logs are those of the servers that weir started on this host.
+type logs struct {
+	*measurement
+	follower *serverlog.Follower
+	said     map[string][]*result.ServerLog // beside clusters of the slowest, by the distribution
+}
+
+// start follows the logs.
+func (m *logs) start(context.Context, <-chan struct{}) error {
+	if m.servers.running == nil {
+		return nil
+	}
+	var all []serverlog.Log
+	for _, p := range m.servers.running.Processes {
+		for _, path := range p.Logs {
+			all = append(all, serverlog.Log{Process: p.Name, Node: p.Node, Path: path})
+		}
+	}
+	clock := m.cfg.Clock
+	began := clock.Epoch().MonotonicNS
+	m.follower = serverlog.Follow(func() int64 { return began + clock.Now() }, all)
+	return nil
+}
+
+// stop reads what the logs say, while the servers still run.
+func (m *logs) stop(_ context.Context, raw *engine.Raw) {
+	f := m.follower
+	defer f.Close()
+	if f == nil || raw == nil {
+		return
+	}
+	epoch, secrets := raw.Epoch.MonotonicNS, m.secrets()
+	m.said = map[string][]*result.ServerLog{}
+	for _, x := range m.kept(raw) {
+		for _, said := range f.Read(besideClusters(slow.Clusters(x.messages), epoch), secrets) {
+			m.said[x.of] = append(m.said[x.of], logOf(said, epoch))
+		}
+	}
+	done := m.faults.done[:min(len(m.faults.done), mostFaultLogs)]
+	if len(done) == 0 {
+		return
+	}
+	m.faults.course.Effects(done, raw.From, raw.To, raw.Ended, fault.End{Censored: &raw.Censored, Lost: raw.Lost})
+	for i, said := range f.Read(besideFaults(done, epoch), secrets) {
+		if len(done[i].Processes) > 0 {
+			done[i].Log = logOf(said, epoch)
+		}
+	}
+}
+
+func (m *logs) result(raw *engine.Raw, r *result.Result) { r.Slowest = m.slowest(raw, r) }
+
+// mostFaultLogs is beside how many faults the lines of logs are kept.
+const mostFaultLogs = 20
+
+// besideClusters are the times, on the host's monotonic clock, of lines that may tell why
+// messages were slow. No line is in two of them.
+func besideClusters(clusters []result.SlowCluster, epoch int64) (all []serverlog.Window) {
+	for i, c := range clusters {
+		w := serverlog.Window{From: epoch + c.FromNS - int64(before), To: epoch + c.ToNS + int64(serverlog.Every)}
+		if i > 0 {
+			w.From = max(w.From, all[i-1].To+1)
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// besideFaults are the times of lines that may tell what followed faults, likewise: each
+// until messages were confirmed again, and at most until the next fault.
+func besideFaults(faults []result.Fault, epoch int64) (all []serverlog.Window) {
+	for i, x := range faults {
+		to := x.BeganNS
+		if x.UndoneNS != nil {
+			to = max(to, *x.UndoneNS)
+		}
+		if e := x.Effect; e != nil && e.Unconfirmed != nil {
+			to = max(to, e.Unconfirmed.ToNS)
+		}
+		if to += int64(behind); i+1 < len(faults) {
+			to = max(x.BeganNS, min(to, faults[i+1].BeganNS-1))
+		}
+		all = append(all, serverlog.Window{From: epoch + x.BeganNS, To: epoch + to})
+	}
+	return all
+}
+
+// logOf is what logs said, by the clock of the run.
+func logOf(x serverlog.Excerpt, epoch int64) *result.ServerLog {
+	log := &result.ServerLog{Lines: []result.LogLine{}, More: x.More, MoreAtLeast: x.AtLeast}
+	for _, l := range x.Lines {
+		log.Lines = append(log.Lines, result.LogLine{TNS: l.At - epoch, Process: l.Process, Node: l.Node, Text: l.Text})
+	}
+	return log
+}
+
+// secrets are those of the scenario. What a recipe tells its own driver, everybody knows.
+func (m *logs) secrets() (all []string) {
+	for _, s := range driver.Secrets(m.scenario.System.Config) {
+		known := false
+		for _, values := range m.servers.running.Options {
+			known = known || slices.Contains(values, s.Reveal())
+		}
+		if !known {
+			all = append(all, s.Reveal())
+		}
+	}
+	return all
+}

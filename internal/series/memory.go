@@ -1,0 +1,58 @@
+package series
+
+import (
+	"fmt"
+
+	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/broker"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/scenario"
+)
+
+// ownMemory is what a run takes beside its messages, in bytes: histograms, ledger,
+// the client. A run of 120 million messages was seen to take 57 MiB.
+const ownMemory = 64 << 20
+
+// Fits refuses, with driver.ErrUnsupported, scenarios that a fleet, or this host where it is
+// nil, cannot run: for want of agents, of memory for the servers that weir starts here, or of a process that is watched.
+func Fits(f *Fleet, scenarios []*scenario.Scenario) error {
+	if err := enough(f, scenarios); err != nil {
+		return err
+	}
+	for _, s := range scenarios {
+		if _, err := watched(s); err != nil {
+			return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
+		}
+		if s.System.Recipe == nil || f != nil { // the host that starts the servers knows
+			continue
+		}
+		v := broker.Serving{Recipe: s.System.Recipe, Nodes: s.System.Nodes, Settings: s.System.ForRecipe}
+		if err := v.Fits(); err != nil && len(scenarios) > 1 {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heedMemory keeps this process within its control group, and returns a warning
+// where the messages in flight of s may not fit; "" where they do, or no limit is
+// known.
+func heedMemory(s *scenario.Scenario, w *Words) string {
+	room, limited := host.MemoryRoom()
+	if !limited {
+		return ""
+	}
+	host.KeepWithin(room)
+	flight := int64(s.Topology.Producers) * int64(s.Load.InFlight) * int64(s.Message.Largest())
+	if uint64(flight)+ownMemory <= room {
+		return ""
+	}
+	advice := "give the group more memory"
+	if w.LessInFlight != "" {
+		advice = w.LessInFlight + ", or " + advice
+	}
+	return fmt.Sprintf("the control group of this process leaves %d MiB, and messages in flight may take %d MiB: "+
+		"the kernel may kill it (%s)", room>>20, flight>>20, advice)
+}

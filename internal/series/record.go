@@ -1,0 +1,158 @@
+package series
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+	"slices"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/latch"
+	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// pacing calibrates the clock by which messages are sent, and measures what a message costs.
+type pacing struct {
+	*measurement
+	idle
+}
+
+func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
+	if warning := heedMemory(p.scenario, p.words); warning != "" {
+		p.note("%s", warning)
+	}
+	p.observer.Doing("calibrating the pacing clock")
+	cfg := p.scenario.Config(p.id, p.run)
+	cfg.FIFO = p.fifo && p.team.fleet == nil // of a fleet it is the agents' matter
+	cfg.Pace(pace.Cores())
+	if cfg.FIFO && !cfg.Calibration.FIFO {
+		p.observer.Note("%s: a lane %s", cmp.Or(p.words.Precedence, "precedence"), cfg.Calibration.Why)
+	}
+	cfg.Clock = pace.NewClock()
+	cfg.Log = p.host.Log
+	cfg.OnEvent = p.event
+	p.cost, err = truth.Cost(ctx, cfg.Plan, cfg.Calibration, cfg.Lanes)
+	p.cfg = cfg
+	return err
+}
+
+// record writes what happens while the run goes on, and keeps what the result needs of it.
+type record struct {
+	*measurement
+	idle
+	procs     int             // of the Go scheduler during the run
+	slices    judge.Slices    // of the measured samples
+	parts     measure.Seconds // what has come of the open second
+	intervals []result.Interval
+	backlogs  []backlogAt   // at the ends of intervals
+	early     *judge.Early  // ends the run; nil: nothing does
+	enough    chan struct{} // closed by it
+}
+
+// backlogAt is what waited at an instant.
+type backlogAt struct {
+	at int64
+	measure.Backlog
+}
+
+// start writes what is known before the first message, so that a run that is
+// killed leaves behind what it was.
+func (m *record) start(ctx context.Context, _ <-chan struct{}) error {
+	m.procs = m.cfg.Procs() // what GOMAXPROCS will be, as the engine sets it for the run
+	m.keep(m.folder.WriteScenario(m.scenario.YAML()))
+	m.keep(m.folder.WriteEnvironment(m.environment(ctx, nil)))
+	m.cfg.OnStart, m.cfg.OnInterval = m.began, m.interval
+	return nil
+}
+
+// began starts intervals.hlog.
+func (m *record) began(epoch pace.Epoch) {
+	m.procs = runtime.GOMAXPROCS(0) // what is in force now
+	m.mu.Lock()
+	m.epoch = epoch.MonotonicNS
+	meter := m.meter.host
+	m.mu.Unlock()
+	meter.Mark()
+	m.keep(m.folder.StartIntervals(epoch.Wall, buildinfo.Version()))
+}
+
+// until returns what ends the run before its time: a signal, or that its
+// objectives are decided where that was asked for.
+func (m *record) until(ctx context.Context, stop <-chan struct{}) <-chan struct{} {
+	if !m.scenario.Until {
+		return stop
+	}
+	m.early, m.enough = judge.WatchFor(m.scenario.Objectives, &m.slices, m.scenario.Topology.Subscriptions), make(chan struct{})
+	either := make(chan struct{})
+	go func() {
+		select {
+		case <-m.enough:
+			close(either)
+		case <-stop:
+			close(either)
+		case <-ctx.Done():
+		}
+	}()
+	return either
+}
+
+// decided reports whether the run ended since its objectives were decided.
+func (m *record) decided() bool { return m.enough != nil && latch.Closed(m.enough) }
+
+// interval takes the engine's, which may be a part of a second.
+func (m *record) interval(iv *measure.Interval) {
+	m.slices.Add(iv)
+	if m.faults.planned {
+		m.faults.course.Add(iv, m.scenario.Load.Closed)
+	}
+	if second := m.parts.Add(iv); second != nil {
+		m.second(second)
+	}
+	if m.early != nil && m.early.Add(iv) {
+		m.early = nil
+		m.event(engine.Event{At: iv.To, Kind: "decided", Text: "every objective about a percentile is decided: the run ends"})
+		close(m.enough)
+	}
+}
+
+// second takes a second of the run: a line for each distribution, an entry for
+// result.json, the view.
+func (m *record) second(iv *measure.Interval) {
+	phase := m.phase((iv.From + iv.To) / 2)
+	m.intervals = append(m.intervals, judge.Interval(iv, phase, m.scenario.Load.Closed))
+	m.backlogs = append(m.backlogs, backlogAt{iv.To, slices.Clone(iv.Backlog)})
+	m.keep(m.folder.AppendInterval(iv))
+	m.observer.Interval(iv)
+}
+
+func (m *record) result(raw *engine.Raw, r *result.Result) {
+	if rest := m.parts.Rest(); rest != nil {
+		m.second(rest)
+	}
+	for i, b := range m.backlogs {
+		m.intervals[i].Backlog = b.Net(b.at, raw.Lost)
+	}
+	r.Intervals = m.intervals
+	m.correlate(raw, &r.Latency)
+}
+
+// correlate takes the intervals of the percentiles anew, from what the slices of
+// the run tell of how much its samples depend on one another.
+func (m *record) correlate(raw *engine.Raw, l *result.Latency) {
+	for k, d := range map[measure.Kind]*result.Dist{
+		measure.SendResponse: l.Send.Response, measure.SendService: l.Send.Service, measure.SendLateness: l.Send.Lateness,
+		measure.SendHeldUp: l.Send.HeldUp, measure.SendBlocked: l.Send.Blocked, measure.SendHop: l.Send.Hop, measure.SendFailed: l.Send.Failed,
+		measure.SendOnTime: l.Send.OnTime, measure.E2EOnTime: l.E2E.OnTime, measure.RTTOnTime: l.RTT.OnTime,
+		measure.E2EResponse: l.E2E.Response, measure.E2EService: l.E2E.Service,
+		measure.RTTResponse: l.RTT.Response, measure.RTTService: l.RTT.Service, measure.Settle: l.Settle,
+	} {
+		if d != nil {
+			m.slices.Widen(k, d, &raw.Snapshot.Kinds[k][measure.Measure], &raw.Censored[k][measure.Measure])
+		}
+	}
+}

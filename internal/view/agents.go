@@ -1,0 +1,207 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// mostAgents bounds the rows of the table of agents.
+const mostAgents = 64
+
+// agents writes who did the run, where several processes did: what each carried,
+// how its host and its clock were, and when it was away.
+func (t *single) agents() {
+	all := t.r.Agents
+	if len(all) == 0 {
+		return
+	}
+	away := false
+	var first *int64
+	for i := range all {
+		a := &all[i]
+		away = away || a.Missing || len(a.Absences) > 0
+		if a.StartsNS != nil && (first == nil || *a.StartsNS < *first) {
+			first = a.StartsNS
+		}
+	}
+	x := &layout.Table{Columns: []layout.Column{
+		{Head: "agent", Kind: layout.Word, Key: true, Tone: layout.Strong}, {Head: "host", Kind: layout.Word, Tone: layout.Strong},
+	}}
+	if away {
+		x.Columns = append(x.Columns, layout.Column{Head: "missing", Kind: layout.Word, Tone: layout.Strong})
+	}
+	x.Columns = append(x.Columns,
+		layout.Column{Head: "producers", Tone: layout.Strong}, layout.Column{Head: "consumers", Tone: layout.Strong}, layout.Column{Head: "began", Tone: layout.Strong},
+		layout.Column{Head: "hiccups 99 %", Tone: layout.Strong}, layout.Column{Head: "cpu", Tone: layout.Strong}, layout.Column{Head: "clock", Kind: layout.Word, Tone: layout.Strong})
+	for i := range all[:min(len(all), mostAgents)] {
+		a := &all[i]
+		row := []layout.Span{plain(a.Name), plain(a.Hostname)}
+		if away {
+			row = append(row, absent(a, originOf(t.r)))
+		}
+		row = append(row, plain(quantity.Count(uint64(max(0, a.Producers)))), plain(quantity.Count(uint64(max(0, a.Consumers)))),
+			began(a, first), stalls(a), taken(a), offset(&a.Clock))
+		x.Rows = append(x.Rows, row)
+	}
+	t.Gap()
+	t.Table(x)
+	if n := len(all) - mostAgents; n > 0 {
+		t.Note(fmt.Sprintf("and %d further agents: see result.json", n))
+	}
+	t.clocks()
+	t.gaps()
+}
+
+// members names the agents and their hosts.
+func (t *single) members() {
+	var names []string
+	for _, a := range t.r.Agents {
+		names = append(names, a.Name+" on "+a.Hostname)
+	}
+	if len(names) > 0 {
+		t.Labelled("agents", plain(fmt.Sprintf("%d: %s", len(names), strings.Join(names, ", "))))
+	}
+}
+
+// gaps says when the run had no coordinator.
+func (t *single) gaps() {
+	if len(t.r.Run.Gaps) > 0 {
+		t.Labelled("resumed", plain("no coordinator "+times(t.r.Run.Gaps, originOf(t.r))+", and then another one resumed it (weir run --resume): the agents went on, and their reports count"))
+	}
+}
+
+// began is how long after the first agent one began.
+func began(a *result.Agent, first *int64) layout.Span {
+	if a.StartsNS == nil {
+		return plain("-")
+	}
+	return plain("+" + quantity.Time(*a.StartsNS-*first))
+}
+
+func stalls(a *result.Agent) layout.Span {
+	if a.Host == nil || a.Host.Hiccups == nil {
+		return plain("-")
+	}
+	return plain(quantity.Time(a.Host.Hiccups.P99NS))
+}
+
+func taken(a *result.Agent) layout.Span {
+	if a.Host == nil || a.Host.Usage == nil || a.Host.Usage.CPUShare == nil {
+		return plain("-")
+	}
+	return plain(strconv.FormatFloat(100**a.Host.Usage.CPUShare, 'f', 1, 64) + " %")
+}
+
+// offset is what is known of a clock.
+func offset(c *result.AgentClock) layout.Span {
+	switch {
+	case c.Same:
+		return plain("the coordinator's")
+	case c.BoundNS == nil:
+		return layout.Doubtful.Of("not known")
+	}
+	text := quantity.Time(c.OffsetNS) + " ±" + quantity.Time(*c.BoundNS)
+	if n := len(c.Steps); n > 0 {
+		return layout.Doubtful.Of(fmt.Sprintf("%s, %s", text, quantity.Counted(n, "step", "steps")))
+	}
+	return plain(text)
+}
+
+// mostAbsences is how many times of one agent a cell names.
+const mostAbsences = 3
+
+// absent says when an agent was not heard of.
+func absent(a *result.Agent, from origin) layout.Span {
+	said := times(a.Absences, from)
+	switch {
+	case a.Missing && said == "":
+		return layout.Bad.Of("no figures")
+	case a.Missing:
+		return layout.Bad.Of(said)
+	}
+	return layout.Doubtful.Of(said)
+}
+
+// times writes the first of some absences, and how many more there are.
+func times(all []result.Absence, from origin) string {
+	at := from.says
+	var parts []string
+	for _, x := range all[:min(len(all), mostAbsences)] {
+		if x.ToNS == nil {
+			parts = append(parts, "from "+at(x.FromNS)+" on")
+		} else {
+			parts = append(parts, at(x.FromNS)+" to "+at(*x.ToNS))
+		}
+	}
+	if n := len(all) - mostAbsences; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d times more", n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// clocks says what the clocks of several hosts do to times from one to another.
+func (t *single) clocks() {
+	k := t.r.Clock
+	if k == nil || !k.Crosses || k.Same {
+		return
+	}
+	text := "e2e needs two clocks that could not be compared: do not use its figures"
+	if k.BoundNS != nil {
+		text = "e2e rests on two clocks: ±" + quantity.Time(*k.BoundNS) + " on every figure, beside its interval"
+	}
+	if k.Negative > 0 {
+		text += fmt.Sprintf("; %s came before they were sent, by up to %s, and count as 0", quantity.Counted(k.Negative, "message", "messages"), quantity.Time(k.WorstNegativeNS))
+	}
+	t.Labelled("clock", plain(text))
+}
+
+// headed is a distribution's group as it stands above its columns: with what its
+// clocks may be off.
+func (c distribution) headed() string {
+	switch {
+	case c.d.ClockBoundNS != nil:
+		return c.group + " ±" + quantity.Time(*c.d.ClockBoundNS) + " clock"
+	case len(c.d.Percentiles) > 0 && c.d.Percentiles[0].UnsupportedBy == result.ByUnknownClock:
+		return c.group + " ±? clock"
+	}
+	return c.group
+}
+
+// withheld explains the figures of runs that are marked "?", where there are any.
+func withheld(p *layout.Page, x *layout.Table, rs ...*result.Result) {
+	if !marked(x, "?") {
+		return
+	}
+	by := map[string]bool{}
+	for _, r := range rs {
+		for _, c := range distributions(r) {
+			for i := range c.d.Percentiles {
+				by[c.d.Percentiles[i].UnsupportedBy] = true
+			}
+		}
+	}
+	if by[result.ByLostAgents] {
+		p.Note("? needs an agent that was lost: do not quote it")
+	}
+	if by[result.ByClock] || by[result.ByUnknownClock] {
+		p.Note("? finer than the clocks of two hosts can resolve: do not quote it")
+	}
+}
+
+// hostNames are the hosts of a run, each once, however many agents it has.
+func hostNames(hosts []host.Facts) []string {
+	n := map[string]int{}
+	var names []string
+	for _, h := range hosts {
+		if n[h.Hostname]++; n[h.Hostname] == 1 {
+			names = append(names, h.Hostname)
+		}
+	}
+	return names
+}

@@ -1,0 +1,108 @@
+package view
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
+)
+
+// TestAFleetBesideOneProcessIsSaid: a run by two agents of one host, and one by one
+// process there.
+func TestAFleetBesideOneProcessIsSaid(t *testing.T) {
+	t.Parallel()
+	one, two := run(t, "jetstream-500"), run(t, "jetstream-500")
+	two.Result.Agents = []result.Agent{{Name: "a", Hostname: "anvil"}, {Name: "b", Hostname: "anvil"}}
+	two.Environment.Hosts = []host.Facts{two.Environment.Hosts[0], two.Environment.Hosts[0]}
+	var b strings.Builder
+	if err := Overview(&b, []Entry{one, two}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for want, is := range map[string]bool{
+		"none; 2 agents on 1 host": true, "agents differ: one process and several": true, "hosts differ": false, "anvil + anvil": false,
+	} {
+		if strings.Contains(b.String(), want) != is {
+			t.Errorf("%q: want it said %v in\n%s", want, is, b.String())
+		}
+	}
+}
+
+// TestClocksOfWhichNothingIsKnown: no percentile of e2e is a figure.
+func TestClocksOfWhichNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	e := run(t, "jetstream-500")
+	e.Result.Agents = []result.Agent{{Name: "a", Hostname: "anvil"}, {Name: "b", Hostname: "bellows"}}
+	e.Result.Clock = &result.FleetClock{Crosses: true}
+	for i := range e.Result.Latency.E2E.Response.Percentiles {
+		p := &e.Result.Latency.E2E.Response.Percentiles[i]
+		p.Supported, p.UnsupportedBy = false, result.ByUnknownClock
+	}
+	var b strings.Builder
+	if err := Text(&b, entry(e.Result), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"e2e ±? clock", "? finer than the clocks", "e2e needs two clocks that could not be compared"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	html1(t, e, Options{})
+}
+
+// TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived: of one that only
+// sent, what is pending is what the drain left.
+func TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		agent  result.Agent
+		mode   string
+		unsure bool
+	}{
+		{result.Agent{Name: "a", Missing: true, Producers: 2}, "stream", false},
+		{result.Agent{Name: "a", Missing: true, Consumers: 2}, "stream", true},
+		{result.Agent{Name: "a", Missing: true, Producers: 2}, "request", true},
+		{result.Agent{Name: "a", Consumers: 2}, "stream", false},
+	} {
+		e := run(t, "jetstream-500")
+		e.Result.Run.Mode, e.Result.Agents, e.Result.MessagesAll.Pending = tt.mode, []result.Agent{tt.agent}, 3
+		var b strings.Builder
+		if err := Text(&b, entry(e.Result), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "an agent was lost, so some pending messages"); got != tt.unsure {
+			t.Errorf("%+v in mode %s: said %v; want %v", tt.agent, tt.mode, got, tt.unsure)
+		}
+	}
+}
+
+// TestLostAgentIsNotBlamedOnTheSystem: the command that helps next after a run whose
+// consumers' agent vanished is about the agents, whatever its messages and its checks say.
+func TestLostAgentIsNotBlamedOnTheSystem(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		fleet *Fleet
+		next  string
+	}{
+		{&Fleet{Meet: "--listen 127.0.0.1:7622"}, "weir fleet doctor --listen 127.0.0.1:7622"},
+		{nil, "less out/events.jsonl"},
+	} {
+		e := run(t, "jetstream-500")
+		e.Result.Agents = []result.Agent{{Name: "a", Producers: 2}, {Name: "b", Consumers: 2, Missing: true}}
+		e.Result.MessagesAll.Pending = 3
+		judge.Withhold(e.Result)
+		var b strings.Builder
+		if err := Text(&b, entry(e.Result), Options{Dir: "out", Fleet: tt.fleet}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"next        " + tt.next, "? needs an agent that was lost: do not quote it"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%q is not in\n%s", want, b.String())
+			}
+		}
+		if strings.Contains(b.String(), "? finer than") || strings.Contains(b.String(), "\ne2e  ") {
+			t.Errorf("it shows figures that need the agent:\n%s", b.String())
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// TestTheNextCommandFitsWhatWasFound shows that each finding leads to a command that
+// helps against it, and that a run without one leads on.
+func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
+	t.Parallel()
+	suspect := func(name, value, why string) func(*result.Result) {
+		return func(r *result.Result) {
+			r.Verdict.Checks = []result.Check{{Name: name, Status: result.Suspect, Value: value, Why: why}}
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(*result.Result)
+		want   string
+	}{
+		"nothing":     {func(*result.Result) {}, "weir run 'a b/scenario.yaml' --repeat 6"},
+		"a busy host": {suspect(judge.CheckCPU, "", ""), "weir doctor"},
+		"a warm-up":   {suspect(judge.CheckSteady, "", "Use a warm-up of 11 s (--warmup 11s)."), "weir run 'a b/scenario.yaml' --warmup 11s"},
+		"first seconds that differ on a host that woke lanes late": {func(r *result.Result) {
+			suspect(judge.CheckSteady, "", "If the system was warming up, use a warm-up of 11 s (--warmup 11s).")(r)
+			r.Verdict.Checks = append(r.Verdict.Checks, result.Check{Name: judge.CheckLateness, Status: result.Suspect})
+		}, "weir doctor"},
+		"slow consumers": {suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", ""), "weir capacity 'a b/scenario.yaml' --rate 49/s --slo 'e2e.p99 <= 10ms'"},
+		"consumers that nearly keep up": {func(r *result.Result) {
+			suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", "")(r)
+			r.Throughput.ReceivedPerS = new(900.0)
+		}, "weir run 'a b/scenario.yaml' --rate 720/s"},
+		"confirmations that nearly keep up": {func(r *result.Result) {
+			suspect(judge.CheckSteady, "messages sent and not yet confirmed grew by 9 messages (1/s)", "")(r)
+			r.Throughput.ReceivedPerS = new(900.0)
+		}, "weir run 'a b/scenario.yaml' --rate 720/s"},
+		"slow consumers of a profile": {func(r *result.Result) {
+			suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", "")(r)
+			r.Stages = make([]result.Stage, 2)
+		}, "weir run 'a b/scenario.yaml' --rate 390/s"},
+		"something drifts": {suspect(judge.CheckSteady, "", ""), "weir run 'a b/scenario.yaml' --measure 20s"},
+		"books":            {suspect(judge.CheckBooks, "", ""), ""},
+		"loss":             {func(r *result.Result) { r.MessagesAll.Lost = 1 }, "less 'a b/events.jsonl'"},
+		"a short drain":    {func(r *result.Result) { r.MessagesAll.Pending, r.Host.DrainNeedsNS = 1, 90e9 }, "weir run 'a b/scenario.yaml' --drain 3m0s"},
+		"an interruption":  {func(r *result.Result) { r.Run.Interrupted = true }, "weir run 'a b/scenario.yaml'"},
+		"no decision": {func(r *result.Result) {
+			r.Verdict.SLO = []result.SLO{{Expr: "e2e.p99 <= 1ms", Status: result.Undecided, NeedsS: 61.5}}
+		}, "weir run 'a b/scenario.yaml' --measure 1m2s"},
+		"a closed loop": {func(r *result.Result) { r.Run.Loop = result.LoopClosed }, "weir capacity 'a b/scenario.yaml' --rate 49/s --slo 'e2e.p99 <= 10ms'"},
+		"a closed loop with objectives": {func(r *result.Result) {
+			r.Run.Loop, r.Verdict.SLO = result.LoopClosed, []result.SLO{{Expr: "lost == 0", Status: result.Pass, Pass: true}}
+		}, "weir capacity 'a b/scenario.yaml' --rate 49/s"},
+		"a closed loop that fills the system": {func(r *result.Result) {
+			r.Run.Loop = result.LoopClosed
+			suspect(judge.CheckSteady, "the backlog grew by 9 messages (1/s)", "")(r)
+		}, "weir capacity 'a b/scenario.yaml' --rate 49/s --slo 'e2e.p99 <= 10ms'"},
+		"a backlog that was filled slower than it was due": {func(r *result.Result) {
+			r.Run.Mode, r.Throughput.ConfirmedPerS = result.ModeBacklog, 300
+			suspect(judge.CheckSteady, "messages sent and not yet confirmed grew by 9 messages (1/s)", "")(r)
+		}, "weir run 'a b/scenario.yaml' --rate 240/s"},
+		"a backlog that a closed loop fills": {func(r *result.Result) {
+			r.Run.Mode, r.Run.Loop = result.ModeBacklog, result.LoopClosed
+		}, "weir run 'a b/scenario.yaml' --repeat 6"},
+		"a closed loop of requests": {func(r *result.Result) {
+			r.Run.Loop, r.Latency.RTT.Service = result.LoopClosed, new(result.Dist)
+		}, "weir capacity 'a b/scenario.yaml' --rate 49/s --slo 'rtt.p99 <= 10ms'"},
+		"a fleet": {func(r *result.Result) { r.Agents = make([]result.Agent, 2) }, "weir report 'a b' -o 'a b.html'"},
+		"two processes of a busy host": {func(r *result.Result) {
+			r.Agents = []result.Agent{{Hostname: "h"}, {Hostname: "h"}}
+			suspect(judge.CheckCPU, "", "")(r)
+		}, "weir doctor"},
+		"a busy host of a fleet": {func(r *result.Result) {
+			r.Agents = []result.Agent{{Hostname: "h"}, {Hostname: "i"}}
+			suspect(judge.CheckCPU, "", "")(r)
+		}, "weir report 'a b' -o 'a b.html'"},
+		"loss in a fleet": {func(r *result.Result) {
+			r.Agents = make([]result.Agent, 2)
+			r.MessagesAll.Lost = 1
+		}, "less 'a b/events.jsonl'"},
+		"too few samples on a busy host": {func(r *result.Result) {
+			r.Verdict.Checks = []result.Check{{Name: judge.CheckSamples, Status: result.Suspect}, {Name: judge.CheckCPU, Status: result.Suspect}}
+			r.Run.MeasureS = 0.001
+		}, "weir run 'a b/scenario.yaml' --measure 10s"},
+	} {
+		perS := 490.0
+		r := &result.Result{
+			Run:         result.Run{MeasureS: 10, Loop: result.LoopOpen},
+			Messages:    result.Messages{Scheduled: 10, Sent: 10, Delivered: 10},
+			MessagesAll: result.Messages{Scheduled: 10, Sent: 10, Delivered: 10},
+			Throughput:  result.Throughput{OfferedPerS: 1000, ConfirmedPerS: 1000, ReceivedPerS: &perS},
+		}
+		tt.change(r)
+		x := &single{Page: new(layout.Page), r: r}
+		if got, _ := x.next("a b/scenario.yaml"); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestAFleetsRunIsDoneAgainByItsFlags: right after a run of agents it is known how they met.
+func TestAFleetsRunIsDoneAgainByItsFlags(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fleet  Fleet
+		checks []result.Check
+		want   string
+	}{
+		"nothing":       {Fleet{Again: "--fleet 2"}, nil, "weir run r/scenario.yaml --fleet 2 --repeat 6"},
+		"split":         {Fleet{}, nil, "weir run r/scenario.yaml --repeat 6"},
+		"a busy host":   {Fleet{"--fleet 2 --listen :7000", "--listen :7000"}, []result.Check{{Name: judge.CheckCPU, Status: result.Suspect}}, "weir fleet doctor --listen :7000"},
+		"a short drain": {Fleet{Again: "--fleet 2"}, []result.Check{{Name: judge.CheckSamples, Status: result.Suspect}}, "weir run r/scenario.yaml --fleet 2 --measure 20s"},
+	} {
+		r := &result.Result{Run: result.Run{MeasureS: 10, Loop: result.LoopOpen}, Agents: []result.Agent{{Hostname: "h"}, {Hostname: "i"}}, Verdict: result.Verdict{Checks: tt.checks}}
+		x := &single{Page: new(layout.Page), r: r, fleet: &tt.fleet}
+		if got, _ := x.next("r/scenario.yaml"); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+	x := &single{Page: new(layout.Page), r: &result.Result{Agents: make([]result.Agent, 2)}}
+	if got, _ := x.next(result.FileScenario); got != "" {
+		t.Errorf("a page that stands in the folder says %q", got)
+	}
+}
+
+// TestTheAnswerFitsATerminal shows that the last lines of real runs are few and short.
+func TestTheAnswerFitsATerminal(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"jetstream-500", "jetstream-synced", "nats-500", "chan-closed", "noop-1000"} {
+		var b strings.Builder
+		e := run(t, name, "lost == 0", "send.service.p99 <= 50ms")
+		if err := Text(&b, e, Options{Dir: "results/x", Width: 80}); err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		last := all
+		for i, l := range all {
+			if l == "" {
+				last = all[i+1:]
+			}
+		}
+		if len(last) > 7 {
+			t.Errorf("%s: the answer has %d lines; want 7 at most:\n%s", name, len(last), strings.Join(last, "\n"))
+		}
+		for _, l := range last {
+			if n := layout.Length(l); n > 80 && !strings.HasPrefix(l, "next ") { // a command is not broken
+				t.Errorf("%s: %d characters: %s", name, n, l)
+			}
+		}
+	}
+}
+
+// TestTheAnswerOfSeveralScenariosIsAComparison: what a file of several was made for is
+// named also where a run is SUSPECT.
+func TestTheAnswerOfSeveralScenariosIsAComparison(t *testing.T) {
+	var entries []Entry
+	for i := range 8 {
+		name, driver := "js", "jetstream"
+		if i%2 > 0 {
+			name, driver = "redis", "redis-streams"
+		}
+		entries = append(entries, Entry{Entry: result.Entry{Dir: fmt.Sprintf("turns/%02d-%s", i+1, name), Result: &result.Result{
+			Run:     result.Run{ID: strconv.Itoa(i), Name: name, Series: name, Place: 1 + i%2},
+			System:  result.System{Driver: driver},
+			Verdict: result.Verdict{Status: result.Suspect},
+		}}})
+	}
+	for n, want := range map[int]string{8: "next        weir compare turns --by system.driver  # says how they differ\n", 6: "next        weir report turns/01-js  # says why\n"} {
+		page := &layout.Page{}
+		summary(page, entries[:n], Options{})
+		if got := (layout.Text{}).Page(page); !strings.HasSuffix(got, want) {
+			t.Errorf("of %d runs:\n%s\nwant %s", n, got, want)
+		}
+	}
+}
+
+// TestAVerdictNamesTheChecksBehindIt: an INVALID run has only the reasons that make its figures
+// unusable, on its report and in an overview.
+func TestAVerdictNamesTheChecksBehindIt(t *testing.T) {
+	t.Parallel()
+	e := Entry{Entry: result.Entry{Dir: "results/x", Result: stored(t, "testdata/valid.json")}}
+	e.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{
+		{Name: judge.CheckFailed, Status: result.Suspect},
+		{Name: judge.CheckLateness, Status: result.Invalid},
+		{Name: judge.CheckHiccups, Status: result.Invalid, With: judge.CheckLateness},
+		{Name: judge.CheckCPU, Status: result.Suspect},
+	}}
+	if _, says := verdictOn(e.Result); says != "for lateness: do not use the figures" {
+		t.Error(says)
+	}
+	page := &layout.Page{}
+	doubts(page, []Entry{e})
+	if says := (layout.Text{}).Page(page); !strings.Contains(says, " for lateness\n") {
+		t.Error(says)
+	}
+}

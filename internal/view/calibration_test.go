@@ -1,0 +1,61 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/truth"
+)
+
+// TestACalibrationThatIsInterruptedDidNotPass, and keeps what it had by then.
+func TestACalibrationThatIsInterruptedDidNotPass(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out strings.Builder
+	p := &CalibrationPage{Out: &out}
+	c, err := Bench{
+		Measure: func(context.Context, truth.Options) (*truth.Figures, error) { return &truth.Figures{Cores: 2}, nil },
+		Check: func(_ context.Context, o truth.Options) ([]truth.Check, error) {
+			x := truth.Check{Name: "stall", Pass: true}
+			o.OnCheck(x)
+			cancel()
+			return []truth.Check{x}, ctx.Err()
+		},
+	}.Take(ctx, truth.Options{}, p)
+	if !errors.Is(err, context.Canceled) || !c.Interrupted || c.Pass || c.Figures == nil || len(c.Checks) != 1 {
+		t.Errorf("%v, %+v", err, c)
+	}
+	if err := p.End(c); err != nil || !strings.Contains(out.String(), "pass  stall") || strings.Contains(out.String(), "can be trusted") {
+		t.Errorf("%v, wrote\n%s", err, out.String())
+	}
+}
+
+func TestACalibrationThatCannotBeWrittenFails(t *testing.T) {
+	p := &CalibrationPage{Out: brokenPipe{}}
+	p.check(truth.Check{Name: "stall", Pass: true})
+	if err := p.End(&Calibration{Pass: true}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("kept %v; want the error of the first write", err)
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestACalibrationEndsWithWhatTheHostCanMeasure shows that it goes by the highest rate
+// that was kept.
+func TestACalibrationEndsWithWhatTheHostCanMeasure(t *testing.T) {
+	late := func(rate float64, p99 int64, reached bool) truth.Punctuality {
+		return truth.Punctuality{Rate: rate, Reached: reached, Spread: truth.Spread{P99: p99}}
+	}
+	f := &truth.Figures{Lateness: []truth.Punctuality{late(1000, 9000, true), late(100_000, 50_000, true), late(1_000_000, 1, false)}}
+	want := "It tried rates and kept up to 100,000/s, with messages 50.0 µs late at p99. At that rate it can measure a p99 of 500 µs or more (lateness at most 10 % of it)."
+	if got := resolution(f); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := resolution(&truth.Figures{}); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+}

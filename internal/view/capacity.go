@@ -1,0 +1,248 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
+	"github.com/weirmq/weir/result"
+)
+
+// answer is what a search came to, of one over several numbers with the best of them.
+func answer(r *capacity.Report) capacity.Ended {
+	if i := slices.IndexFunc(r.Over, func(e capacity.Ended) bool { return e.Answered == r.Answer }); i >= 0 {
+		return r.Over[i]
+	}
+	return capacity.Ended{Answered: r.Answer}
+}
+
+// Came says in a line what a search for the capacity came to, or the search with one of several numbers.
+func Came(r *capacity.Report, a capacity.Ended) string {
+	pass, fail := quantity.Rate(a.PassPerS), quantity.Rate(a.FailPerS)
+	switch a.Stop {
+	case capacity.Found:
+		return fmt.Sprintf("%s kept the promise, %s did not", pass, fail)
+	case capacity.Between:
+		return fmt.Sprintf("%s kept the promise, %s did not: wider than asked, because the rates between them could not be decided from %s on", pass, fail, quantity.Rate(a.UndecidedPerS))
+	case capacity.Doubtful:
+		return "not known: " + votes(r, a) + "; no probe confirmed the rate at the end"
+	case capacity.Generator:
+		if a.PassPerS == 0 {
+			return "not known: the generator or its host was the limit, not the system: use a quieter host"
+		}
+		return fmt.Sprintf("at least %s: at %s %s", pass, fail, inTheWay(capacity.Limited))
+	case capacity.TooShort:
+		if a.PassPerS == 0 {
+			return "not known: the probes are too short to decide the objectives: set --longest higher"
+		}
+		return fmt.Sprintf("at least %s: at %s %s: set --longest higher", pass, fail, inTheWay(capacity.Undecided))
+	case capacity.AtMost:
+		return fmt.Sprintf("at least %s: no higher rate was asked for", pass)
+	case capacity.NonePassed:
+		return fmt.Sprintf("none: no rate down to %s kept the promise", fail)
+	case capacity.OutOfTries, capacity.Unstarted, capacity.Unfinished:
+	}
+	switch end := a.Fail(); {
+	case a.PassPerS > 0 && end.By == capacity.Failed:
+		return fmt.Sprintf("not known yet: %s kept the promise, %s did not", pass, fail)
+	case a.PassPerS > 0 && a.FailPerS > 0:
+		return fmt.Sprintf("not known yet: %s kept the promise; at %s %s", pass, fail, inTheWay(end.By))
+	case a.PassPerS > 0:
+		return fmt.Sprintf("not known yet: %s kept the promise", pass)
+	case a.FailPerS > 0:
+		return fmt.Sprintf("not known yet: no rate down to %s passed", fail)
+	}
+	return "not known yet"
+}
+
+// votes says what the probes of the highest rate that passed came to.
+func votes(r *capacity.Report, a capacity.Ended) string {
+	all, by := 0, map[string]int{}
+	for i := range r.Probes {
+		if p := &r.Probes[i]; p.N == a.N && p.RatePerS == a.PassPerS {
+			all++
+			by[p.Judgement]++
+		}
+	}
+	text := fmt.Sprintf("%d of %s of %s kept the promise", by[capacity.Passed.String()], quantity.Counted(uint64(all), "probe", "probes"), quantity.Rate(a.PassPerS))
+	for _, of := range []struct {
+		judgement capacity.Judgement
+		words     string
+	}{
+		{capacity.Failed, ", %d did not"},
+		{capacity.Undecided, ", %d could not decide"},
+		{capacity.Limited, ", in %d the generator or its host was the limit"},
+	} {
+		if n := by[of.judgement.String()]; n > 0 {
+			text += fmt.Sprintf(of.words, n)
+		}
+	}
+	return text
+}
+
+// inTheWay says what kept a rate from passing that the system did not fail.
+func inTheWay(by capacity.Judgement) string {
+	if by == capacity.Undecided {
+		return "the probes are too short to decide the objectives"
+	}
+	return "the generator or its host was the limit, not the system"
+}
+
+// mostProbes bounds the probes on a page.
+const mostProbes = 2000
+
+// CapacityHTML writes a search for the capacity as a page for a browser: what it came to,
+// the latency against the load with the objectives, and each probe. The error is that of w.
+func CapacityHTML(w io.Writer, r *capacity.Report) error {
+	p, search := new(layout.Page), &Search{Report: r}
+	title := search.name()
+	p.Heading(title)
+	p.Line(layout.Strong.Of("capacity"), plain(": "+Came(r, answer(r))))
+	for _, o := range r.Over[:min(len(r.Over), mostProbes)] {
+		of := ""
+		if r.Plan.Over != nil {
+			of = " " + r.Plan.Over.Of
+		}
+		p.Bullet(fmt.Sprintf("with %d%s: %s", o.N, of, Came(r, o)))
+	}
+	search.drawn(p, true)
+	page := browser(title)
+	page.Footer = "This page is a picture of capacity.json, which has the figures to compute with. " +
+		aboutScript
+	return page.Write(w, p)
+}
+
+func judged(word string) layout.Tone {
+	switch word {
+	case capacity.Passed.String():
+		return layout.Good
+	case capacity.Failed.String():
+		return layout.Bad
+	}
+	return layout.Doubtful
+}
+
+// figureOr writes a percentile of a probe.
+func figureOr(f *capacity.Figure, instead string) string {
+	if f == nil {
+		return instead
+	}
+	return f.Value().Text(timeText)
+}
+
+// promisedPercentiles are the percentiles of a response that a search's objectives are about,
+// ascending; the 50th and the 99th where there are none.
+func promisedPercentiles(r *capacity.Report, of string) []float64 {
+	var percents []float64
+	for _, expr := range r.Promise[:min(len(r.Promise), mostColours)] {
+		o, err := judge.ParseObjective(expr)
+		if err != nil {
+			continue
+		}
+		p, ok := o.Percentile()
+		if name, service := o.Latency(); ok && name == of && !service {
+			percents = append(percents, p)
+		}
+	}
+	if len(percents) == 0 {
+		return []float64{50, 99}
+	}
+	slices.Sort(percents)
+	return slices.Compact(percents)
+}
+
+// dotOf is how a probe looks.
+func dotOf(p *capacity.Probed, f *capacity.Figure) plot.Form {
+	switch {
+	case p.Judgement == capacity.Limited.String():
+		return plot.Square
+	case p.Judgement == capacity.Undecided.String():
+		return plot.Cross
+	case f.AtLeast:
+		return plot.Upward
+	case p.Judgement == capacity.Passed.String():
+		return plot.Full
+	}
+	return plot.Hollow
+}
+
+// describes reports whether a probe's latency is that of the system at its rate.
+func describes(p *capacity.Probed, f *capacity.Figure) bool {
+	return !f.AtLeast && p.Verdict != result.Invalid && (p.Judgement == capacity.Passed.String() || p.Judgement == capacity.Failed.String())
+}
+
+// loaded draws the promised percentiles against the rate; of a search over several numbers,
+// with the number that the answer is of. It is nil where fewer than two rates have a latency.
+func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
+	of, with := "", answer(r).N
+	all = slices.DeleteFunc(slices.Clone(all), func(x capacity.Probed) bool {
+		if with > 0 && x.N != with || !(x.RatePerS > 0) || x.Of == "" || of != "" && x.Of != of {
+			return true
+		}
+		of = x.Of
+		return false
+	})
+	f := &layout.Chart{
+		Caption: "The operating range. A full dot passed, a hollow one failed, a square one says nothing because of the generator or its host, " +
+			"and a cross was not decided. An arrow is a lower bound. A line joins the medians of the rates that passed or failed.",
+		Chart: plot.Chart{ID: "load", Title: of + " response against the load", Desc: "The table below has the values.", Height: high},
+	}
+	if with > 0 && r.Plan.Over != nil {
+		f.Title += fmt.Sprintf(" with %d %s", with, r.Plan.Over.Of)
+	}
+	rates := map[float64]bool{}
+	least, most, first, last := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for i, p := range promisedPercentiles(r, of) {
+		line := plot.Line{Class: fmt.Sprintf("s%d", i+1)}
+		dots := plot.Line{Class: line.Class, Dots: true}
+		at := map[float64][]float64{}
+		for j := range all {
+			x := &all[j]
+			figure := x.Figure(p)
+			if figure == nil {
+				continue
+			}
+			y := float64(figure.NS)
+			if describes(x, figure) {
+				at[x.RatePerS] = append(at[x.RatePerS], y)
+			}
+			text := quantity.Rate(x.RatePerS) + ": " + headOf(p) + " " + figureOr(figure, "") + ", " + x.Judgement
+			dots.Points = append(dots.Points, plot.Point{X: x.RatePerS, Y: y, Form: dotOf(x, figure), Text: text}, plot.Point{X: x.RatePerS, Y: math.NaN()})
+			rates[x.RatePerS] = true
+			least, most, first, last = min(least, y), max(most, y), min(first, x.RatePerS), max(last, x.RatePerS)
+		}
+		for rate, y := range at {
+			slices.Sort(y)
+			line.Points = append(line.Points, plot.Point{X: rate, Y: y[len(y)/2], Form: plot.Undotted})
+		}
+		slices.SortFunc(line.Points, func(a, b plot.Point) int { return cmp.Compare(a.X, b.X) })
+		f.Lines = append(f.Lines, line, dots)
+		f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: headOf(p)})
+	}
+	if len(rates) < 2 {
+		return nil
+	}
+	for _, expr := range r.Promise[:min(len(r.Promise), mostColours)] {
+		o, err := judge.ParseObjective(expr)
+		if err != nil {
+			continue
+		}
+		if name, service := o.Latency(); name == of && !service && o.Limit() > 0 && o.Limit() < most*farOff && o.Limit() > least/farOff {
+			least, most = min(least, o.Limit()), max(most, o.Limit())
+			f.Rules = append(f.Rules, plot.Rule{Y: o.Limit(), Text: expr})
+		}
+	}
+	if pass, fail := r.Answer.PassPerS, r.Answer.Fail().System(); pass > 0 && fail > pass && pass <= last && fail >= first {
+		f.Spans = append(f.Spans, plot.Span{From: pass, To: min(fail, last), Text: "capacity"})
+	}
+	f.X = plot.Linear(0, last, 6, "rate", func(v float64) string { return quantity.Rate(v) })
+	f.Y = plot.Log(least, most, "latency", short)
+	return f
+}

@@ -1,0 +1,250 @@
+package view
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/capacity"
+	"github.com/weirmq/weir/internal/view/plot"
+	"github.com/weirmq/weir/result"
+)
+
+func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
+	ns := func(v int64) *int64 { return &v }
+	r := &capacity.Report{
+		Promise: []string{"send.p99 <= 5ms", "lost == 0"},
+		Probes: []capacity.Probed{
+			{RatePerS: 1000, Purpose: capacity.Doubling, Judgement: "passed", Verdict: result.Valid, Dir: "01", Of: "send", P50NS: ns(1e6), P99NS: ns(2e6)},
+			{RatePerS: 2000, Purpose: capacity.Doubling, Judgement: "failed", Why: "send.p99 <= 5ms", Verdict: result.Valid, Dir: "02", Of: "send", P50NS: ns(2e6), P99NS: ns(9e6)},
+			{RatePerS: 1500, Purpose: capacity.Bisection, Judgement: "undecided", Verdict: result.Valid, Dir: "<script>"},
+		},
+		Answer: capacity.Answered{PassPerS: 1000, FailPerS: 2000, Stop: capacity.Found},
+	}
+	var b bytes.Buffer
+	if err := CapacityHTML(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{
+		"Capacity under send.p99 &lt;= 5ms, lost == 0", "1,000/s kept the promise, 2,000/s did not", `<svg class="chart"`,
+		"2,000/s: p99 9.00 ms, failed", `<td class="left bad">failed</td>`, `<td class="left good">passed</td>`, "&lt;script&gt;",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if n := strings.Count(page, `class="hollow"`); n != 1 {
+		t.Errorf("%d hollow dots, want that of the promised percentile of the probe that failed", n)
+	}
+	r.Probes = r.Probes[2:]
+	b.Reset()
+	if err := CapacityHTML(&b, r); err != nil || strings.Contains(b.String(), "<svg") {
+		t.Errorf("a search without latencies is drawn, or %v", err)
+	}
+}
+
+// TestTheOperatingRangeJoinsOnlyWhatTheSystemDid: the chart has the promised percentile,
+// and probes that say nothing about the system are drawn apart.
+func TestTheOperatingRangeJoinsOnlyWhatTheSystemDid(t *testing.T) {
+	probe := func(rate float64, j capacity.Judgement, v result.Status, p90 int64, atLeast bool) capacity.Probed {
+		return capacity.Probed{RatePerS: rate, Judgement: j.String(), Verdict: v, Of: "e2e", Figures: []capacity.Figure{
+			{P: 50, NS: 1e6}, {P: 90, NS: p90, AtLeast: atLeast}, {P: 99, NS: 9e9},
+		}}
+	}
+	all := []capacity.Probed{
+		probe(1000, capacity.Passed, result.Valid, 2e6, false), probe(2000, capacity.Failed, result.Suspect, 8e6, false),
+		probe(3000, capacity.Failed, result.Valid, 9e9, true), probe(4000, capacity.Limited, result.Invalid, 9e8, false),
+		probe(5000, capacity.Undecided, result.Valid, 5e6, false), probe(6000, capacity.Failed, result.Invalid, 5e6, false),
+	}
+	r := &capacity.Report{Promise: []string{"e2e.p90 <= 5ms"}, Answer: capacity.Answered{PassPerS: 1000, FailPerS: 4000, FailBy: capacity.Limited.String(), Stop: capacity.Generator}}
+	chart := loaded(r, all)
+	if chart == nil || len(chart.Lines) != 2 || len(chart.Legend) != 1 || chart.Legend[0].Text != "p90" {
+		t.Fatalf("%+v; want one line with its dots, of p90", chart)
+	}
+	var joined []float64
+	for _, p := range chart.Lines[0].Points {
+		joined = append(joined, p.X)
+	}
+	if diff := cmp.Diff([]float64{1000, 2000}, joined); diff != "" {
+		t.Errorf("joined (-want +got):\n%s", diff)
+	}
+	var forms []plot.Form
+	for _, p := range chart.Lines[1].Points {
+		if !math.IsNaN(p.Y) {
+			forms = append(forms, p.Form)
+		}
+	}
+	if diff := cmp.Diff([]plot.Form{plot.Full, plot.Hollow, plot.Upward, plot.Square, plot.Cross, plot.Hollow}, forms); diff != "" {
+		t.Errorf("dots (-want +got):\n%s", diff)
+	}
+	if len(chart.Spans) != 0 {
+		t.Errorf("an end of the generator is drawn as the end of the range: %+v", chart.Spans)
+	}
+	r.Answer.FailBy, r.Answer.FailPerS = capacity.Failed.String(), 2000
+	if chart = loaded(r, all); len(chart.Spans) != 1 {
+		t.Errorf("%d spans; want that of the capacity", len(chart.Spans))
+	}
+}
+
+// TestTheFolderOfASearchTellsTheCapacity: in each form of an overview of its runs.
+func TestTheFolderOfASearchTellsTheCapacity(t *testing.T) {
+	t.Parallel()
+	ns := func(v int64) *int64 { return &v }
+	r := &capacity.Report{
+		Promise: []string{"send.p99 <= 5ms"},
+		Probes: []capacity.Probed{
+			{RatePerS: 1000, Purpose: capacity.Doubling, Judgement: "passed", Dir: "001-1000", Of: "send", P50NS: ns(1e6), P99NS: ns(2e6)},
+			{RatePerS: 2000, Purpose: capacity.Doubling, Judgement: "failed", Why: "send.p99 is 9.00 ms", Dir: "002-2000", Of: "send", P50NS: ns(2e6), P99NS: ns(9e6)},
+		},
+		Curve:  []capacity.Probed{{RatePerS: 500, Judgement: "passed", Dir: "curve-01", Of: "send", P50NS: ns(5e5), P99NS: ns(8e5)}},
+		Answer: capacity.Answered{PassPerS: 1000, FailPerS: 2000, Stop: capacity.Found},
+	}
+	entries := []Entry{run(t, "noop-1000")}
+	entries[0].Dir = "a b/001-1000"
+	o := Options{Searches: []*Search{{Dir: "a b", Report: r}}, Width: 80}
+	var text, markdown, page bytes.Buffer
+	for _, err := range []error{Overview(&text, entries, o), OverviewMarkdown(&markdown, entries, o), OverviewHTML(&page, entries, o)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `
+capacity    1,000/s kept the promise, 2,000/s did not
+promise     send.p99 <= 5ms
+limit       2,000/s: send.p99 is 9.00 ms
+probes      2, and 1 run of the curve, each with a result of its own in a b
+next        weir report 'a b/001-1000'  # the last run at 1,000/s
+`
+	if !strings.HasSuffix(text.String(), want) {
+		t.Errorf("the text ends with another answer than%s%s", want, text.String())
+	}
+	for name, tt := range map[string]struct {
+		got  string
+		want []string
+	}{
+		"text":     {text.String(), []string{"\neach probe\n", "  500/s  curve     passed     send   500 µs   800 µs  curve-01\n"}},
+		"markdown": {markdown.String(), []string{"# Capacity under send.p99 \\<= 5ms\n", "1,000/s kept the promise, 2,000/s did not", "| curve-01 |", "send response against the load"}},
+		"html":     {page.String(), []string{"<title>Capacity under send.p99 &lt;= 5ms</title>", "1,000/s kept the promise, 2,000/s did not", "curve-01", `id="load`}},
+	} {
+		for _, w := range tt.want {
+			if !strings.Contains(tt.got, w) {
+				t.Errorf("%s lacks %q:\n%.3000s", name, w, tt.got)
+			}
+		}
+	}
+	o.Searches = append(o.Searches, &Search{Dir: "other", Report: &capacity.Report{Answer: capacity.Answered{PassPerS: 7, FailPerS: 8, Stop: capacity.Found}}})
+	text.Reset()
+	if err := Overview(&text, entries, o); err != nil || !strings.Contains(text.String(), "capacity    other: 7.00/s kept the promise, 8.00/s did not\n") {
+		t.Errorf("of two searches it says %v:\n%s", err, text.String())
+	}
+}
+
+// TestTheNextCommandOfASearchDecidesIt: what is not decided comes before what can be read.
+func TestTheNextCommandOfASearchDecidesIt(t *testing.T) {
+	t.Parallel()
+	probes := []capacity.Probed{{RatePerS: 100, Judgement: "passed", Dir: "1"}}
+	for _, tt := range []struct {
+		stop   capacity.Stop
+		longer time.Duration
+		probes int
+		want   string
+	}{
+		{capacity.Unfinished, 0, 4, "weir capacity --resume s"},
+		{capacity.OutOfTries, 0, 4, "weir capacity --resume s --probes 8"},
+		{capacity.OutOfTries, 0, capacity.MostProbes, "weir report s/1"},
+		{capacity.TooShort, time.Minute, 4, "weir capacity s/scenario.yaml --longest 1m0s"},
+		{capacity.TooShort, 0, 4, "weir report s/1"},
+		{capacity.Generator, 0, 4, "weir doctor"},
+		{capacity.Found, 0, 4, "weir report s/1"},
+	} {
+		r := &capacity.Report{Plan: capacity.Planned{Probes: tt.probes}, Probes: probes, Answer: capacity.Answered{PassPerS: 100, Stop: tt.stop}}
+		if got, _ := (&Search{Dir: "s", Report: r, longer: tt.longer}).next(); got != tt.want {
+			t.Errorf("%s: %q; want %q", tt.stop, got, tt.want)
+		}
+	}
+}
+
+// TestADoubtfulAnswerRestsOnTheLastProbe, not on the higher rate.
+func TestADoubtfulAnswerRestsOnTheLastProbe(t *testing.T) {
+	t.Parallel()
+	r := &capacity.Report{Answer: capacity.Answered{PassPerS: 500, FailPerS: 700, FailBy: "failed", Stop: capacity.Doubtful}, Probes: []capacity.Probed{
+		{RatePerS: 500, Judgement: "passed"},
+		{RatePerS: 700, Judgement: "failed", Why: "too slow"},
+		{RatePerS: 500, Purpose: capacity.Confirming, Judgement: "generator-limited", Why: "INVALID for lateness", Verdict: result.Invalid},
+	}}
+	if p := limit(r); p == nil || p.Why != "INVALID for lateness" {
+		t.Errorf("the answer rests on %+v", p)
+	}
+	if got, _ := (&Search{Dir: "s", Report: r}).next(); got != "weir doctor" {
+		t.Errorf("next is %q", got)
+	}
+}
+
+// TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides: a longer probe helps
+// against neither a busy host nor a window that is still too short.
+func TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides(t *testing.T) {
+	t.Parallel()
+	for verdict, want := range map[result.Status]string{
+		result.Invalid: "weir doctor", result.Suspect: "weir capacity s/scenario.yaml --longest 38s",
+	} {
+		r := &capacity.Report{Answer: capacity.Answered{Stop: capacity.TooShort}, Probes: []capacity.Probed{{
+			RatePerS: 1000, Judgement: capacity.Undecided.String(), Verdict: verdict, Dir: "1",
+			Why: "e2e.p99 <= 1ms is undecided (a window of 38 s would probably decide it)",
+		}}}
+		if got, _ := (&Search{Dir: "s", Report: r, longer: 8 * time.Second}).next(); got != want {
+			t.Errorf("%s: %q; want %q", verdict, got, want)
+		}
+	}
+}
+
+// TestADoubtfulAnswerCountsItsProbes: a probe that the generator spoilt kept no promise.
+func TestADoubtfulAnswerCountsItsProbes(t *testing.T) {
+	t.Parallel()
+	probes := func(n int, rate float64, judgements ...capacity.Judgement) (all []capacity.Probed) {
+		for _, j := range judgements {
+			all = append(all, capacity.Probed{N: n, RatePerS: rate, Judgement: j.String()})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		n      int
+		probes []capacity.Probed
+		want   string
+	}{
+		{0, probes(0, 800, capacity.Passed, capacity.Limited, capacity.Limited, capacity.Limited), "1 of 4 probes of 800/s kept the promise, in 3 the generator or its host was the limit"},
+		{0, probes(0, 800, capacity.Passed, capacity.Passed, capacity.Passed, capacity.Failed, capacity.Undecided), "3 of 5 probes of 800/s kept the promise, 1 did not, 1 could not decide"},
+		{2, append(probes(1, 800, capacity.Failed), probes(2, 800, capacity.Passed, capacity.Limited)...), "1 of 2 probes of 800/s kept the promise, in 1 the generator or its host was the limit"},
+	} {
+		r := &capacity.Report{Probes: append(c.probes, probes(c.n, 1600, capacity.Failed)...)}
+		want := "not known: " + c.want + "; no probe confirmed the rate at the end"
+		if got := Came(r, capacity.Ended{N: c.n, Answered: capacity.Answered{PassPerS: 800, FailPerS: 1600, FailBy: "failed", Stop: capacity.Doubtful}}); got != want {
+			t.Errorf("came to %q; want %q", got, want)
+		}
+	}
+}
+
+func TestWhatASearchThatIsNotOverCameTo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pass, fail float64
+		want       string
+	}{
+		{0, 0, "not known yet"},
+		{100, 0, "not known yet: 100/s kept the promise"},
+		{0, 125, "not known yet: no rate down to 125/s passed"},
+		{100, 200, "not known yet: 100/s kept the promise; at 200/s the generator or its host was the limit, not the system"},
+	} {
+		if got := Came(&capacity.Report{}, capacity.Ended{Answered: capacity.Answered{PassPerS: c.pass, FailPerS: c.fail, Stop: capacity.OutOfTries}}); got != c.want {
+			t.Errorf("%v and %v came to %q; want %q", c.pass, c.fail, got, c.want)
+		}
+	}
+	between := Came(&capacity.Report{}, capacity.Ended{Answered: capacity.Answered{PassPerS: 100, FailPerS: 400, UndecidedPerS: 150, Stop: capacity.Between}})
+	if want := "100/s kept the promise, 400/s did not: wider than asked, because the rates between them could not be decided from 150/s on"; between != want {
+		t.Errorf("an interval with rates that were not decided came to %q; want %q", between, want)
+	}
+}

@@ -1,0 +1,26 @@
+package view
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+// TestTheClientsLineSaysWhatPublished: not where nothing is known of it, and not
+// where weir did not publish.
+func TestTheClientsLineSaysWhatPublished(t *testing.T) {
+	for _, tt := range []struct {
+		path, mode string
+		want       bool
+	}{{"weir's own publisher", "stream", true}, {"weir's own publisher", "consume", false}, {"", "stream", false}} {
+		var b strings.Builder
+		r := &result.Result{Run: result.Run{Mode: tt.mode}, System: result.System{Driver: "x", Client: "lib v1", ClientPath: tt.path}}
+		if err := Text(&b, entry(r), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "client lib v1: weir's own publisher\n"); got != tt.want || !strings.Contains(b.String(), "client lib v1") {
+			t.Errorf("%+v:\n%s", tt, b.String())
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
+	"github.com/weirmq/weir/result"
+)
+
+// ComparisonHTML writes a comparison as a page for a browser: what Conclusion and
+// Comparison put on a page, with a chart of each shift function, and the runs over the same time. Of more sides than
+// lines can be told apart it draws none. The error is that of w.
+func ComparisonHTML(w io.Writer, found *compare.Comparison, full bool, parting Parting) error {
+	p := new(layout.Page)
+	c := comparison{p, found}
+	var names []string
+	for _, s := range found.Sides {
+		names = append(names, s.Side+" ("+layout.Shortened(s.Given, longestSide)+")")
+	}
+	title := "Comparison of " + strings.Join(names, " and ")
+	p.Heading(title)
+	Conclusion(p, found, parting)
+	p.Contents()
+	if len(found.Sides) <= layout.MostSeries && len(found.Shifts) > 0 {
+		c.Chapter("percentile by percentile")
+		for i := range found.Shifts {
+			c.drawn(&found.Shifts[i], fmt.Sprintf("c%d", i+1))
+		}
+	}
+	c.sameTime(parting.Course)
+	c.Gap()
+	c.Chapter("the figures")
+	c.figures(full)
+	h := browser(title)
+	h.Footer = "This page is a picture of a comparison. weir compare --json has the figures to compute with. " +
+		aboutScript
+	return h.Write(w, p)
+}
+
+// drawn draws the percentiles of the sides, on an axis of nines, with the room between the
+// least and the largest of the single runs.
+func (c comparison) drawn(s *compare.ShiftFunction, id string) {
+	f := &layout.Chart{
+		Caption: "At each percentile the median over the runs of a side. The band lies between the least and the largest of them. " +
+			"Where the bands of two sides overlap, look at the tests below.",
+		Chart: plot.Chart{ID: id, Title: s.Family + " by percentile", Height: high},
+	}
+	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
+	for i, side := range c.Sides {
+		class := layout.Series(i + 1)
+		var curve []curved
+		for _, p := range s.Points {
+			x := p.Sides[i]
+			median, low, high := pointTexts(&x)
+			curve = append(curve, curved{
+				at:   nines(p.P),
+				row:  &result.Percentile{P: p.P, NS: x.MedianNS, AtLeast: x.MedianAtLeast, Supported: x.MedianSupported, LoNS: &x.RunsLoNS, HiNS: &x.RunsHiNS},
+				text: fmt.Sprintf("%s %s: %s, runs %s to %s", side.Side, percent(p.P), median, low, high),
+			})
+		}
+		band, lines := b.lines(class, len(f.Legend)+1, curve)
+		f.Bands = append(f.Bands, band)
+		f.Lines = append(f.Lines, lines...)
+		f.Legend = append(f.Legend, layout.Key{Class: class, Text: side.Side})
+	}
+	if math.IsInf(b.most, -1) || math.IsInf(b.least, 1) {
+		return // nothing to draw
+	}
+	if b.zero {
+		f.Caption += noZero
+	}
+	f.Desc = "Latency by percentile, of each side. The tables below have the values."
+	f.X = nined(&b)
+	f.Y = plot.Log(min(b.least, b.most), b.most, "latency", short)
+	c.Chart(f)
+}
+
+// nined is an axis of nines as far as the points of a chart reach.
+func nined(b *bounded) plot.Axis {
+	a := plot.Axis{Min: b.first - 0.08, Max: b.end + 0.05, Label: "percentile, each step one nine more"}
+	for _, at := range []float64{0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999, 99.99999} {
+		if x := nines(at); x >= b.first && x <= b.end+0.05 {
+			a.Ticks = append(a.Ticks, plot.Tick{At: x, Text: percent(at)})
+		}
+	}
+	return a
+}

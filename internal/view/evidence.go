@@ -1,0 +1,132 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// Bounds of what is folded away.
+const (
+	mostEvents   = 200
+	mostChecks   = 100
+	mostSettings = 300
+	mostLines    = 500 // of a scenario
+)
+
+// evidence folds away what the figures rest on: every check of the verdict, what
+// happened in the run, where it was measured, and the scenario, which repeats it.
+func (t *single) evidence(e Entry) {
+	t.Gap()
+	t.checks()
+	t.events()
+	t.slowestTable()
+	t.serverLogTable()
+	t.place(e)
+	t.scenario(e)
+}
+
+// listed is a page of one table of prose.
+func listed(rows [][]layout.Span, heads ...string) *layout.Page {
+	p := new(layout.Page)
+	p.Table(&layout.Table{Columns: layout.Columns(layout.Prose, layout.Strong, heads...), Rows: rows})
+	return p
+}
+
+func (t *single) checks() {
+	var rows [][]layout.Span
+	for _, c := range t.r.Verdict.Checks[:min(len(t.r.Verdict.Checks), mostChecks)] {
+		word := string(c.Status)
+		switch {
+		case c.Inapplicable:
+			word = "does not apply"
+		case c.Status == result.NotRun:
+			word = "not run"
+		case c.With != "":
+			word += ", included in " + c.With
+		}
+		rows = append(rows, []layout.Span{plain(c.Name), colour(c.Status).Of(word), plain(c.Value), plain(c.Limit), plain(c.Why)})
+	}
+	if len(rows) > 0 {
+		t.Fold(listed(rows, "check", "status", "found", "limit", "what it means"), plain("the checks of the verdict"))
+	}
+}
+
+func (t *single) events() {
+	if t.course == nil || len(t.course.marks) == 0 {
+		return
+	}
+	marks := t.course.marks
+	var rows [][]layout.Span
+	for _, m := range marks[:min(len(marks), mostEvents)] {
+		n := layout.Span{}
+		if m.count > 1 {
+			n.Text = quantity.Count(m.count)
+		}
+		rows = append(rows, []layout.Span{plain(seconded(m.at)), plain(m.kind), n, plain(m.text)})
+	}
+	p := listed(rows, "at", "event", "about then", "what")
+	if len(marks) > mostEvents {
+		p.Note("the others are in events.jsonl")
+	}
+	t.Fold(p, plain("what happened in the run"))
+}
+
+// place is where it was measured, and with what.
+func (t *single) place(e Entry) {
+	var rows [][]layout.Span
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []layout.Span{plain(name), plain(value)})
+		}
+	}
+	settings := e.Environment.System.Settings
+	for i, h := range e.Environment.Hosts {
+		if i == mostValues {
+			add("further hosts", quantity.Count(uint64(len(e.Environment.Hosts)-i)))
+			break
+		}
+		if h.Agent != "" {
+			add("agent", h.Agent)
+		}
+		add("host", h.Hostname)
+		add("processors", cpu(h))
+		if h.MemoryBytes > 0 {
+			add("memory", quantity.Bytes(float64(h.MemoryBytes)))
+		}
+		add("system", strings.TrimSpace(or(h.Distribution, h.OS)+" "+h.Kernel))
+		add("clock source", h.ClockSource)
+		add("container", h.Container)
+	}
+	for i, name := range slices.Sorted(maps.Keys(settings)) {
+		if i == mostSettings {
+			add("further settings", quantity.Count(uint64(len(settings)-i)))
+			break
+		}
+		add(t.r.System.Driver+" "+name, settings[name])
+	}
+	add("measured by", strings.TrimSpace("weir "+or(e.Environment.Weir.Version, t.r.Run.Weir)))
+	if len(rows) > 0 {
+		t.Fold(listed(rows, "", ""), plain("where it was measured"))
+	}
+}
+
+func (t *single) scenario(e Entry) {
+	text := strings.TrimSpace(string(e.Scenario))
+	if text == "" {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	if n := len(lines); n > mostLines {
+		lines = append(lines[:mostLines], fmt.Sprintf("# and %s further lines", quantity.Count(uint64(n-mostLines))))
+	}
+	p := new(layout.Page)
+	p.Say("as it was run; weir run scenario.yaml repeats it")
+	p.Add(layout.Block{Form: layout.Verbatim, Lines: lines})
+	t.Fold(p, plain("the scenario"))
+}

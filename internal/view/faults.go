@@ -1,0 +1,224 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// mostFaults bounds the rows of the table of faults.
+const mostFaults = 20
+
+// faults writes what was done to the servers, and what followed.
+func (t *single) faults() {
+	all := t.r.Faults
+	if len(all) == 0 {
+		return
+	}
+	from := originOf(t.r)
+	x := &layout.Table{Columns: []layout.Column{{Head: "at", Key: true, Tone: layout.Strong}, {Head: "fault", Kind: layout.Word, Tone: layout.Strong}}}
+	for _, head := range []string{"lasted", "unconfirmed", "undelivered", "failed", "slowest", "p99 back"} {
+		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
+	}
+	var band, bound *int64
+	var step int64
+	var agents []string
+	for i := range all[:min(len(all), mostFaults)] {
+		f := &all[i]
+		if f.BoundNS != nil && (bound == nil || *f.BoundNS > *bound) {
+			bound = f.BoundNS
+		}
+		for _, a := range f.Agents {
+			if !slices.Contains(agents, a) {
+				agents = append(agents, a)
+			}
+		}
+		row := []layout.Span{plain(from.says(f.BeganNS)), faulted(f), undoneAfter(f)}
+		e := f.Effect
+		if e == nil {
+			e = &result.FaultEffect{}
+		} else {
+			band, step = e.BandNS, max(step, e.StepNS)
+		}
+		row = append(row, lasted(e, e.Unconfirmed), lasted(e, e.Undelivered), plain(quantity.Count(e.Failed)), instant(e.WorstNS), instant(e.BackNS))
+		switch last := &row[len(row)-1]; {
+		case e.BandNS == nil:
+		case e.BackNS == nil:
+			*last = layout.Doubtful.Of("no")
+		case *e.BackNS == 0:
+			*last = plain("kept")
+		}
+		x.Rows = append(x.Rows, row)
+	}
+	t.Gap()
+	t.Table(x)
+	if slices.ContainsFunc(all, func(f result.Fault) bool {
+		return f.Effect != nil && (unended(f.Effect, f.Effect.Unconfirmed) || unended(f.Effect, f.Effect.Undelivered))
+	}) {
+		t.Note(">= at least: nothing had come again when the next fault began, or when the window ended. --measure with a longer time shows when it does.")
+	}
+	if n := len(all) - mostFaults; n > 0 {
+		t.Note(fmt.Sprintf("and %d further faults: see result.json", n))
+	}
+	if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == "slow" }) {
+		t.Note("The servers' data lay on a file system of weir's own (FUSE) for the whole run. It costs something before a fault, too.")
+	}
+	if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == "clock" }) {
+		t.Note("clock: weir changed how the process reads its wall clock (vDSO). Clocks of the kernel and of other processes did not step.")
+	}
+	if len(agents) > 0 {
+		off := "how far they are off is not known"
+		if bound != nil {
+			off = "off by " + quantity.Time(*bound) + " at the most"
+		}
+		slices.Sort(agents)
+		t.Note(fmt.Sprintf("By agents %s, at instants of their clocks: %s.", strings.Join(agents, ", "), off))
+	}
+	if band != nil {
+		within := "0.1 s"
+		if step > 0 {
+			within = quantity.Time(step)
+		}
+		t.Note(
+			"at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery. A cell - means: at most twice the longest before the faults.",
+			"A range a..b: messages are counted in steps of "+within+", so the time is somewhere between.",
+			"slowest: the longest time of a message that came between this fault and the next. Failed messages do not count.",
+			fmt.Sprintf("p99 back: the time from the fault until p99 was at or below %s again, and stayed there. That is the larger of twice its median and its highest value before the faults. It is to within %s.", quantity.Time(*band), within))
+	}
+	t.faultLogs()
+}
+
+// faulted says what was done, to which processes.
+func faulted(f *result.Fault) layout.Span {
+	text := f.Do + " "
+	switch {
+	case len(f.Processes) == 0:
+		return layout.Bad.Of(text + f.To + " failed")
+	case f.Do == "partition":
+		text += f.To
+	case f.Do == "disconnect":
+		text += fmt.Sprintf("%s (%s)", f.To, quantity.Count(uint64(f.Connections)))
+	case f.To == "agents":
+		text += "of agent " + strings.Join(f.Processes, ", ")
+	case f.To == strings.Join(f.Processes, " "):
+		text += f.To
+	case len(f.Processes) > 3:
+		text += fmt.Sprintf("%s (%d processes)", f.To, len(f.Processes))
+	default:
+		text += strings.Join(f.Processes, ", ")
+		if f.To == "leader" || f.To == "follower" {
+			text += " (" + f.To + ")"
+		}
+	}
+	if f.From != "" && len(f.Processes) > 0 {
+		text += " from " + f.From
+	}
+	if f.ByNS != 0 && len(f.Processes) > 0 {
+		text += " by " + stepOf(f.ByNS)
+	}
+	if len(f.Agents) == 1 && f.Do != "disconnect" && f.To != "agents" {
+		text += ", host of " + f.Agents[0]
+	}
+	return plain(text)
+}
+
+// stepOf is a time, which may be one back.
+func stepOf(ns int64) string {
+	if ns < 0 {
+		return "-" + quantity.Time(-ns)
+	}
+	return quantity.Time(ns)
+}
+
+// undoneAfter is how long a fault lasted.
+func undoneAfter(f *result.Fault) layout.Span {
+	switch {
+	case f.Error != "":
+		return layout.Bad.Of("failed")
+	case f.UndoneNS == nil:
+		return plain("-")
+	}
+	return plain(quantity.Time(*f.UndoneNS - f.BeganNS))
+}
+
+// lasted is a time without messages: that of the steps in which there were none, up to that with
+// the steps before and after them. One that had not ended with what is known of the fault is so long
+// whereAt least.
+func lasted(e *result.FaultEffect, s *result.Span) layout.Span {
+	switch {
+	case s == nil:
+		return plain("-")
+	case unended(e, s):
+		return layout.Doubtful.Of(">= " + quantity.Time(s.ToNS-s.FromNS))
+	case e.StepNS == 0: // an older result
+		return plain(">= " + quantity.Time(s.ToNS-s.FromNS))
+	}
+	least, most := s.ToNS-s.FromNS, s.ToNS-s.FromNS+2*e.StepNS
+	return plain(quantity.TimeBeside(least, most) + ".." + quantity.Time(most))
+}
+
+// unended reports whether nothing had come again when the next fault began, or when the
+// measured window ended.
+func unended(e *result.FaultEffect, s *result.Span) bool {
+	return s != nil && s.ToNS > e.UntilNS-max(1, e.StepNS)
+}
+
+// mostOutages is how many faults have a line of their own in the answer.
+const mostOutages = 3
+
+// outages says in a line for each of the first faults what it did to the run, and of a
+// message that is on one node only that copies are to be had.
+func (t *single) outages() {
+	single := false
+	from := originOf(t.r)
+	for i := range t.r.Faults[:min(len(t.r.Faults), mostOutages)] {
+		f := &t.r.Faults[i]
+		e := f.Effect
+		if f.Error != "" {
+			t.Labelled("fault", layout.Bad.Of(f.Do+" "+f.To+" failed: "+f.Error))
+		}
+		if e == nil || len(f.Processes) == 0 {
+			continue
+		}
+		at := " at " + from.says(f.BeganNS) + ": "
+		var parts []string
+		add := func(what string, s *result.Span) {
+			if s != nil {
+				parts = append(parts, what+" for "+lasted(e, s).Text)
+			}
+		}
+		add("nothing confirmed", e.Unconfirmed)
+		if e.Unconfirmed == nil {
+			add("nothing delivered", e.Undelivered)
+		}
+		if e.Failed > 0 {
+			parts = append(parts, quantity.Count(e.Failed)+" failed")
+		}
+		switch {
+		case e.BandNS == nil:
+		case e.BackNS == nil:
+			parts = append(parts, "p99 was not back")
+		case *e.BackNS > 0:
+			parts = append(parts, "p99 back after "+quantity.Time(*e.BackNS))
+		}
+		if len(parts) == 0 {
+			parts = append(parts, "no outage was seen")
+		}
+		t.Labelled("fault", plain(faulted(f).Text+at+strings.Join(parts, ", ")))
+		single = single || e.Failed > 0 && (f.Do == "kill" || f.Do == "stop" || f.Do == "restart")
+	}
+	if n := t.r.System.Server.Nodes; single && n > 1 && t.r.System.Copies == "1" {
+		t.Labelled("", plain(fmt.Sprintf("a confirmed message was on 1 of %d nodes: --replication %d keeps copies, where the system has them", n, min(n, 3))))
+	}
+}
+
+func instant(ns *int64) layout.Span {
+	if ns == nil {
+		return plain("-")
+	}
+	return plain(quantity.Time(*ns))
+}

@@ -1,0 +1,153 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/result"
+)
+
+// A Place is the folder from which users name folders of runs; "": the process's own. What
+// is read of a folder bears the name that its user gave it.
+type Place string
+
+// Path makes a path of the user's absolute.
+func (at Place) Path(p string) string {
+	if filepath.IsAbs(p) || at == "" {
+		return p
+	}
+	return filepath.Join(string(at), p)
+}
+
+// A spot is a result folder: where it is, and what it is to be called.
+type spot struct{ path, name string }
+
+// find returns the result folders that a name stands for.
+func (at Place) find(given string) ([]spot, error) {
+	dir := filepath.Clean(at.Path(given))
+	found, err := result.Find(at.Path(given))
+	out := make([]spot, len(found))
+	for i, f := range found {
+		out[i] = spot{filepath.Clean(f), filepath.Clean(given)}
+		if below, err := filepath.Rel(dir, f); err == nil {
+			out[i].name = filepath.Join(given, below)
+		}
+	}
+	return out, err
+}
+
+// An Unread is a folder that could not be read, and what is left of its run.
+type Unread struct {
+	Err     error
+	Remains []string
+}
+
+// Read reads the runs of folders, each once. lacks says which files the folders of others lack,
+// and which runs of a planned series cannot be read, while the others can.
+func (at Place) Read(dirs []string, how Loading) (entries []Entry, lacks []string, bad []Unread) {
+	seen := map[string]bool{}
+	for _, given := range dirs {
+		if given == "" {
+			bad = append(bad, Unread{Err: errors.New("the name of a folder is empty (leave it out)")})
+			continue
+		}
+		if strings.Contains(given, "://") {
+			// Unshown: it may hold a password.
+			bad = append(bad, Unread{Err: errors.New("an argument is a URL, not a folder (a folder that weir run wrote)")})
+			continue
+		}
+		found, err := at.find(given)
+		if err != nil {
+			bad = append(bad, Unread{Err: err})
+			continue
+		}
+		how.Totals = how.Drawn && len(dirs) == 1 && len(found) == 1 // a page of many has no room for finer curves
+		for _, f := range found {
+			if seen[f.path] {
+				continue
+			}
+			seen[f.path] = true
+			entry, missing, err := Load(f.path, f.name, how)
+			if err != nil {
+				switch planned, again := ofPlan(f.path, err); {
+				case !planned:
+					bad = append(bad, Unread{err, Remains(f.path)})
+				case !again:
+					lacks = append(lacks, "not shown: "+err.Error())
+				}
+				continue
+			}
+			if len(missing) > 0 {
+				lacks = append(lacks, fmt.Sprintf("%s lacks %s; shown is what result.json holds", f.name, strings.Join(missing, ", ")))
+			}
+			entries = append(entries, entry)
+		}
+	}
+	return entries, lacks, bad
+}
+
+// Side reads the runs of all folders that an argument names. All that is wrong with any is
+// joined.
+func (at Place) Side(given string, l result.Loading) (compare.Side, error) {
+	side := compare.Side{Given: given}
+	dirs, err := at.folders(given)
+	errs := []error{err}
+	for _, dir := range dirs {
+		found, err := at.find(dir)
+		errs = append(errs, err)
+		for _, f := range found {
+			entry, missing, err := result.Load(f.path, f.name, l)
+			if err != nil {
+				if _, again := ofPlan(f.path, err); !again {
+					errs = append(errs, err)
+				}
+				continue
+			}
+			side.Runs = append(side.Runs, compare.RunOf(entry, missing))
+		}
+	}
+	return side, errors.Join(errs...)
+}
+
+// folders returns the folders that a side is given as, by the names that the user gave
+// them: a name with a comma or an asterisk that is a folder's is that folder.
+func (at Place) folders(given string) ([]string, error) {
+	const allowed = "a folder of a run or of several, such folders with commas between them, or a pattern"
+	if strings.Contains(given, "://") {
+		return nil, fmt.Errorf("an argument is a URL, not a folder (%s)", allowed) // unshown: it may hold a password
+	}
+	var out []string
+	pieces := []string{given}
+	if _, err := os.Lstat(at.Path(given)); err != nil {
+		pieces = strings.Split(given, ",")
+	}
+	for _, p := range pieces {
+		if p = strings.TrimSpace(p); p == "" {
+			return nil, fmt.Errorf("%q: the name of a folder is empty (%s)", given, allowed)
+		}
+		if _, err := os.Lstat(at.Path(p)); err == nil || !strings.ContainsAny(p, "*?[") {
+			out = append(out, p) // where there is none the reader says so
+			continue
+		}
+		found, err := filepath.Glob(at.Path(p))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: is not a pattern (%s)", p, allowed)
+		case len(found) == 0:
+			return nil, fmt.Errorf("%s: there is no such file or folder (%s)", p, allowed)
+		}
+		for _, f := range found {
+			if !filepath.IsAbs(p) && at != "" {
+				if rel, err := filepath.Rel(string(at), f); err == nil {
+					f = rel
+				}
+			}
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,147 @@
+package view
+
+import (
+	"math"
+	"slices"
+
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// Bounds of a heat map, whatever the run: a page must open.
+const (
+	mostHeatColumns = 120
+	mostHeatRows    = 40
+)
+
+// heat draws all latencies of each direction over time.
+func (t *single) heat() {
+	c := t.course
+	if c == nil || len(c.mosaics) == 0 {
+		return
+	}
+	t.Gap()
+	t.Chapter("all latencies over time")
+	t.Line(layout.Faint.Of("The stronger the colour of a field, the more messages took so long at that time, by the logarithm of their number. The faintest is a single message. " +
+		"Percentiles hide shapes that show here: two bands, spells, a slow rise."))
+	for _, of := range directions {
+		m := c.mosaics[of]
+		if m == nil || len(m.parts) == 0 {
+			continue
+		}
+		cells, least, most := m.cells(c.origin)
+		if len(cells) == 0 {
+			continue
+		}
+		f := &layout.Chart{Chart: plot.Chart{
+			ID: t.drawn + of + "-heat", Title: of + " " + t.counted() + " of every message", Height: high, Cells: cells,
+			X: seconds(c.from, c.to),
+		}, Timed: &layout.Timed{Unit: layout.Nanoseconds, Of: of, Heat: true}}
+		for i, x := range []curve{{of + ".p50", "p50", "s1"}, {of + ".p99", "p99", "s2"}} {
+			if points := c.tracks[x.track].points; len(points) > 0 {
+				f.Lines = append(f.Lines, plot.Line{Class: x.class, Points: points, Series: i + 1})
+			}
+			f.Legend = append(f.Legend, layout.Key{Class: x.class, Text: x.name})
+		}
+		if slices.ContainsFunc(cells, func(x plot.Cell) bool { return x.Apart }) {
+			f.Legend = append(f.Legend, layout.Key{Class: "apart", Text: uncompleted[of]})
+			f.Caption = "Messages that " + uncompleted[of] + " are drawn at the time when they were due, as old as they were at the end of the run: they took at least so long."
+		}
+		least, most = t.promises(f, of, least, most, t.r.Run.Loop == result.LoopClosed)
+		f.Y = plot.Log(least, most, "latency", short)
+		f.Desc = "From " + seconded(c.from) + " to " + seconded(c.to) + " of the run, latencies from " + timeText(least) + " to " + timeText(most) + "."
+		f.Marks, f.Under = c.strokes(), c.stalled()
+		t.Chart(f)
+		t.Embed(of, m.pack(c.origin)) // last, since it may make the parts fewer
+	}
+}
+
+// uncompleted says by direction of messages that did not complete what they did not.
+var uncompleted = map[string]string{"send": "were never confirmed", "rtt": "were never answered", "e2e": "never came"}
+
+// counted says what the latencies over time are: responses, or in a closed loop services.
+func (t *single) counted() string {
+	if t.r.Run.Loop == result.LoopClosed {
+		return "service"
+	}
+	return "response"
+}
+
+// cells are the fields of a heat map, and the least and the greatest latency in them.
+func (m *heatmap) cells(o origin) (all []plot.Cell, least, most float64) {
+	lowest, highest := math.MaxInt, 0
+	for _, p := range m.parts {
+		for phase := range measure.NumPhases {
+			for _, tiles := range []map[int]uint64{p.counts[phase], p.never[phase]} {
+				for tile := range tiles {
+					lowest, highest = min(lowest, tile), max(highest, tile)
+				}
+			}
+		}
+	}
+	if lowest > highest {
+		return nil, 0, 0
+	}
+	together := 1 // buckets in a row
+	for (highest-lowest)/together >= mostHeatRows {
+		together *= 2
+	}
+	step := (len(m.parts) + mostHeatColumns - 1) / mostHeatColumns
+	type column struct{ counts, never map[int]uint64 }
+	var columns []column
+	densest := uint64(1)
+	for i := 0; i < len(m.parts); i += step {
+		var x column
+		for _, p := range m.parts[i:min(i+step, len(m.parts))] {
+			for phase := range measure.NumPhases {
+				for tile, n := range p.counts[phase] {
+					into(&x.counts, tile/together, n)
+				}
+				for tile, n := range p.never[phase] {
+					into(&x.never, tile/together, n)
+				}
+			}
+		}
+		for _, rows := range []map[int]uint64{x.counts, x.never} {
+			for _, n := range rows {
+				densest = max(densest, n)
+			}
+		}
+		columns = append(columns, x)
+	}
+	for i, x := range columns {
+		first, last := m.parts[i*step], m.parts[min((i+1)*step, len(m.parts))-1]
+		for apart, rows := range []map[int]uint64{x.counts, x.never} {
+			for row, n := range rows {
+				all = append(all, plot.Cell{
+					From: o.seconds(first.from), To: o.seconds(last.to),
+					Lo: float64(max(1, tileLowest(row*together))), Hi: float64(tileLowest((row + 1) * together)),
+					Level: shade(n, densest), Apart: apart == 1,
+				})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b plot.Cell) int { // a map has no order, and a page is to be the same each time
+		if a.From != b.From {
+			return int(math.Copysign(1, a.From-b.From))
+		}
+		if a.Lo != b.Lo {
+			return int(math.Copysign(1, a.Lo-b.Lo))
+		}
+		if a.Apart { // above the other
+			return 1
+		}
+		return -1
+	})
+	return all, float64(max(1, tileLowest(lowest))), float64(tileLowest(highest + 1))
+}
+
+// shade is how dark a field with n of at most densest messages is.
+func shade(n, densest uint64) int {
+	if n <= 1 || densest <= 1 {
+		return 1
+	}
+	return 1 + int(math.Round(float64(plot.Levels-1)*math.Log(float64(n))/math.Log(float64(densest))))
+}

@@ -1,0 +1,223 @@
+package view
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
+)
+
+// Bounds of what is drawn of hosts.
+const (
+	mostHosts   = 4
+	mostServers = 3 // each with a line of its own; more are one line
+)
+
+// A hostCourse is what one host did in a run, as tracks of its Course.
+type hostCourse struct {
+	agent string   // that runs on it; "" for the one on which weir was started
+	lines []string // of processes: weir, and servers
+}
+
+// track names a track of a host.
+func (h hostCourse) track(of string) string { return "host " + h.agent + " " + of }
+
+// sampled takes what hosts did. Of a long run several samples become one.
+func (c *Course) sampled(samples iter.Seq2[host.Sample, error]) error {
+	series := map[string]*host.Series{}
+	var failed error
+	for x, err := range samples {
+		if failed = err; err != nil {
+			break
+		}
+		middle := (c.origin.seconds(x.FromNS) + c.origin.seconds(x.ToNS)) / 2
+		if x.ToNS <= x.FromNS || middle < c.from || middle > c.to {
+			continue // nothing is drawn there
+		}
+		s := series[x.Agent]
+		if s == nil {
+			if len(series) >= mostHosts {
+				continue
+			}
+			s = new(host.Series)
+			series[x.Agent] = s
+			c.hosts = append(c.hosts, hostCourse{agent: x.Agent})
+		}
+		s.Add(x)
+	}
+	for i := range c.hosts {
+		c.layHost(&c.hosts[i], series[c.hosts[i].agent].All())
+	}
+	return failed
+}
+
+// leastDrawn is how long a sample is at least that is drawn by itself: in less, a tick of
+// the kernel's 10 ms is too much.
+const leastDrawn = 500 * time.Millisecond
+
+// joined are the samples, with those that are shorter joined to a neighbour.
+func joined(samples []host.Sample) (all []host.Sample) {
+	for _, x := range samples {
+		if last := len(all) - 1; last >= 0 && min(x.ToNS-x.FromNS, all[last].ToNS-all[last].FromNS) < int64(leastDrawn) {
+			all[last] = all[last].Then(x)
+			continue
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// layHost makes the tracks of one host.
+func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
+	samples = joined(samples)
+	servers := map[string]bool{}
+	for _, x := range samples {
+		for _, p := range x.Processes {
+			if p.Name != host.ProcessWeir && !servers[p.Name] {
+				servers[p.Name] = true
+				h.lines = append(h.lines, p.Name)
+			}
+		}
+	}
+	line := func(name string) string { return name }
+	if len(h.lines) > mostServers {
+		all := fmt.Sprintf("%d servers", len(h.lines))
+		line = func(string) string { return all }
+		h.lines = []string{all}
+	}
+	h.lines = append([]string{host.ProcessWeir}, h.lines...)
+	raw := map[string][]plot.Point{}
+	for _, x := range samples {
+		span := float64(x.ToNS-x.FromNS) / 1e9
+		put := func(of string, y float64) {
+			raw[h.track(of)] = append(raw[h.track(of)], plot.Point{X: c.origin.seconds(x.FromNS), Wide: span, Y: y})
+		}
+		last := func(of string, y float64) { // as it was at the end of the sample
+			raw[h.track(of)] = append(raw[h.track(of)], plot.Point{X: c.origin.seconds(x.ToNS), Y: y})
+		}
+		perSecond := func(n *uint64) float64 { return counted(n) / span }
+		o := x.Host
+		put("busy", (timed(o.UserS)+timed(o.SystemS))/span)
+		put("iowait", timed(o.IOWaitS)/span)
+		put("steal", timed(o.StealS)/span)
+		put("switches", perSecond(o.ContextSwitches))
+		put("faults", perSecond(o.MajorFaults))
+		put("disk read", perSecond(o.DiskReadBytes))
+		put("disk written", perSecond(o.DiskWrittenBytes))
+		put("reads", perSecond(o.DiskReads))
+		put("writes", perSecond(o.DiskWrites))
+		put("flushes", perSecond(o.DiskFlushes))
+		put("received", perSecond(o.ReceivedBytes))
+		put("sent", perSecond(o.SentBytes))
+		put("loopback", perSecond(o.LoopbackBytes))
+		last("cached", counted(o.PageCacheBytes))
+		last("dirty", counted(o.DirtyBytes))
+		sums := map[string]float64{}
+		for _, p := range x.Processes {
+			name := host.ProcessWeir
+			if p.Name != name {
+				name = line(p.Name)
+			}
+			if p.Processes == 0 && p.UserS == nil {
+				continue // it was not there
+			}
+			add := func(of string, y float64) { sums[of+" "+name] += y } // what is not known makes the sum so
+			add("cores", (timed(p.UserS)+timed(p.SystemS))/span)
+			add("memory", counted(p.RSSBytes))
+			add("switches", perSecond(p.VoluntarySwitches)+perSecond(p.InvoluntarySwitches))
+			add("read", perSecond(p.ReadBytes))
+			add("written", perSecond(p.WrittenBytes))
+		}
+		for _, name := range h.lines {
+			for _, of := range []string{"cores", "memory", "switches", "read", "written"} {
+				y, there := sums[of+" "+name]
+				if !there {
+					y = math.NaN()
+				}
+				if of == "memory" {
+					last(of+" "+name, y)
+				} else {
+					put(of+" "+name, y)
+				}
+			}
+		}
+	}
+	c.lay(raw)
+}
+
+// counted and timed are a figure; not a number where it is not known.
+func counted(n *uint64) float64 {
+	if n == nil {
+		return math.NaN()
+	}
+	return float64(*n)
+}
+
+func timed(s *float64) float64 {
+	if s == nil {
+		return math.NaN()
+	}
+	return *s
+}
+
+// hostOverTime draws what a host did below the messages, with the same time.
+func (t *single) hostOverTime(i int, h hostCourse) {
+	where := "the host"
+	switch {
+	case h.agent != "":
+		where = "the host of agent " + h.agent
+	case len(t.course.hosts) > 1:
+		where = "the host that weir was started on"
+	}
+	id := func(s string) string { return fmt.Sprintf("host%d-%s", i, s) }
+	each := func(of string, classes ...string) (all []curve) {
+		for k, name := range h.lines {
+			all = append(all, curve{h.track(of + " " + name), name, classes[k]})
+		}
+		return all
+	}
+	own := func(of, name, class string) curve { return curve{h.track(of), name, class} }
+	t.drawOver(id("cpu"), "processor: "+where, "In cores. The host's line has all processes; waiting is idle time while a disk had work.", low, upTo("cores", coresText), layout.Cores,
+		append([]curve{own("busy", "all", "s5 wide")}, append(each("cores", "s1", "s2", "s3", "s4"), own("steal", "stolen", "s6 dash"), own("iowait", "waiting for disks", "s6"))...))
+	t.drawOver(id("disk"), "disk bytes: "+where, "Of all disks, as the kernel sends requests to them; beside them what processes made the kernel read, and the pages that they made dirty.", low, ofBytes("bytes per second"), layout.Octets,
+		append([]curve{own("disk read", "read", "s1"), own("disk written", "written", "s2")}, t.diskOf(h)...))
+	t.drawOver(id("operations"), "disk operations: "+where, "A flush makes a disk write what it has in its own memory.", low, upTo("per second", rateText), layout.PerSecond,
+		[]curve{own("reads", "reads", "s1"), own("writes", "writes", "s2"), own("flushes", "flushes", "s3")})
+	t.drawOver(id("cache"), "page cache: "+where, "Files that the kernel has in memory, and of these what is still to be written to a disk.", low, ofBytes("bytes"), layout.Octets,
+		[]curve{own("cached", "page cache", "s1"), own("dirty", "to be written", "s2")})
+	t.drawOver(id("memory"), "memory of processes: "+where, "Resident.", low, ofBytes("bytes"), layout.Octets, each("memory", "s1", "s2", "s3", "s4"))
+	t.drawOver(id("network"), "network: "+where, "Of the network namespace that weir is in. Loopback carries what processes of this host say to each other.", low, ofBytes("bytes per second"), layout.Octets,
+		[]curve{own("received", "received", "s1"), own("sent", "sent", "s2"), own("loopback", "loopback", "s3")})
+	t.drawOver(id("switches"), "context switches: "+where, "How often threads took turns on the cores.", low, upTo("per second", rateText), layout.PerSecond,
+		append([]curve{own("switches", "all", "s5 wide")}, each("switches", "s1", "s2", "s3", "s4")...))
+}
+
+// diskOf are the lines of what servers read and wrote.
+func (t *single) diskOf(h hostCourse) (all []curve) {
+	for k, name := range h.lines[1:] {
+		class := []string{"s3", "s4", "s6"}[k]
+		all = append(all, curve{h.track("read " + name), strings.TrimSpace(name + " read"), class + " dash"}, curve{h.track("written " + name), name + " written", class})
+	}
+	return all
+}
+
+// upTo is an axis from 0 on.
+func upTo(label string, text func(float64) string) func(least, most float64) plot.Axis {
+	return func(_, most float64) plot.Axis { return plot.Linear(0, 1.15*most, 4, label, text) }
+}
+
+// ofBytes is an axis from 0 on, with ticks at round numbers in units of 1024.
+func ofBytes(label string) func(least, most float64) plot.Axis {
+	return func(_, most float64) plot.Axis {
+		most = 1.15 * max(1, most)
+		return plot.Stepped(0, most, math.Pow(2, math.Ceil(math.Log2(most/4))), label, quantity.Bytes)
+	}
+}
+
+func coresText(v float64) string { return fmt.Sprintf("%.2f", v) }

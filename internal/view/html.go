@@ -1,0 +1,141 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// mostDrawn is how many runs of an overview have charts of their own: a page must
+// open.
+const mostDrawn = 24
+
+// HTML writes a result as a page for a browser: what Text writes, the charts of
+// its percentiles and of its seconds, and what they rest on. The page holds all
+// that it needs and asks for nothing else, runs no script but weir's own, and its text
+// from the result is inert. o.Dir is not used: the page is the same wherever its folder is.
+// The error is that of w.
+func HTML(w io.Writer, e Entry, o Options) error {
+	p := new(layout.Page)
+	p.Heading(measured(e.Result))
+	one(p, e, Options{Session: o.Session, Percentiles: o.Percentiles, lone: true, first: result.FileScenario, drawn: "c-"})
+	return browser(measured(e.Result)).Write(w, p)
+}
+
+// mostNamed is how many systems a title names.
+const mostNamed = 3
+
+// measuredIn names the systems of several runs.
+func measuredIn(entries []Entry) string {
+	var names []string
+	for _, e := range entries {
+		if name := or(layout.Shortened(e.Result.System.Driver, longestLabel), "a system"); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if n := len(names); n > mostNamed {
+		names = append(names[:mostNamed], quantity.Counted(n-mostNamed, "other system", "other systems"))
+	}
+	last := len(names) - 1
+	if last <= 0 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// measured says in a title what was measured.
+func measured(r *result.Result) string {
+	p := r.Throughput
+	text := r.System.Driver
+	size := ""
+	if p.SentPerS > 0 && p.SentBytesPerS > 0 {
+		size = " of " + quantity.Bytes(p.SentBytesPerS/p.SentPerS)
+	}
+	switch perS, known := p.Received(); {
+	case r.Consuming():
+		text += ": what it delivers"
+	case r.Run.Mode == result.ModeBacklog:
+		text += ": draining a backlog"
+		if known && perS > 0 {
+			text += " at " + quantity.Rate(perS)
+		}
+	case r.Run.Loop == result.LoopClosed:
+		text += ": saturated, " + quantity.Rate(p.ConfirmedPerS) + size
+	case r.Run.Mode == "request":
+		text += ": round trips at " + quantity.Rate(p.OfferedPerS) + size
+	default:
+		text += ": latency at " + quantity.Rate(p.OfferedPerS) + size
+	}
+	if s := r.Run.MeasureS; s > 0 {
+		text += " for " + quantity.Span(time.Duration(s*float64(time.Second)).Round(time.Millisecond))
+	}
+	if name := title(r); name != r.System.Driver {
+		text += " (" + layout.Shortened(name, 60) + ")"
+	}
+	return text
+}
+
+// OverviewHTML writes several results as a page for a browser: what Overview
+// writes, and each run below it, folded. The error is that of w.
+func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
+	p := new(layout.Page)
+	name := o.named(runs(len(entries)) + " of " + measuredIn(entries))
+	p.Heading(name)
+	overview(p, entries, true, o)
+	names := labels(entries)
+	varied(p, entries)
+	sideBySide(p, entries, names)
+	sameTime(p, entries, names)
+	p.Gap()
+	p.Chapter("each run")
+	if len(entries) > mostDrawn {
+		p.Say(fmt.Sprintf("The first %d have charts; weir report --html of a folder draws those of any other.", mostDrawn))
+	}
+	for i, e := range entries {
+		inside := new(layout.Page)
+		inside.Line(layout.Faint.Of(or(e.Dir, title(e.Result)) + ", " + born(e)))
+		x := Options{Session: o.Session, drawn: fmt.Sprintf("c%d-", i+1)}
+		if i >= mostDrawn {
+			x.drawn = ""
+		}
+		one(inside, e, x)
+		status := e.Result.Verdict.Status
+		p.Fold(inside, plain(names[i]+" "), colour(status).Of(strings.ToUpper(string(status))))
+	}
+	return browser(name).Write(w, p)
+}
+
+// browser is how a page becomes HTML.
+func browser(title string) layout.HTML {
+	return layout.HTML{Title: title, Schema: result.SchemaReport, Footer: "This page is a picture of result.json, which has the figures to compute with. " +
+		aboutScript}
+}
+
+// aboutScript says what runs on a page.
+const aboutScript = "It holds all that it shows and asks for nothing. Its one script is weir's own, which the policy of the page names by its hash. " +
+	"Without it the page is whole: values stand at the points of a chart when they are pointed at."
+
+// born says when a run was, and which.
+func born(e Entry) string {
+	r := e.Result.Run
+	at := r.StartedAt
+	if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
+		at = t.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+	var parts []string
+	for _, s := range []string{at, r.ID} {
+		if s != "" {
+			parts = append(parts, layout.Shortened(s, 80))
+		}
+	}
+	if e.Result.Events > 0 {
+		parts = append(parts, strings.TrimPrefix(events(e.Result.Events), ", "))
+	}
+	return or(strings.Join(parts, ", "), "a run")
+}

@@ -1,0 +1,352 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/stats"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// A distribution is one of a result's, with its names.
+type distribution struct {
+	group, name string
+	d           *result.Dist
+	onTime      *result.Dist // of a response, the same without lateness; nil in results of older versions
+	interval    bool         // shown with its interval
+	late        bool         // holds the generator's lateness
+}
+
+// distributions returns those that a result has, in the order of the page.
+func distributions(r *result.Result) []distribution {
+	l := r.Latency
+	all := []distribution{
+		{"send", "response", l.Send.Response, l.Send.OnTime, true, true},
+		{"send", "service", l.Send.Service, nil, l.Send.Response == nil, false},
+		{"rtt", "response", l.RTT.Response, l.RTT.OnTime, true, true},
+		{"rtt", "service", l.RTT.Service, nil, l.RTT.Response == nil, false},
+		{"e2e", "response", l.E2E.Response, l.E2E.OnTime, true, true},
+		{"e2e", "service", l.E2E.Service, nil, l.E2E.Response == nil, false},
+		{"", "settle", l.Settle, nil, false, false},
+		{"", "failed", l.Send.Failed, nil, false, true},
+		{"", "hop", l.Send.Hop, nil, false, false},
+		{"", "blocked", l.Send.Blocked, nil, false, false},
+		{"", "lateness", l.Send.Lateness, nil, false, false},
+	}
+	return slices.DeleteFunc(all, func(c distribution) bool { return c.d == nil })
+}
+
+// tag is what its samples of the measured window are called in intervals.hlog.
+func (c distribution) tag() string {
+	group := c.group
+	if group == "" {
+		group = "send"
+	}
+	return group + "." + c.name + "." + measure.Measure.String()
+}
+
+// figure is how percentile p of a distribution is shown wherever it is: ">=" for
+// one that is only known to be at least so much, "~" for one of too few samples,
+// "?" for one that is finer than the clocks of two hosts can tell or needs an agent that was lost, "!" for one that the generator's own lateness decides.
+func (c distribution) figure(r *result.Result, p float64) layout.Span {
+	row := c.d.Percentile(p)
+	if row == nil {
+		return plain("-")
+	}
+	x := plain(row.Value().Text(timeText))
+	switch {
+	case row.UnsupportedBy != "":
+		x = layout.Faint.Of("?" + x.Text)
+	case !row.Supported:
+		x = layout.Faint.Of("~" + x.Text)
+	case c.late && row.P < 100 && judge.HostLimited(c.d, c.onTime, r.Latency.Send.Lateness, p):
+		x = layout.Doubtful.Of("!" + x.Text)
+	}
+	return x
+}
+
+// unknownInterval stands where a run is too short to know an interval.
+const unknownInterval = "not known"
+
+// between is the interval of percentile p, in the unit of its value; empty where
+// it says nothing.
+func (c distribution) between(p float64) layout.Span {
+	row := c.d.Percentile(p)
+	if row == nil || !row.Supported || row.P == 100 {
+		return layout.Span{}
+	}
+	if row.LoNS == nil && row.HiNS == nil {
+		return layout.Faint.Of(unknownInterval)
+	}
+	text := ".."
+	if row.LoNS != nil {
+		text = quantity.TimeBeside(*row.LoNS, row.NS) + text
+	}
+	if row.HiNS != nil {
+		text += quantity.TimeBeside(*row.HiNS, row.NS)
+	}
+	return layout.Faint.Of(text)
+}
+
+// sessions is the share of sessions of n messages that meet worse than a
+// percentile; nothing for the maximum, beyond which nothing was seen.
+func sessions(p float64, n uint64) layout.Span {
+	if p >= 100 {
+		return layout.Span{}
+	}
+	share := 100 * stats.SessionShare(p, n)
+	switch {
+	case share > 99.95:
+		return plain("over 99.9 %")
+	case share < 0.1:
+		return plain(strconv.FormatFloat(share, 'g', 2, 64) + " %")
+	}
+	return plain(strconv.FormatFloat(share, 'f', 1, 64) + " %")
+}
+
+// mostPercentiles is how many rows a table of them has, whatever a file holds.
+const mostPercentiles = 200
+
+// latency writes the table of percentiles.
+func (t *single) latency() {
+	all := distributions(t.r)
+	t.Gap()
+	if len(all) == 0 {
+		if t.r.Consuming() {
+			t.Say("no latencies: this run did not send these messages")
+			return
+		}
+		t.Say("no message was confirmed or delivered in the measured window")
+		return
+	}
+	ps := t.rows(all)
+	x := t.percentiles(all, ps)
+	mean, samples := []layout.Span{plain("mean")}, []layout.Span{plain("samples")}
+	for _, c := range all {
+		mean = append(mean, plain(meanOf(c.d)))
+		samples = append(samples, plain(quantity.Count(c.d.Count)))
+		if c.interval {
+			mean, samples = append(mean, layout.Span{}), append(samples, censored(c.d))
+		}
+	}
+	if t.session > 0 {
+		mean, samples = append(mean, layout.Span{}), append(samples, layout.Span{})
+	}
+	x.Rows = append(x.Rows, mean, samples)
+	t.Table(x)
+	t.table = x
+	limited(t.Page, x, t.r)
+	withheld(t.Page, x, t.r)
+	t.unbounded(all)
+	if t.session > 0 {
+		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", quantity.Count(t.session)),
+			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
+	}
+	t.unsupported(x, all, ps)
+}
+
+// percentiles is the table of some percentiles of some distributions.
+func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
+	x := &layout.Table{Columns: []layout.Column{{Key: true}}}
+	for _, c := range all {
+		x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: c.name, Tone: layout.Strong})
+		if c.interval {
+			x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: "95 %", Tone: layout.Faint, Kind: layout.Word, Beside: true})
+		}
+	}
+	if t.session > 0 {
+		x.Columns = append(x.Columns, layout.Column{Group: "sessions of " + quantity.Count(t.session), Head: "meet worse", Tone: layout.Strong})
+	}
+	for _, p := range ps {
+		row := []layout.Span{plain(percent(p))}
+		for _, c := range all {
+			if c.d.Percentile(p) == nil {
+				row = append(row, layout.Span{})
+			} else {
+				row = append(row, c.figure(t.r, p))
+			}
+			if c.interval {
+				row = append(row, c.between(p))
+			}
+		}
+		if t.session > 0 {
+			row = append(row, sessions(p, t.session))
+		}
+		x.Rows = append(x.Rows, row)
+	}
+	return x
+}
+
+// rows are the percentiles of the table: those that were asked for, here or by an
+// objective, and those that some distribution has samples enough for; the largest always.
+func (t *single) rows(all []distribution) []float64 {
+	wanted := slices.Clone(t.asked)
+	for i := range t.r.Verdict.SLO {
+		if o, err := judge.ParseObjective(t.r.Verdict.SLO[i].Expr); err == nil && len(t.asked) == 0 {
+			if p, ok := o.Percentile(); ok {
+				wanted = append(wanted, p)
+			}
+		}
+	}
+	var ps []float64
+	for _, c := range all {
+		for _, p := range c.d.Percentiles {
+			enough := len(t.asked) == 0 && (p.Supported || p.UnsupportedBy != "")
+			if (enough || p.P >= 100 || slices.Contains(wanted, p.P)) && !slices.Contains(ps, p.P) && len(ps) < mostPercentiles {
+				ps = append(ps, p.P)
+			}
+		}
+	}
+	slices.Sort(ps)
+	return ps
+}
+
+func percent(p float64) string {
+	if p == 100 {
+		return "max"
+	}
+	return strconv.FormatFloat(p, 'f', -1, 64) + " %"
+}
+
+func meanOf(d *result.Dist) string {
+	if d.MeanNS == nil {
+		return "-"
+	}
+	return quantity.Time(int64(math.Round(*d.MeanNS)))
+}
+
+func censored(d *result.Dist) layout.Span {
+	if d.Censored == 0 {
+		return layout.Span{}
+	}
+	return plain("+" + quantity.Count(d.Censored) + " censored")
+}
+
+// limited explains the figures that are marked "!", where there are any. Of
+// results without the responses on time the mark says less.
+func limited(p *layout.Page, x *layout.Table, rs ...*result.Result) {
+	says := "! host-limited: over half of it is the generator's own lateness"
+	if slices.ContainsFunc(rs, older) {
+		says += "; judged by an older weir, from lateness at the same percentile, perhaps of other messages"
+	}
+	if marked(x, "!") {
+		p.Note(says)
+	}
+}
+
+// tooFew explains the figures that are marked "~", where there are any.
+func tooFew(p *layout.Page, x *layout.Table) {
+	if marked(x, "~") {
+		p.Note("~ too few samples for this percentile: do not quote it")
+	}
+}
+
+// marked reports whether a figure in a table begins with one of some marks.
+func marked(x *layout.Table, marks ...string) bool {
+	return x != nil && slices.ContainsFunc(x.Rows, func(r []layout.Span) bool {
+		return slices.ContainsFunc(r, func(c layout.Span) bool {
+			return slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(c.Text, m) })
+		})
+	})
+}
+
+// unbounded explains the intervals: what no run of this length may have met, and
+// the ends that are missing.
+func (t *single) unbounded(all []distribution) {
+	if t.r.Run.HorizonS <= 0 {
+		return
+	}
+	horizon := quantity.Time(int64(t.r.Run.HorizonS * 1e9))
+	lines := []string{
+		"95 %: the true percentile lies in this range with 95 % probability",
+		"horizon " + horizon + ": of 40 runs as long as this one, one misses a stall that comes every " + horizon + " on average; more miss a rarer stall",
+	}
+	said, reasons := map[string]bool{}, []string(nil)
+	for _, c := range all {
+		if !c.interval {
+			continue
+		}
+		for _, p := range c.d.Percentiles {
+			by := p.UnboundedBy
+			if p.P < 100 && by == "" && (p.LoNS == nil || p.HiNS == nil) {
+				by = byFewSamples
+			}
+			if p.Supported && !said[by] {
+				said[by] = true
+				if why := missingEnd[by]; why != "" {
+					reasons = append(reasons, why)
+				}
+			}
+		}
+	}
+	if slices.ContainsFunc(all, func(c distribution) bool { return c.d.Censored > 0 }) {
+		lines = append(lines, ">= at least: of messages that failed or never came (censored) only their age at the end is known, and it counts")
+	}
+	if len(reasons) > 0 {
+		lines = append(lines, "an end is missing, or the interval is not known: "+strings.Join(reasons, "; or "))
+	}
+	t.Note(lines...)
+}
+
+// byFewSamples is why an end is not known that a result gives no reason for.
+const byFewSamples = "samples"
+
+// missingEnd says why an end of an interval is not known, or the whole of it.
+var missingEnd = map[string]string{
+	result.ByDependence: "neighbouring messages took similar times, so many of them tell no more than a few independent ones (measure for longer)",
+	byFewSamples:        "too few samples lie beyond the percentile",
+	result.ByEpisodes:   "the slow messages came in fewer than six separate spells",
+}
+
+// older reports whether a result is of a weir that did not record responses on
+// time.
+func older(r *result.Result) bool {
+	return slices.ContainsFunc(judge.Responses(&r.Latency), func(x judge.Response) bool { return x.OnTime == nil })
+}
+
+// unsupported explains the mark ~ where it stands, and says from which length of a run on
+// the table has one percentile more. It goes by the first response or service.
+func (t *single) unsupported(x *layout.Table, all []distribution, shown []float64) {
+	tooFew(t.Page, x)
+	for _, p := range t.asked {
+		if !slices.Contains(shown, p) {
+			t.Note(percent(p) + " is not stored in this result: weir run --percentiles stores it")
+		}
+	}
+	for _, c := range all {
+		if c.name != "response" && c.name != "service" {
+			continue
+		}
+		higher := "percentiles"
+		for _, p := range c.d.Percentiles {
+			if p.Supported || p.UnsupportedBy != "" || p.P >= 100 {
+				higher = "higher percentiles"
+				continue
+			}
+			need := stats.Needed(p.P)
+			if rate := t.rate(); rate > 0 {
+				t.Note(fmt.Sprintf("%s need longer runs: %s from %s", higher, percent(p.P), quantity.Span(time.Duration(math.Ceil(min(float64(need)/rate, 1e9)))*time.Second)))
+			} else {
+				t.Note(fmt.Sprintf("%s need more samples: %s from %s", higher, percent(p.P), quantity.Count(need)))
+			}
+			return
+		}
+	}
+}
+
+// rate is what samples come at.
+func (t *single) rate() float64 {
+	if t.r.Run.Loop == result.LoopClosed {
+		received, _ := t.r.Throughput.Received()
+		return max(t.r.Throughput.ConfirmedPerS, received)
+	}
+	return max(t.r.Throughput.OfferedPerS, 0)
+}

@@ -1,0 +1,94 @@
+package layout
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// outlet is one in a folder.
+func outlet(dir string) (Outlet, *bytes.Buffer) {
+	var b bytes.Buffer
+	return Outlet{
+		Stdout: &b, Path: func(name string) string { return filepath.Join(dir, name) },
+		Text: func(bool) Text { return Text{Width: Usual} },
+	}, &b
+}
+
+func TestAFindingIsWrittenInTheFormAskedFor(t *testing.T) {
+	x := Document{
+		Title: "Comparison", JSON: map[string]string{"a": "<b>"},
+		HTML:     func(w io.Writer) error { _, err := io.WriteString(w, "<html>"); return err },
+		Show:     func(p *Page) { p.Say("shown") },
+		Conclude: func(p *Page) { p.Say("concluded") },
+	}
+	for want, f := range map[string]Output{
+		"{\n  \"a\": \"<b>\"\n}\n": {JSON: true},
+		"<html>":                   {HTML: true},
+		"# Comparison\n\nshown\n":  {Markdown: true},
+		"shown\nconcluded\n":       {},
+	} {
+		to, b := outlet(t.TempDir())
+		if err := f.Write(to, x); err != nil || b.String() != want {
+			t.Errorf("on stdout: %q, %v; want %q", b, err, want)
+		}
+		name := "x"
+		f.Out = &name
+		if err := f.Write(to, x); err != nil {
+			t.Error(err)
+		}
+		if got, err := os.ReadFile(to.Path(name)); err != nil || string(got) != want {
+			t.Errorf("in a file: %q, %v; want %q", got, err, want)
+		}
+	}
+}
+
+func TestWhatDoesNotGoTogetherIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	to, _ := outlet(dir)
+	to.Terminal = true
+	if err := os.WriteFile(to.Path("there"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	named := func(s string) *string { return &s }
+	for _, c := range []struct {
+		f    Output
+		says string
+	}{
+		{Output{JSON: true, HTML: true, Out: named("x")}, "--json, --markdown and --html: a history is written in one form (one of them)"},
+		{Output{HTML: true}, ErrTerminal.Error()},
+		{Output{Out: named("")}, "--out: is empty (a file that does not exist yet, in a folder that does)"},
+		{Output{Out: named("there")}, "--out: there exists already ("},
+		{Output{Out: named(filepath.Join("none", "x"))}, "--out: none is not a folder ("},
+		{Output{HTML: true, Out: named("x")}, ""},
+	} {
+		switch err := c.f.Check(to, "a history"); {
+		case c.says == "" && err != nil, c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%+v: %v; want %q", c.f, err, c.says)
+		}
+	}
+	if err := NewFile(to.Path("there"), nil); err == nil || !strings.HasSuffix(err.Error(), "there exists") {
+		t.Errorf("a file that exists: %v", err)
+	}
+}
+
+// full is an output that takes nothing.
+type full struct{}
+
+var errFull = errors.New("no space left")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestAnOutputThatTakesNothingIsAnError(t *testing.T) {
+	to, _ := outlet(t.TempDir())
+	to.Stdout = full{}
+	for _, asJSON := range []bool{false, true} {
+		if err := to.Answer(asJSON, 1, true, func(p *Page) { p.Say("x") }); !errors.Is(err, errFull) {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package layout
+
+import (
+	_ "embed" // the script of a page
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirmq/weir/internal/view/plot"
+)
+
+// pageScript is the one script of a page. It adds to charts: values under the cursor, lines
+// that can be hidden, zoom, and what was measured in a part of the time. Without it a page
+// is whole.
+//
+//go:embed page.js
+var pageScript string
+
+// A Unit says how the script writes values of a chart.
+type Unit string
+
+// The units of values: of latencies in ns, of messages in one second, of numbers, of bytes,
+// and of cores.
+const (
+	Nanoseconds Unit = "time"
+	PerSecond   Unit = "rate"
+	Numbers     Unit = "count"
+	Octets      Unit = "bytes"
+	Cores       Unit = "cores"
+)
+
+// Timed says that the X axis of a chart is the time of a run in seconds, so that the script
+// zooms it and selects parts of it, together with all such charts of the page.
+type Timed struct {
+	Unit Unit
+	Of   string // name under which the page has what lies behind the chart (see Embed); "" for nothing
+	Heat bool   // its fields are of one height: the Y axis stays as it is
+}
+
+// Embed gives the script of a page what it computes with, as JSON, under a name.
+func (p *Page) Embed(name string, v any) {
+	if p.embedded == nil {
+		p.embedded = map[string]any{}
+	}
+	p.embedded[name] = v
+}
+
+// script is what the frame writes of the script of a page; empty for one without charts.
+type script struct{ Data, Code string }
+
+// scriptOf gathers what the script of a page needs.
+func scriptOf(p *Page) (script, error) {
+	charts := chartsOf(p)
+	if len(charts) == 0 {
+		return script{}, nil
+	}
+	all := struct {
+		Frame   plot.Frame     `json:"frame"`
+		Charts  []drawing      `json:"charts"`
+		Mosaics map[string]any `json:"mosaics"`
+	}{Frame: plot.Framed(), Charts: []drawing{}, Mosaics: p.embedded}
+	for _, c := range charts {
+		if c.Timed != nil {
+			all.Charts = append(all.Charts, drawingOf(c))
+		}
+	}
+	b, err := json.Marshal(all) // which escapes <, > and &, so that no text ends the element
+	return script{string(b), pageScript}, err
+}
+
+// chartsOf are the charts of a page, and of the pages in it.
+func chartsOf(p *Page) (all []*Chart) {
+	for _, x := range p.blocks {
+		if x.Chart != nil {
+			all = append(all, x.Chart)
+		}
+		if x.Inside != nil {
+			all = append(all, chartsOf(x.Inside)...)
+		}
+	}
+	return all
+}
+
+// A drawing is a chart over time as the script reads it.
+type drawing struct {
+	ID     string     `json:"id"`
+	X      [2]float64 `json:"x"`
+	Y      [2]float64 `json:"y"`
+	Log    bool       `json:"log"`
+	Unit   Unit       `json:"unit"`
+	Of     string     `json:"of,omitempty"`
+	Heat   bool       `json:"heat,omitempty"`
+	Height int        `json:"height"`
+	Strip  bool       `json:"strip,omitempty"`
+	Names  []string   `json:"names"` // of the legend
+	Rules  []float64  `json:"rules"` // those that are drawn
+	Lines  []stroke   `json:"lines"`
+}
+
+// A stroke is a line of a drawing. Lines with the same places have them once.
+type stroke struct {
+	Series int             `json:"n"`
+	Dots   bool            `json:"dots,omitempty"` // its points are drawn and no line
+	X      json.RawMessage `json:"x,omitempty"`    // absent: X and To are those of the line before
+	To     json.RawMessage `json:"to,omitempty"`   // where the steps end that begin at X; absent: its points are joined
+	Y      json.RawMessage `json:"y"`
+}
+
+func drawingOf(c *Chart) drawing {
+	d := drawing{
+		ID: c.ID, X: [2]float64{c.X.Min, c.X.Max}, Y: [2]float64{c.Y.Min, c.Y.Max}, Log: c.Y.Log, Unit: c.Timed.Unit, Of: c.Timed.Of, Heat: c.Timed.Heat,
+		Height: c.Height, Strip: c.Under != nil, Names: []string{}, Rules: []float64{}, Lines: []stroke{},
+	}
+	for _, k := range c.Legend {
+		d.Names = append(d.Names, k.Text)
+	}
+	for _, r := range c.Rules {
+		if c.Drawn(r) {
+			d.Rules = append(d.Rules, r.Y)
+		}
+	}
+	before := ""
+	for _, l := range c.Lines {
+		digits := 6
+		if c.Timed.Unit == Nanoseconds {
+			digits = 4
+		}
+		x := numbers(l.Points, 9, func(p plot.Point) float64 { return math.Round(p.X*1000) / 1000 })
+		to := ""
+		if slices.ContainsFunc(l.Points, func(p plot.Point) bool { return p.Wide > 0 }) {
+			to = numbers(l.Points, 9, func(p plot.Point) float64 { return math.Round((p.X+p.Wide)*1000) / 1000 })
+		}
+		s := stroke{Series: l.Series, Dots: l.Dots, Y: json.RawMessage(numbers(l.Points, digits, func(p plot.Point) float64 { return p.Y }))}
+		if x+to != before {
+			s.X, s.To, before = json.RawMessage(x), json.RawMessage(to), x+to
+		}
+		d.Lines = append(d.Lines, s)
+	}
+	return d
+}
+
+// numbers are values of points as JSON, each with so many digits; null for what is not a
+// number.
+func numbers(points []plot.Point, digits int, of func(plot.Point) float64) string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for i, p := range points {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		v := of(p)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			b.WriteString("null")
+			continue
+		}
+		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // it has just been written
+		b.WriteString(strconv.FormatFloat(rounded, 'f', -1, 64))
+	}
+	b.WriteByte(']')
+	return b.String()
+}

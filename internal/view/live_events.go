@@ -1,0 +1,160 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/quantity"
+)
+
+const (
+	// repeatPause is how long nothing is said of what has been told; it doubles each
+	// time, so that a long run's repetitions stay a few lines.
+	repeatPause = int64(10 * time.Second)
+	// mostEventKinds bounds how many things are told apart; what comes beyond is told by
+	// its kind alone.
+	mostEventKinds = 64
+	// longStop is the shortest stop of weir's own garbage collector that is worth
+	// a line. All are in events.jsonl, and the verdict looks at all.
+	longStop = time.Millisecond
+)
+
+// eventWords of the engine's and the drivers' kinds of events.
+var eventWords = map[string]string{
+	"failed":       "the run ends at once",
+	"gone":         "the system is gone",
+	"cleanup":      "not cleaned up",
+	"gc":           "weir's own garbage collector",
+	"backlog-full": "the generator waits",
+	"precedence":   "--fifo",
+	"fault":        "receiving",
+	"error":        "a message failed",
+	"reconnect":    "connected again",
+	"reopen":       "opened a new channel",
+	"hiccup":       "the host stood still",
+	"drain":        "drain",
+	"injected":     "fault",
+	"guarantee":    "the system",
+	"server":       "the system",
+	"pause":        "pause",
+	"churn":        "a consumer closed",
+}
+
+// repeatedEvents collapses what happens again and again.
+type repeatedEvents struct {
+	from  int64 // the end of the warm-up, since the epoch
+	order []string
+	of    map[string]*repeatedEvent
+}
+
+type repeatedEvent struct {
+	line string // the last, without its instant
+	more uint64 // not told yet
+	gap  int64
+	next int64 // when it may be told again
+}
+
+// tell returns the line for an event, "" where it is only counted.
+func (r *repeatedEvents) tell(at int64, kind, text string) string {
+	text = cleaned(text)
+	if kind == "gc" {
+		stops, short := collected(text)
+		if short {
+			return ""
+		}
+		text = stops
+	}
+	what := eventWords[kind]
+	if what == "" {
+		what = strings.ReplaceAll(cleaned(kind), "-", " ")
+	}
+	line := what
+	if text != "" {
+		line += ": " + text
+	}
+	key := kind + " " + numberless(text)
+	if kind == "server" { // each is a process of its own
+		key = kind + " " + text
+	}
+	e := r.of[key]
+	if e == nil && len(r.of) >= mostEventKinds {
+		key = kind
+		e = r.of[key]
+	}
+	if e == nil {
+		if r.of == nil {
+			r.of = map[string]*repeatedEvent{}
+		}
+		r.of[key] = &repeatedEvent{line: line, gap: repeatPause, next: at + repeatPause}
+		r.order = append(r.order, key)
+		return r.when(at) + line
+	}
+	e.line = line
+	e.more++
+	if at < e.next {
+		return ""
+	}
+	s := fmt.Sprintf("%s%s (the last of %s since such a line)", r.when(at), line, quantity.Count(e.more))
+	e.more = 0
+	e.gap *= 2
+	e.next = at + e.gap
+	return s
+}
+
+// rest returns a line for each thing that happened more often than was told.
+func (r *repeatedEvents) rest() []string {
+	var lines []string
+	for _, key := range r.order {
+		if e := r.of[key]; e.more > 0 {
+			which := ""
+			if e.more > 1 {
+				which = ", the last"
+			}
+			lines = append(lines, fmt.Sprintf("%s more by the end of the run%s: %s", quantity.Count(e.more), which, e.line))
+			e.more = 0
+		}
+	}
+	return lines
+}
+
+// when is the instant before an event's line, none before the epoch: since the end of the
+// warm-up, which is below 0, as the report has it.
+func (r *repeatedEvents) when(at int64) string {
+	if at <= 0 {
+		return ""
+	}
+	switch d := time.Duration(at - r.from); {
+	case d <= -time.Minute:
+		return "at -" + quantity.Span((-d).Round(time.Second)) + ": "
+	case d < time.Minute:
+		return fmt.Sprintf("at %.1f s: ", d.Seconds())
+	default:
+		return "at " + quantity.Span(d.Round(time.Second)) + ": "
+	}
+}
+
+// collected says what the text of a collection tells, and whether its longest stop is too
+// short to be worth telling.
+func collected(text string) (says string, short bool) {
+	cycles, last, ok := strings.Cut(text, " cycles, longest stop ")
+	agent := cycles[:strings.LastIndexByte(cycles, ' ')+1] // of several processes, which: "producers: "
+	d, err := time.ParseDuration(last)
+	n, bad := strconv.ParseUint(cycles[len(agent):], 10, 64)
+	if !ok || err != nil || bad != nil {
+		return text, false
+	}
+	return fmt.Sprintf("%sstops of up to %s (%s)", agent, quantity.Time(int64(d)), quantity.Counted(n, "cycle", "cycles")), d < longStop
+}
+
+// numberless takes the digits out of s, so that texts which differ in nothing
+// else are one.
+func numberless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,328 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/measure"
+)
+
+// A row is a line of the block: figures with their names.
+type liveRow struct {
+	name   string
+	fields []liveField
+	alarm  bool
+}
+
+type liveField struct{ name, value string }
+
+func (f liveField) says() string { return strings.TrimSpace(f.name + " " + f.value) }
+
+// Widths of the wide form: a row's name, a field's name and its value.
+const (
+	nameWidth  = 10
+	fieldWidth = 10
+	valueWidth = 12
+	widestRow  = 2 + nameWidth + 3*(fieldWidth+valueWidth)
+)
+
+// head says in words what is going on and how long it still takes.
+func (v *Live) head() string {
+	what := v.now()
+	if v.plan.Which == "" {
+		return what
+	}
+	return v.plan.Which + ": " + what
+}
+
+func (v *Live) now() string {
+	f := v.seen
+	if v.doing != "" {
+		if took := time.Since(v.since); took >= 2*liveTick {
+			return fmt.Sprintf("%s, %d s", v.doing, took/time.Second)
+		}
+		return v.doing
+	}
+	switch v.phase {
+	case "":
+		return "connecting"
+	case "warmup":
+		if f == nil {
+			return "warming up" + timeLeft(v.plan.WarmUp)
+		}
+		return "warming up" + timeLeft(v.plan.WarmUp-time.Duration(f.at))
+	case "after the drain":
+		return "listening for late messages"
+	case "drain":
+		what, open := "draining", "delivered"
+		switch {
+		case v.plan.Backlog:
+			what = "draining the backlog"
+		case !v.plan.Receives:
+			open = "confirmed"
+		}
+		if !v.counts() {
+			return what
+		}
+		n := f.underWay()
+		if n == 0 {
+			return what + ": all messages " + open
+		}
+		s := what + ": " + quantity.Count(n) + " not yet " + open
+		if most := (v.plan.Drain - time.Duration(f.at-v.drained)).Round(time.Second); most > 0 {
+			s += ", " + quantity.Span(most) + " more at most"
+		}
+		return s
+	}
+	switch {
+	case f == nil:
+		return "measuring"
+	case v.plan.End > 0:
+		return "measuring" + timeLeft(v.plan.End-time.Duration(f.at))
+	case v.plan.Messages > 0:
+		return fmt.Sprintf("measuring, %s of %s messages", quantity.Count(min(f.done, v.plan.Messages)), quantity.Count(v.plan.Messages))
+	}
+	return "measuring for " + quantity.Span(time.Duration(f.at).Round(time.Second))
+}
+
+// counts reports whether the head says how many messages the drain waits for: not before
+// the first reading of it, and not of what others sent.
+func (v *Live) counts() bool {
+	return v.phase == "drain" && v.plan.Sends && v.seen != nil && v.seen.at >= v.drained
+}
+
+func timeLeft(d time.Duration) string {
+	if d = d.Round(time.Second); d <= 0 {
+		return ""
+	}
+	return ", " + quantity.Span(d) + " left"
+}
+
+// rows are the figures.
+func (v *Live) rows() []liveRow {
+	f, p := v.seen, v.plan
+	if f == nil || v.phase == "" {
+		return nil
+	}
+	rate := func(n uint64) string {
+		if f.seconds <= 0 {
+			return quantity.Rate(0)
+		}
+		return quantity.Rate(float64(n) / f.seconds)
+	}
+	var rows []liveRow
+	flow := liveRow{name: "rate"}
+	if p.Sends {
+		if p.Closed {
+			flow.fields = append(flow.fields, liveField{"sent", rate(f.last.Sent)})
+		} else {
+			flow.fields = append(flow.fields, liveField{"offered", rate(f.last.Scheduled)})
+		}
+		flow.fields = append(flow.fields, liveField{"confirmed", rate(f.last.Confirmed)})
+	}
+	if p.Receives {
+		flow.fields = append(flow.fields, liveField{Arrived(p.Sends, p.Backlog), rate(f.last.Received)})
+	}
+	rows = append(rows, flow)
+	phase := measure.Measure
+	if v.phase == "warmup" {
+		phase = measure.WarmUp
+	}
+	for _, d := range []struct {
+		name string
+		of   *[measure.NumPhases]measure.Counts
+	}{{"send", &f.send}, {"e2e", &f.e2e}, {"rtt", &f.rtt}} {
+		switch {
+		case d.of[phase].Total() > 0:
+			rows = append(rows, liveRow{name: d.name, fields: []liveField{{"p50", soFar(&d.of[phase], 50)}, {"p99", soFar(&d.of[phase], 99)}, {"max", soFar(&d.of[phase], 100)}}})
+		case phase == measure.Measure && d.of[measure.WarmUp].Total() > 0: // what is measured is still on its way
+			rows = append(rows, liveRow{name: d.name, fields: []liveField{{"", "none yet, only of warm-up messages"}}})
+		}
+	}
+	held, bad := v.held(), trouble(&f.all)
+	if len(held)+len(bad) > 0 && anySample(&f.send, &f.e2e, &f.rtt) {
+		rows = append(rows, liveRow{fields: []liveField{{"", "percentiles of completed messages only"}}})
+	}
+	var last []liveField
+	if anySample(&f.late) {
+		last = append(last, liveField{"p99", soFar(&f.late[phase], 99)})
+	}
+	if p.Sends && p.Receives && !v.counts() {
+		last = append(last, liveField{"backlog", quantity.Count(f.backlog)})
+	}
+	if len(last) > 0 {
+		name := "lateness"
+		if last[0].name == "backlog" {
+			name = ""
+		}
+		rows = append(rows, liveRow{name: name, fields: last})
+	}
+	if len(held) > 0 {
+		rows = append(rows, liveRow{name: "waiting", fields: held, alarm: true})
+	}
+	if len(bad) > 0 {
+		rows = append(rows, liveRow{name: "trouble", fields: bad, alarm: true})
+	}
+	return rows
+}
+
+// trouble is what did not go well since the beginning.
+func trouble(c *measure.Counters) []liveField {
+	var fields []liveField
+	if c.Failed > 0 {
+		fields = append(fields, liveField{"failed", quantity.Count(c.Failed)})
+	}
+	if c.Dropped > 0 {
+		fields = append(fields, liveField{"dropped", quantity.Count(c.Dropped)})
+	}
+	return fields
+}
+
+// held is what has piled up in an open loop while the system stalls: a second's
+// worth and more that is sent and not confirmed, or due and not sent. In the
+// drain the head says it.
+func (v *Live) held() []liveField {
+	f := v.seen
+	if v.plan.Closed || v.phase == "drain" || f.seconds <= 0 {
+		return nil
+	}
+	second := max(float64(f.last.Scheduled)/f.seconds, 1)
+	var fields []liveField
+	if n := f.unconfirmed(); float64(n) >= second {
+		fields = append(fields, liveField{quantity.Count(n), "to be confirmed"})
+	}
+	if n := f.waiting(); float64(n) >= second {
+		fields = append(fields, liveField{quantity.Count(n), "to be sent"})
+	}
+	return fields
+}
+
+// anySample reports whether any phase of any of them has a sample.
+func anySample(all ...*[measure.NumPhases]measure.Counts) bool {
+	return slices.ContainsFunc(all, func(c *[measure.NumPhases]measure.Counts) bool {
+		return c[measure.WarmUp].Total()+c[measure.Measure].Total() > 0
+	})
+}
+
+// soFar is a percentile so far, for eyes only; "-" where there is none yet.
+func soFar(c *measure.Counts, p float64) string {
+	if c.Total() == 0 {
+		return "-"
+	}
+	return quantity.Time(c.Percentile(p))
+}
+
+// frame is the block for a terminal of cols columns, and no more lines than it
+// can hold; lines 0: not known.
+func (v *Live) frame(cols, lines int) []paintedLine {
+	most := cols - 1 // the last column would break the line
+	rows := v.rows()
+	var out []paintedLine
+	if head := v.head(); v.plan.Which == "" || utf8.RuneCountInString(head) <= most {
+		out = append(out, v.paint(bold, cutTo(head, most)))
+	} else {
+		out = append(out, v.paint(bold, cutTo(v.plan.Which+":", most)), v.paint(bold, cutTo(v.now(), most)))
+	}
+	for _, r := range rows {
+		if most >= widestRow-1 {
+			out = append(out, v.spread(r))
+		} else {
+			out = append(out, v.flow(r, most)...)
+		}
+	}
+	if lines > 1 && len(out) > lines-1 {
+		return []paintedLine{v.paint("", cutTo(v.plain(), most))}
+	}
+	return out
+}
+
+func (v *Live) paint(code, s string) paintedLine {
+	if !v.to.colour || code == "" {
+		return paintedLine{s, s}
+	}
+	return paintedLine{s, code + s + reset}
+}
+
+// spread writes a row in columns.
+func (v *Live) spread(r liveRow) paintedLine {
+	var text, painted strings.Builder
+	put := func(s, code string, width int) {
+		l := v.paint(code, s)
+		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+		text.WriteString(s + pad)
+		painted.WriteString(l.painted + pad)
+	}
+	value := ""
+	if r.alarm {
+		value = red
+	}
+	put("  ", "", 2)
+	put(r.name, dim, nameWidth)
+	for i, f := range r.fields {
+		if f.name != "" {
+			put(f.name, dim, fieldWidth)
+		}
+		if i == len(r.fields)-1 {
+			put(f.value, value, 0)
+		} else {
+			put(f.value, value, valueWidth)
+		}
+	}
+	return paintedLine{text.String(), painted.String()}
+}
+
+// flow writes a row in as many lines of at most width characters as it takes.
+func (v *Live) flow(r liveRow, width int) []paintedLine {
+	code := ""
+	if r.alarm {
+		code = red
+	}
+	var out []paintedLine
+	now := r.name
+	for _, f := range r.fields {
+		s := f.says()
+		switch {
+		case now == "":
+			now = s
+		case utf8.RuneCountInString(now)+1+utf8.RuneCountInString(s) > width:
+			out = append(out, v.paint(code, cutTo(now, width)))
+			now = "  " + s
+		default:
+			now += " " + s
+		}
+	}
+	return append(out, v.paint(code, cutTo(now, width)))
+}
+
+// plain is all of it in one line.
+func (v *Live) plain() string {
+	parts := []string{v.head()}
+	for _, r := range v.rows() {
+		words := make([]string, 0, len(r.fields))
+		for _, f := range r.fields {
+			words = append(words, f.says())
+		}
+		switch r.name {
+		case "rate", "trouble", "":
+			parts = append(parts, strings.Join(words, ", "))
+		default:
+			parts = append(parts, r.name+" "+strings.Join(words, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// cutTo shortens s to n characters.
+func cutTo(s string, n int) string {
+	if n < 1 {
+		return ""
+	}
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,336 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/measure"
+)
+
+const second = int64(time.Second)
+
+// interval is the n-th second of a run of 1000/s whose warm-up is two seconds
+// long; each second is a little slower than the one before.
+func interval(n int) *measure.Interval {
+	iv := &measure.Interval{From: int64(n) * second, To: int64(n+1) * second, Backlog: measure.Backlog{{Missing: uint64(3 * n)}}}
+	p := measure.Measure
+	if n < 2 {
+		p = measure.WarmUp
+	}
+	iv.Counters[p] = measure.Counters{Scheduled: 1000, Sent: 998, Confirmed: 990, Received: 985}
+	for i := range 990 {
+		ns := int64(400_000 + 1000*i + 50_000*n)
+		iv.Kinds[measure.SendResponse][p].Add(ns, 1)
+		iv.Kinds[measure.SendService][p].Add(ns-1000, 1)
+		iv.Kinds[measure.E2EResponse][p].Add(2*ns, 1)
+		iv.Kinds[measure.E2EService][p].Add(2*ns-1000, 1)
+		iv.Kinds[measure.SendLateness][p].Add(int64(i), 1)
+	}
+	return iv
+}
+
+// story is a run as the engine tells it; shot is called at points of interest.
+func story(v *Live, shot func(name string)) {
+	v.Doing("starting jetstream")
+	shot("starting")
+	v.Note("started jetstream in a process of its own at nats://127.0.0.1:4222")
+	v.Doing("connecting")
+	v.Event(0, "phase", "warmup")
+	shot("no figures yet")
+	v.Interval(interval(0))
+	shot("warming up")
+	v.Event(second+second/2, "reconnect", "producer 3")
+	v.Interval(interval(1))
+	v.Event(2*second, "phase", "measure")
+	shot("the window begins")
+	v.Interval(interval(2))
+	v.Event(3*second, "fault", "consumer 12: connection lost")
+	v.Event(3*second+1, "fault", "consumer 13: connection lost")
+	v.Event(3*second+2, "gc", "1 cycles, longest stop 80µs")
+	v.Event(3*second+3, "gc", "1 cycles, longest stop 12ms")
+	_, _ = io.WriteString(v, "time=2026 level=WARN msg=\"slow\x1b[2J consumer\"\npart of a line")
+	bad := interval(3)
+	bad.Counters[measure.Measure].Failed = 12
+	bad.Counters[measure.Measure].Dropped = 3456
+	v.Interval(bad)
+	shot("trouble")
+	v.Event(4*second, "phase", "drain")
+	shot("the drain begins")
+	iv := &measure.Interval{From: 4 * second, To: 5 * second, Backlog: measure.Backlog{{Missing: 7}}}
+	iv.Counters[measure.Measure] = measure.Counters{Confirmed: 30, Received: 50}
+	v.Interval(iv)
+	shot("draining")
+	v.Interval(&measure.Interval{From: 5 * second, To: 5*second + 1000})
+	v.Done()
+	v.Done()
+	shot("done")
+}
+
+var plan = LivePlan{WarmUp: 2 * time.Second, End: 4 * time.Second, Drain: 30 * time.Second, Sends: true, Receives: true}
+
+func sameBlock(t *testing.T, name, got string) {
+	t.Helper()
+	golden.File(t, filepath.Join("testdata", "live", name), got)
+}
+
+func TestWhatIsOnTheScreen(t *testing.T) {
+	t.Parallel()
+	suite := plan
+	suite.Which = "run 2 of 6, jetstream-1kib-1000"
+	for name, tt := range map[string]struct {
+		cols, rows int
+		plan       LivePlan
+	}{
+		"80 columns":                 {80, 24, plan},
+		"80 columns, one of several": {80, 24, suite},
+		"40 columns":                 {40, 24, suite},
+		"eight lines, which scroll":  {80, 8, plan},
+		"three lines, too few":       {80, 3, plan},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b strings.Builder
+			s := newTerminal(t, tt.cols, tt.rows)
+			_, _ = io.WriteString(s, "$ weir run\n")
+			v := NewLive(Terminal{Out: s, Rewrite: true, Colour: true, Size: s.size}, tt.plan)
+			story(v, func(name string) { fmt.Fprintf(&b, "--- %s\n%s", name, s) })
+			sameBlock(t, strings.NewReplacer(" ", "-", ",", "").Replace(name)+".txt", b.String())
+		})
+	}
+}
+
+func TestWithoutATerminalEachSecondIsALine(t *testing.T) {
+	t.Parallel()
+	for name, which := range map[string]string{"plain.txt": "", "plain-several.txt": "run 2 of 6, chan-1kib-1k"} {
+		p := plan
+		p.Which = which
+		var b bytes.Buffer
+		story(NewLive(Terminal{Out: &b}, p), func(string) {})
+		if strings.ContainsAny(b.String(), "\x1b\r") {
+			t.Errorf("%s: control characters in %q", name, b.String())
+		}
+		sameBlock(t, name, b.String())
+	}
+}
+
+func TestASilentViewWritesNothing(t *testing.T) {
+	t.Parallel()
+	story(NewLive(Terminal{Rewrite: true}, plan), func(string) {})
+}
+
+func TestARefreshIsASingleWrite(t *testing.T) {
+	t.Parallel()
+	s := newTerminal(t, 80, 24)
+	v := NewLive(Terminal{Out: s, Rewrite: true, Size: s.size}, plan)
+	v.Event(0, "phase", "warmup")
+	before := s.writes
+	v.Interval(interval(0))
+	if n := s.writes - before; n != 1 {
+		t.Errorf("a refresh takes %d writes; want 1, so that it does not flicker", n)
+	}
+}
+
+func TestAWindowThatBecomesNarrowerLosesNothingAbove(t *testing.T) {
+	t.Parallel()
+	s := newTerminal(t, 80, 24)
+	_, _ = io.WriteString(s, "$ weir run\n")
+	v := NewLive(Terminal{Out: s, Rewrite: true, Size: s.size}, plan)
+	v.Event(0, "phase", "warmup")
+	v.Interval(interval(0))
+	s.cols = 40 // lines of a terminal that does not break them anew
+	v.Interval(interval(1))
+	v.Interval(interval(2))
+	got := s.String()
+	if !strings.HasPrefix(got, "$ weir run\nwarming up") || strings.Count(got, "\nwarming up") != 2 {
+		t.Errorf("want the command, the block as it was and one that fits; got\n%s", got)
+	}
+	s.cols = 120
+	v.Interval(interval(3))
+	v.Done()
+	if got = s.String(); strings.Count(got, "warming up") != 1 {
+		t.Errorf("want what a narrower window broke and nothing else; got\n%s", got)
+	}
+}
+
+func TestWhatIsGoingOnInWords(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		plan  LivePlan
+		phase string
+		shown *measure.Interval
+		want  string
+	}{
+		{"before anything is known", LivePlan{}, "", nil, "connecting"},
+		{"a closed loop until so many messages", LivePlan{Closed: true, Sends: true, Messages: 5000}, "measure", interval(2), "measuring, 990 of 5,000 messages"},
+		{"more than so many are on their way", LivePlan{Closed: true, Sends: true, Messages: 500}, "measure", interval(2), "measuring, 500 of 500 messages"},
+		{"until nothing comes any more", LivePlan{Receives: true}, "measure", interval(2), "measuring for 3 s"},
+		{"the last second", LivePlan{End: 3 * time.Second}, "measure", interval(2), "measuring"},
+		{"a long one", LivePlan{End: 2 * time.Hour}, "measure", interval(2), "measuring, 2 h left"},
+		{"what others sent", LivePlan{Receives: true}, "drain", &measure.Interval{To: second}, "draining"},
+		{"nothing to wait for", LivePlan{Sends: true}, "drain", &measure.Interval{To: second}, "draining: all messages confirmed"},
+		{"the drain has only begun", LivePlan{Sends: true}, "drain", nil, "draining"},
+		{"a backlog", LivePlan{Sends: true, Backlog: true, Drain: 9 * time.Second}, "drain", &measure.Interval{To: second, Backlog: measure.Backlog{{Missing: 5000}}}, "draining the backlog: 5,000 not yet delivered, 8 s more at most"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			v := NewLive(Terminal{Out: io.Discard}, tt.plan)
+			if tt.phase != "" {
+				v.Event(0, "phase", tt.phase)
+			}
+			if tt.shown != nil {
+				v.Interval(tt.shown)
+			}
+			if got := v.head(); got != tt.want {
+				t.Errorf("got %q; want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOnlyTheSidesThatRunAreShown(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		plan      LivePlan
+		has, lack []string
+	}{
+		"producers only": {LivePlan{Sends: true, End: time.Hour}, []string{"offered", "confirmed"}, []string{"received", "delivered", "backlog"}},
+		"consumers only": {LivePlan{Receives: true}, []string{"received"}, []string{"offered", "sent", "confirmed", "delivered", "backlog"}},
+		"a closed loop":  {LivePlan{Sends: true, Receives: true, Closed: true}, []string{"sent", "confirmed", "delivered", "backlog"}, []string{"offered", "received"}},
+		"a backlog":      {LivePlan{Sends: true, Receives: true, Backlog: true}, []string{"confirmed", "drained"}, []string{"received", "delivered"}},
+	} {
+		v := NewLive(Terminal{Out: io.Discard}, tt.plan)
+		v.Event(0, "phase", "measure")
+		v.Interval(interval(2))
+		got := v.plain()
+		for _, w := range tt.has {
+			if !strings.Contains(got, w+" ") {
+				t.Errorf("%s: %q does not say %s", name, got, w)
+			}
+		}
+		for _, w := range tt.lack {
+			if strings.Contains(got, w+" ") {
+				t.Errorf("%s: %q says %s", name, got, w)
+			}
+		}
+	}
+}
+
+func TestRoundTripsAreShownWhereThereAreSome(t *testing.T) {
+	t.Parallel()
+	for closed, kind := range map[bool]measure.Kind{false: measure.RTTResponse, true: measure.RTTService} {
+		v := NewLive(Terminal{Out: io.Discard}, LivePlan{Sends: true, Receives: true, Closed: closed})
+		v.Event(0, "phase", "measure")
+		iv := &measure.Interval{To: second}
+		iv.Kinds[kind][measure.Measure].Add(5000, 10)
+		v.Interval(iv)
+		if got, want := v.plain(), "rtt p50 5.00 µs, p99 5.00 µs, max 5.00 µs"; !strings.Contains(got, want) || strings.Contains(got, "send p50") {
+			t.Errorf("closed loop %v: %q; want %q in it and no send", closed, got, want)
+		}
+	}
+}
+
+// TestPercentilesBesideFailuresAreMarked: what failed, found no room or waits is in no percentile.
+func TestPercentilesBesideFailuresAreMarked(t *testing.T) {
+	t.Parallel()
+	const says = "; percentiles of completed messages only; "
+	for name, tt := range map[string]struct {
+		change func(*measure.Counters)
+		want   bool
+	}{
+		"all completed":      {func(*measure.Counters) {}, false},
+		"failed":             {func(c *measure.Counters) { c.Failed = 1 }, true},
+		"dropped":            {func(c *measure.Counters) { c.Dropped = 1 }, true},
+		"a stall":            {func(c *measure.Counters) { c.Sent, c.Confirmed = 1000, 0 }, true},
+		"no percentiles yet": {func(c *measure.Counters) { c.Failed = 1 }, false},
+	} {
+		v := NewLive(Terminal{Out: io.Discard}, plan)
+		v.Event(2*second, "phase", "measure")
+		iv := interval(2)
+		tt.change(&iv.Counters[measure.Measure])
+		if name == "no percentiles yet" {
+			iv = &measure.Interval{From: iv.From, To: iv.To, Counters: iv.Counters}
+		}
+		v.Interval(iv)
+		if got := v.plain(); strings.Contains(got, says) != tt.want {
+			t.Errorf("%s: %q; marked: want %v", name, got, tt.want)
+		}
+	}
+}
+
+func BenchmarkRefresh(b *testing.B) {
+	iv := interval(2)
+	v := NewLive(Terminal{Out: io.Discard, Rewrite: true, Colour: true}, plan)
+	v.Event(0, "phase", "measure")
+	b.ReportAllocs()
+	for b.Loop() {
+		v.Interval(iv)
+	}
+}
+
+func TestWhatAStallHoldsUpIsSaidFromASecondsWorthOn(t *testing.T) {
+	t.Parallel()
+	sends := LivePlan{Sends: true, Receives: true, End: time.Hour}
+	closed := sends
+	closed.Closed = true
+	for name, tt := range map[string]struct {
+		plan  LivePlan
+		phase string
+		last  measure.Counters
+		want  string // "": nothing
+	}{
+		"a second's worth":            {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000}, "waiting 1,000 to be confirmed"},
+		"a second's worth that waits": {sends, "measure", measure.Counters{Scheduled: 1000}, "waiting 1,000 to be sent"},
+		"all of it":                   {sends, "measure", measure.Counters{Scheduled: 4000, Sent: 4000}, "waiting 4,000 to be confirmed"},
+		"less than it":                {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000, Confirmed: 1}, ""},
+		"failed is not unconfirmed":   {sends, "measure", measure.Counters{Scheduled: 1000, Sent: 1000, Failed: 500}, ""},
+		"a slow rate":                 {sends, "measure", measure.Counters{}, ""},
+		"a closed loop":               {closed, "measure", measure.Counters{Sent: 10_000}, ""},
+		"a drain, whose head says it": {sends, "drain", measure.Counters{Sent: 10_000}, ""},
+	} {
+		v := NewLive(Terminal{Out: io.Discard}, tt.plan)
+		v.Event(0, "phase", tt.phase)
+		iv := &measure.Interval{To: second}
+		iv.Counters[measure.Measure] = tt.last
+		v.Interval(iv)
+		if got := v.plain(); !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "waiting") {
+			t.Errorf("%s: %q; want %q in it", name, got, tt.want)
+		}
+	}
+}
+
+// TestALongWaitShowsHowLongItTakes: a starting server is shown anew each second on a
+// terminal, and as a line every 10 s elsewhere.
+func TestALongWaitShowsHowLongItTakes(t *testing.T) {
+	for _, rewrite := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			v := NewLive(Terminal{Out: &out, Rewrite: rewrite}, LivePlan{})
+			v.Doing("starting kafka")
+			time.Sleep(25*time.Second + 500*time.Millisecond)
+			v.Doing("connecting")
+			time.Sleep(500 * time.Millisecond)
+			v.Event(0, "phase", "warmup")
+			time.Sleep(time.Minute)
+			v.Done()
+			synctest.Wait()
+			said := out.String()
+			for text, want := range map[string]int{"starting kafka, 2 s": 1, "starting kafka, 25 s": 1, "starting kafka, 20 s": 1, "starting kafka, 26 s": 0, "connecting, ": 0} {
+				if !rewrite && text != "starting kafka, 20 s" {
+					want = 0
+				}
+				if got := strings.Count(said, text); got != want {
+					t.Errorf("rewrite %v: %q comes %d times; want %d in %q", rewrite, text, got, want, said)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package view
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+// TestEachResponseIsMarkedByItsOwnMessages: the lateness of the run is the same for
+// both, and over half of one of them only.
+func TestEachResponseIsMarkedByItsOwnMessages(t *testing.T) {
+	t.Parallel()
+	at := func(ns int64) *result.Dist {
+		return &result.Dist{Count: 1000, Percentiles: []result.Percentile{{P: 50, NS: ns, LoNS: &ns, Supported: true}}}
+	}
+	r := &result.Result{Latency: result.Latency{
+		Send: result.Send{Response: at(50_000_000), OnTime: at(48_000_000), Lateness: at(2_000_000)},
+		E2E:  result.Pair{Response: at(2_100_000), OnTime: at(100_000)},
+	}}
+	page := func() string {
+		var b strings.Builder
+		if err := Text(&b, entry(r), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if s := page(); strings.Contains(s, "!50.0 ms") || !strings.Contains(s, "!2.10 ms") || strings.Contains(s, "an older weir") {
+		t.Errorf("%s\nwant e2e marked and send not, by what each is on time", s)
+	}
+	r.Latency.Send.OnTime, r.Latency.E2E.OnTime = nil, nil
+	if s := page(); strings.Contains(s, "!50.0 ms") || !strings.Contains(s, "!2.10 ms") || !strings.Contains(s, "an older weir") {
+		t.Errorf("%s\nwant e2e marked by lateness, and the rule of older results named", s)
+	}
+}
+
+// TestAFindingIsPrintedOnce, with the check that tells it; what an HTML page folds
+// away has every check.
+func TestAFindingIsPrintedOnce(t *testing.T) {
+	t.Parallel()
+	r := &result.Result{Verdict: result.Verdict{Status: result.Suspect, Checks: []result.Check{
+		{Name: "lateness", Status: result.Suspect, Value: "the first", Limit: "l", Why: "Because."},
+		{Name: "hiccups", Status: result.Suspect, Value: "the second", Limit: "l", Why: "Again.", With: "lateness"},
+	}}}
+	var text, html strings.Builder
+	if err := Text(&text, entry(r), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := text.String(); !strings.Contains(s, "the first") || strings.Contains(s, "the second") || strings.Contains(s, "Again.") {
+		t.Errorf("%s\nwant lateness told and hiccups not", s)
+	}
+	if err := HTML(&html, entry(r), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := html.String(); !strings.Contains(s, "the second") || !strings.Contains(s, "suspect, included in lateness") {
+		t.Error("the page of a browser does not say with what hiccups is told")
+	}
+}

@@ -1,0 +1,234 @@
+package view
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirmq/weir/internal/golden"
+	"github.com/weirmq/weir/internal/host"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/result"
+)
+
+// stored reads a stored result and holds it against objectives.
+func stored(t *testing.T, path string, objectives ...string) *result.Result {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := result.Unmarshal(b)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	for _, x := range objectives {
+		o, err := judge.ParseObjective(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Verdict.SLO = append(r.Verdict.SLO, o.Judge(r))
+	}
+	return r
+}
+
+// entry is a run of which only the result is known.
+func entry(r *result.Result) Entry { return Entry{Entry: result.Entry{Result: r}} }
+
+// run is one of the results of small real runs in testdata/runs.
+func run(t *testing.T, name string, objectives ...string) Entry {
+	t.Helper()
+	dir := filepath.Join("testdata", "runs", name)
+	e := Entry{Entry: result.Entry{Dir: "results/" + name, Result: stored(t, filepath.Join(dir, "result.json"), objectives...)}}
+	var err error
+	if e.Scenario, err = os.ReadFile(filepath.Join(dir, "scenario.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	e.Environment.Hosts = []host.Facts{{Hostname: "anvil", Arch: "amd64", Cores: 2, CPUModel: "Xeon", Kernel: "6.18", ClockSource: "tsc"}}
+	return e
+}
+
+func same(t *testing.T, name string, write func(io.Writer) error) string {
+	t.Helper()
+	var got bytes.Buffer
+	if err := write(&got); err != nil {
+		t.Fatal(err)
+	}
+	golden.File(t, filepath.Join("testdata", name), got.String())
+	return got.String()
+}
+
+// suite is five runs that differ in nearly everything.
+func suite(t *testing.T) []Entry {
+	all := []string{"lost == 0", "send.service.p99 <= 50ms"}
+	far := run(t, "nats-500", all...)
+	far.Environment.Hosts = []host.Facts{{Hostname: "bellows", Arch: "amd64", Cores: 8, CPUModel: "EPYC", Kernel: "6.18", ClockSource: "tsc"}}
+	return []Entry{run(t, "jetstream-500", all...), run(t, "jetstream-synced", all...), far, run(t, "chan-closed", all...), run(t, "noop-1000", all...)}
+}
+
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]Options{
+		"overview.txt": {}, "overview-80.txt": {Width: 80}, "overview-240.ansi": {Width: 240, Colour: true}, "overview-full.txt": {Full: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := same(t, name, func(w io.Writer) error { return Overview(w, suite(t), o) })
+			if o.Width == 80 {
+				tablesWithin(t, got, 80)
+			}
+		})
+	}
+	for name, o := range map[string]Options{"overview.md": {}, "overview-full.md": {Full: true}} {
+		t.Run(name, func(t *testing.T) {
+			same(t, name, func(w io.Writer) error { return OverviewMarkdown(w, suite(t), o) })
+		})
+	}
+}
+
+// tablesWithin checks the lines that begin or end as a row of a table does.
+func tablesWithin(t *testing.T, text string, width int) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width && strings.Contains(line, "   ") && !strings.HasPrefix(line, "  ") {
+			t.Errorf("%d wide: %s", n, line)
+		}
+	}
+}
+
+func TestRunsAreCalledByWhatTellsThemApart(t *testing.T) {
+	t.Parallel()
+	entry := func(name, dir string) Entry {
+		return Entry{Entry: result.Entry{Dir: dir, Result: &result.Result{Run: result.Run{Name: name}}}}
+	}
+	for name, tt := range map[string]struct {
+		entries []Entry
+		want    []string
+	}{
+		"by their names":                        {[]Entry{entry("a", "x/1"), entry("b", "x/2")}, []string{"a", "b"}},
+		"by their folders where names are same": {[]Entry{entry("a", "x/1"), entry("a", "x/2")}, []string{"1", "2"}},
+		"by paths where folders are too":        {[]Entry{entry("a", "x/1"), entry("a", "y/1")}, []string{"x/1", "y/1"}},
+		"by their place where it is one folder": {[]Entry{entry("a", "x/1"), entry("a", "x/1")}, []string{"1 a", "2 a"}},
+	} {
+		if diff := cmp.Diff(tt.want, labels(tt.entries)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestRunsThatDifferInNothingAreNotWarnedOf(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	if err := Overview(&b, []Entry{run(t, "nats-500"), run(t, "nats-500")}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "the recorded settings of these runs are identical\n") || strings.Contains(b.String(), "ranking") {
+		t.Errorf("got\n%s", b.String())
+	}
+}
+
+func TestGuaranteesAreNeverRankedInSilence(t *testing.T) {
+	t.Parallel()
+	for name, weaken := range map[string]func(*result.System){
+		"another guarantee":  func(s *result.System) { s.Guarantee = "buffered" },
+		"fewer copies":       func(s *result.System) { s.Copies = "quorum" },
+		"less stable copies": func(s *result.System) { s.Stable = "none" },
+	} {
+		a, b := run(t, "jetstream-500"), run(t, "jetstream-500")
+		weaken(&b.Result.System)
+		for form, write := range map[string]func(io.Writer, []Entry, Options) error{"text": Overview, "markdown": OverviewMarkdown} {
+			var out strings.Builder
+			if err := write(&out, []Entry{a, b}, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out.String(), "guarantees differ: ") {
+				t.Errorf("%s, %s: nothing is said\n%s", name, form, out.String())
+			}
+		}
+	}
+}
+
+func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
+	t.Parallel()
+	entry := func(settings map[string]string) Entry {
+		e := run(t, "jetstream-500")
+		e.Environment.System.Settings = settings
+		return e
+	}
+	a := entry(map[string]string{"sync_interval": "2m0s", "max_payload": "1048576"})
+	for what, x := range map[string]struct {
+		b    Entry
+		want string // "": that they differ is not said
+	}{
+		"the same":    {entry(map[string]string{"sync_interval": "2m0s", "max_payload": "1048576"}), ""},
+		"another":     {entry(map[string]string{"sync_interval": "always", "max_payload": "1048576"}), "setting sync_interval  2m0s; always\n"},
+		"one is gone": {entry(map[string]string{"max_payload": "1048576"}), "setting sync_interval  2m0s; none\n"},
+		"not known":   {Entry{Entry: result.Entry{Result: a.Result, Scenario: a.Scenario}}, ""},
+	} {
+		var b strings.Builder
+		if err := Overview(&b, []Entry{a, x.b}, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		got := b.String()
+		if x.want == "" && (strings.Contains(got, "settings of the servers") || strings.Contains(got, "setting sync")) {
+			t.Errorf("%s: got\n%s", what, got)
+		}
+		if x.want != "" && (!strings.Contains(got, x.want) || !strings.Contains(got, "settings of the servers differ (sync_interval): ")) {
+			t.Errorf("%s: no %q in\n%s", what, x.want, got)
+		}
+	}
+}
+
+func TestWhatIsNotKnownOfARunIsNotADifference(t *testing.T) {
+	t.Parallel()
+	known, other := run(t, "nats-500"), run(t, "nats-500")
+	other.Scenario, other.Environment.Hosts = nil, nil
+	var b strings.Builder
+	if err := Overview(&b, []Entry{known, other}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "the recorded settings of these runs are identical\n") {
+		t.Errorf("got\n%s", b.String())
+	}
+	third := run(t, "nats-500")
+	third.Scenario = []byte(strings.Replace(string(third.Scenario), "rate: 500/s", "rate: 600/s", 1))
+	b.Reset()
+	if err := Overview(&b, []Entry{known, other, third}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "load.rate  500/s; 600/s (not known of 1)\n") {
+		t.Errorf("got\n%s", b.String())
+	}
+}
+
+func TestManyValuesOfOneFactAreCounted(t *testing.T) {
+	t.Parallel()
+	var entries []Entry
+	for i := range 12 {
+		e := run(t, "nats-500")
+		e.Scenario = []byte(strings.Replace(string(e.Scenario), "seed: 1", "seed: 1"+strings.Repeat("0", i), 1))
+		entries = append(entries, e)
+	}
+	var b strings.Builder
+	if err := Overview(&b, entries, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "seed  1; 10; 100; 1000; 10000; 100000; 1000000; 10000000; ... (12 in all)\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+}
+
+func TestABrokenScenarioIsNotCompared(t *testing.T) {
+	t.Parallel()
+	a, b := run(t, "nats-500"), run(t, "nats-500")
+	b.Scenario = []byte("{{{")
+	var out strings.Builder
+	if err := Overview(&out, []Entry{a, b}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,134 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
+	"github.com/weirmq/weir/result"
+)
+
+// mostTogether is how many runs are drawn over one time axis, in the colours of at most
+// layout.MostSeries series.
+const mostTogether = 24
+
+// A runCourse is the course of a run among others, and which series of the legend it is of,
+// from 1 on.
+type runCourse struct {
+	course *Course
+	series int
+}
+
+// onOneAxis draws several runs over one time axis, by the end of the warm-up of each: what each
+// received in a second, by the word that the page has for it, and p99 of each direction.
+func onOneAxis(p *layout.Page, of []runCourse, names []string, word, says string) {
+	if len(of) < 2 {
+		return
+	}
+	from, to := math.Inf(1), math.Inf(-1)
+	for _, x := range of {
+		from, to = min(from, x.course.from), max(to, x.course.to)
+	}
+	first := true
+	for _, x := range []struct {
+		track, title string
+		unit         layout.Unit
+	}{
+		{"received", "messages " + word, layout.PerSecond},
+		{"send.p99", "send p99", layout.Nanoseconds},
+		{"rtt.p99", "rtt p99", layout.Nanoseconds},
+		{"e2e.p99", "e2e p99", layout.Nanoseconds},
+	} {
+		f := &layout.Chart{Chart: plot.Chart{ID: "all-" + strings.TrimSuffix(x.track, ".p99") + "-time", Title: x.title + ", of each run over time", Height: high}, Timed: &layout.Timed{Unit: x.unit}}
+		for _, r := range of {
+			if points := r.course.tracks[x.track].points; len(points) > 0 {
+				f.Lines = append(f.Lines, plot.Line{Class: layout.Series(r.series), Series: r.series, Points: points})
+			}
+		}
+		least, most := ends(f.Lines)
+		if len(f.Lines) < 2 || most <= 0 {
+			continue
+		}
+		for i, name := range names {
+			f.Legend = append(f.Legend, layout.Key{Class: layout.Series(i + 1), Text: name})
+		}
+		f.X = seconds(from, to)
+		f.Y = plot.Linear(0, 1.15*most, 4, "per second", countText)
+		if x.unit == layout.Nanoseconds {
+			f.Y = plot.Log(least, most, "latency", short)
+		}
+		text := textOf(x.unit)
+		f.Desc = fmt.Sprintf("%s lines from %s to %s of the runs, between %s and %s.", quantity.Count(uint64(len(f.Lines))), seconded(from), seconded(to), text(least), text(most))
+		if first {
+			p.Gap()
+			p.Chapter("over the same time")
+			p.Line(layout.Faint.Of(says))
+			first = false
+		}
+		p.Chart(f)
+	}
+}
+
+// ends are the least value above 0 and the greatest of lines.
+func ends(lines []plot.Line) (least, most float64) {
+	least = math.Inf(1)
+	for _, l := range lines {
+		for _, at := range l.Points {
+			if at.Y > 0 {
+				least, most = min(least, at.Y), max(most, at.Y)
+			}
+		}
+	}
+	return least, most
+}
+
+// sameTime draws the runs of an overview, each in a colour of its own.
+func sameTime(p *layout.Page, entries []Entry, names []string) {
+	says := "0 is the end of the warm-up of each run. A step is a second. A gap is a second with too few samples."
+	if n := len(entries); n > layout.MostSeries {
+		entries, names = entries[:layout.MostSeries], names[:layout.MostSeries]
+		says += fmt.Sprintf(" The first %d of %d runs are drawn.", layout.MostSeries, n)
+	}
+	var of []runCourse
+	var results []*result.Result
+	for i, e := range entries {
+		results = append(results, e.Result)
+		if e.Course != nil {
+			of = append(of, runCourse{e.Course, i + 1})
+		}
+	}
+	onOneAxis(p, of, names, arrived(results...), says)
+}
+
+// sameTime draws the runs of a comparison that count, in the colours of their sides.
+func (c comparison) sameTime(course func(dir string) *Course) {
+	if course == nil || len(c.Sides) > layout.MostSeries {
+		return
+	}
+	var of []runCourse
+	var names []string
+	more := false
+	each := max(1, mostTogether/len(c.Sides)) // of each side
+	for i, side := range c.Sides {
+		names = append(names, side.Side)
+		drawn := 0
+		for _, r := range side.Runs {
+			if r.Why != "" || drawn == each {
+				continue
+			}
+			if x := course(r.Dir); x != nil {
+				of = append(of, runCourse{x, i + 1})
+				drawn++
+			}
+		}
+		more = more || side.Used > each
+	}
+	says := "Each line is a run in the colour of its side. 0 is the end of its warm-up. A step is a second. A gap is a second with too few samples."
+	if more {
+		says += fmt.Sprintf(" Of each side the first %d runs are drawn.", each)
+	}
+	onOneAxis(c.Page, of, names, "received", says)
+}

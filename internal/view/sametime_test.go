@@ -1,0 +1,90 @@
+package view
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/view/layout"
+)
+
+// TestRunsOfAnOverviewShareATimeAxis: up to as many as can be told apart.
+func TestRunsOfAnOverviewShareATimeAxis(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]bool{1: false, 2: true, mostColours: true, layout.MostSeries + 1: true} {
+		var entries []Entry
+		for i := range n {
+			e := run(t, "jetstream-500")
+			e.Course = newCourse(0, length(10+i), nil, float64(10+i))
+			e.Dir = fmt.Sprint("r/", i)
+			entries = append(entries, e)
+		}
+		var page strings.Builder
+		if err := OverviewHTML(&page, entries, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := look(page.String()); err != nil {
+			t.Error(err)
+		}
+		_, chart, found := strings.Cut(page.String(), `<title id="all-e2e-time-t">e2e p99, of each run over time</title>`)
+		if found != want {
+			t.Errorf("of %d runs the chart is there: %v", n, found)
+		}
+		chart, _, _ = strings.Cut(chart, "</svg>")
+		for i := range min(n, layout.MostSeries) {
+			if line := fmt.Sprintf(`<path class="line %s" `, layout.Series(i+1)); want && strings.Count(chart, line) != 1 {
+				t.Errorf("of %d runs there is no line %s", n, line)
+			}
+		}
+		if title := fmt.Sprintf("<title>%s of jetstream</title>", runs(n)); !strings.Contains(page.String(), title) {
+			t.Errorf("there is no %s", title)
+		}
+	}
+}
+
+// TestRunsOfAComparisonShareATimeAxis: each in the colour of its side, those that count and
+// can be drawn, and at most so many. The conclusion comes first.
+func TestRunsOfAComparisonShareATimeAxis(t *testing.T) {
+	t.Parallel()
+	found := &compare.Comparison{Alpha: 0.05, Sides: []compare.SideSummary{{Side: "A", Given: "<a>"}, {Side: "B", Given: "b", Tally: &compare.Tally{}}}}
+	for i := range found.Sides {
+		s := &found.Sides[i]
+		for k := range 20 {
+			s.Runs = append(s.Runs, compare.RunSummary{Dir: fmt.Sprintf("%s/%d", s.Given, k)})
+		}
+		s.Used = len(s.Runs)
+	}
+	found.Sides[1].Runs[0].Why = "INVALID"
+	var asked []string
+	page := new(strings.Builder)
+	err := ComparisonHTML(page, found, false, Parting{Course: func(dir string) *Course {
+		asked = append(asked, dir)
+		if dir == "b/1" {
+			return nil
+		}
+		return newCourse(0, length(10), nil, 10)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := look(page.String()); err != nil {
+		t.Error(err)
+	}
+	_, chart, ok := strings.Cut(page.String(), `<title id="all-send-time-t">`)
+	chart, _, _ = strings.Cut(chart, "</svg>")
+	if a, b := strings.Count(chart, `<path class="line s1" `), strings.Count(chart, `<path class="line s2" `); !ok || a != mostTogether/2 || b != mostTogether/2 {
+		t.Errorf("%d and %d runs are drawn; want %d of each side", a, b, mostTogether/2)
+	}
+	if strings.Contains(strings.Join(asked, " "), "b/0 ") || !strings.Contains(page.String(), "Of each side the first 12 runs are drawn.") {
+		t.Errorf("a run that does not count was asked for, or the bound is not said: %v", asked)
+	}
+	if !regexp.MustCompile(`(?s)<h1>.*Comparison of A \(&lt;a&gt;\) and B \(b\).*<strong|class="strong">no</span>.*<h2[^>]*>over the same time</h2>.*<h2[^>]*>the figures</h2>`).MatchString(page.String()) {
+		t.Error("the conclusion does not come first")
+	}
+	page.Reset()
+	if err := ComparisonHTML(page, found, false, Parting{}); err != nil || strings.Contains(page.String(), "over the same time") {
+		t.Errorf("without courses runs are drawn: %v", err)
+	}
+}

@@ -1,0 +1,403 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// A last screen has at most MostLines lines of ScreenWidth columns, that of a comparison
+// MostCompared.
+const (
+	MostLines    = 24
+	MostCompared = 12
+	ScreenWidth  = 80
+)
+
+// A Screen is what a verb ends with: some parts of the page that --full prints. Where there is
+// no room for all, the least important parts are left out.
+type Screen struct{ parts []part }
+
+// A part of a screen. One of rank 0 is always there; of the others the highest rank goes first.
+type part struct {
+	rank int
+	*layout.Page
+}
+
+// gap is the rank of the lines that separate parts, advice that of what a finding's advice has
+// beyond two lines.
+const (
+	gap    = 6
+	advice = 4
+)
+
+// Add adds what show puts on a page, as a part of a rank.
+func (s *Screen) Add(rank int, show func(*layout.Page)) {
+	p := part{rank, new(layout.Page)}
+	show(p.Page)
+	s.parts = append(s.parts, p)
+}
+
+// Gap separates what follows from what is there.
+func (s *Screen) Gap() { s.Add(gap, (*layout.Page).Gap) }
+
+// Write writes the screen in at most so many lines, for a terminal of so many columns; 0:
+// ScreenWidth. Text ends after two lines, the advice of a finding after four.
+func (s *Screen) Write(w io.Writer, most, columns int, colour bool) error {
+	t := layout.Terminal(cmp.Or(columns, ScreenWidth), colour)
+	t.Brief, t.Advice = 2, 4
+	parts := slices.Clone(s.parts)
+	for {
+		p := new(layout.Page)
+		for _, x := range parts {
+			p.Append(x.Page)
+		}
+		least := 0
+		for i, x := range parts {
+			if x.rank >= parts[least].rank {
+				least = i
+			}
+		}
+		switch rank := parts[least].rank; {
+		case t.Height(p) <= most || rank == 0:
+			_, err := io.WriteString(w, t.Page(p))
+			return err
+		case rank < advice && t.Advice > t.Brief:
+			t.Advice--
+		default:
+			parts = slices.Delete(parts, least, least+1)
+		}
+	}
+}
+
+// chosen is a table with its first column, and of the others those that are wanted, in that
+// order. The last ones are left out where there is no room.
+func chosen(x *layout.Table, wanted ...func(layout.Column) bool) *layout.Table {
+	columns := []int{0}
+	for _, want := range wanted {
+		for i, c := range x.Columns {
+			if want(c) && !slices.Contains(columns, i) {
+				columns = append(columns, i)
+			}
+		}
+	}
+	some := new(layout.Table)
+	for _, i := range columns {
+		some.Columns = append(some.Columns, x.Columns[i])
+	}
+	some.Columns[0].Key = true
+	for _, r := range x.Rows {
+		var row []layout.Span
+		for _, i := range columns {
+			row = append(row, r[i])
+		}
+		some.Rows = append(some.Rows, row)
+	}
+	return some
+}
+
+// under wants the columns with a head in the groups of a distribution.
+func under(group string, heads ...string) func(layout.Column) bool {
+	return func(c layout.Column) bool {
+		return strings.HasPrefix(c.Group, group) && slices.Contains(heads, c.Head)
+	}
+}
+
+// screen is a run in short.
+func (t *single) screen(e Entry, o Options) *Screen {
+	s := new(Screen)
+	add := func(rank int, show ...func()) {
+		s.Add(rank, func(p *layout.Page) {
+			t.Page = p
+			for _, f := range show {
+				f()
+			}
+		})
+	}
+	add(0, t.verdict)
+	if t.review != nil {
+		add(1, func() { t.reviewed(t.review) })
+	}
+	add(0, t.broken)
+	if says := saturated(t.r); says != "" {
+		add(1, func() { t.Item(layout.Doubtful.Of(says)) })
+	}
+	add(1, t.reason)
+	add(0, func() { t.objectives(true) })
+	s.Gap()
+	add(0, func() { t.Line(append(t.systemNamed(), plain(", "+t.measured()))...) })
+	add(4, t.guaranteed)
+	add(9, func() { t.load(e.Scenario) })
+	if t.r.Network != nil {
+		add(7, t.networkMeans)
+	}
+	s.Gap()
+	t.screenTables(s, add)
+	s.Gap()
+	add(0, func() {
+		rates, _ := t.flows()
+		t.Labelled("throughput", plain(strings.Join(rates, ", ")))
+	})
+	add(3, t.shortDrain)
+	if m := t.r.Messages; sent(t.r) && (m.Sent != m.Scheduled || m.Confirmed != m.Sent) {
+		add(7, t.sendings)
+	}
+	add(0, func() { t.Labelled("loss", losses(t.r)) })
+	if t.r.MessagesAll.Pending > 0 {
+		add(2, func() { t.Labelled("", layout.Doubtful.Of(t.drained())) })
+	}
+	add(1, t.outages)
+	if n := len(t.r.Faults) - mostOutages; n > 0 {
+		add(3, func() { t.Labelled("", plain("and "+quantity.Counted(uint64(n), "more fault", "more faults"))) })
+	}
+	if t.r.Pause != nil {
+		add(1, t.paused)
+	}
+	if t.r.Churn != nil {
+		add(4, t.churned)
+	}
+	add(5, t.members)
+	add(2, t.clocks, t.gaps)
+	full := saturated(t.r) != ""
+	if t.finds(judge.CheckLateness, judge.CheckCPU, judge.CheckHiccups, judge.CheckSteal, judge.CheckThrottling, judge.CheckSwap) || full {
+		add(8, func() { t.hosts(true) })
+	}
+	if t.r.Servers != nil && (full || len(t.r.Faults) > 0 || t.finds(judge.CheckCPU, judge.CheckSteady, judge.CheckBlocked)) {
+		add(8, t.serversUsed)
+	}
+	if o.Dir != "" {
+		if command, why := t.next(filepath.Join(o.Dir, result.FileScenario)); command != "" {
+			add(0, func() { next(t.Page, command, why) })
+		}
+		add(0, func() { written(t.Page, o.Dir, partly(o.Partly)) })
+	}
+	return s
+}
+
+// written says where the files are, and how all of a screen is shown.
+func written(p *layout.Page, dir, but string) {
+	p.Line(plain("written to "), layout.Strong.Of(dir), plain(but))
+	allFigures(p, dir)
+}
+
+// allFigures is the command that shows all that is known of a run, or of several.
+func allFigures(p *layout.Page, dir string) {
+	p.Add(layout.Block{Form: layout.Labelled, Mark: plain("all figures"), Spans: []layout.Span{plain("weir report " + Quoted(dir) + " --full")}, Whole: true})
+}
+
+// reason writes the finding that counts most, with what to do.
+func (t *single) reason() {
+	if checks := judge.Deciding(&t.r.Verdict); len(checks) > 0 {
+		c := checks[0]
+		t.Add(layout.Block{Form: layout.Item, Spans: []layout.Span{plain(finding(c))}, Under: c.Why})
+	}
+}
+
+// screenTables adds the percentiles that matter, and of a profile each stage.
+func (t *single) screenTables(s *Screen, add func(int, ...func())) {
+	var all []distribution
+	groups := []string{"send", "e2e"}
+	if t.r.Latency.RTT.Response != nil || t.r.Latency.RTT.Service != nil {
+		groups = []string{"rtt", "e2e"}
+	}
+	headline := ""
+	for _, d := range distributions(t.r) {
+		if d.interval && slices.Contains(groups, d.group) {
+			all = append(all, d)
+			if headline = d.group; d.group == "rtt" {
+				headline = "rtt"
+			}
+		}
+	}
+	if len(all) == 0 {
+		add(0, func() { t.latency() })
+		return
+	}
+	stages := t.r.Stages
+	few := len(stages) > 1
+	add(0, func() {
+		t.table = t.percentiles(all, t.told(all, few))
+		t.Table(t.table)
+	})
+	if few {
+		shown := stages[:min(len(stages), mostStages)]
+		s.Gap()
+		add(3, func() {
+			x := t.stageTable(shown)
+			t.Table(chosen(x, under("messages", "offered", "confirmed", arrived(t.r)), under(headline, "50 %", "99 %", "max")))
+			if n := len(stages) - len(shown); n > 0 {
+				t.Note(fmt.Sprintf("and %s", quantity.Counted(n, "further stage", "further stages")))
+			}
+		})
+	}
+	add(5, func() {
+		limited(t.Page, t.table, t.r)
+		withheld(t.Page, t.table, t.r)
+		tooFew(t.Page, t.table)
+	})
+}
+
+// mostStages is how many stages of a profile a screen has.
+const mostStages = 5
+
+// told are the percentiles of a screen: those that were asked for, else those that most look
+// for and that are known; the largest always.
+func (t *single) told(all []distribution, few bool) []float64 {
+	known := t.rows(all)
+	wanted := []float64{50, 90, 99, 99.9, 100}
+	if few {
+		wanted = []float64{50, 99, 100}
+	}
+	if len(t.asked) > 0 {
+		wanted = append(slices.Clone(known[max(0, len(known)-len(wanted)):]), 100)
+	}
+	return slices.DeleteFunc(known, func(p float64) bool { return !slices.Contains(wanted, p) })
+}
+
+// mostRows is how many runs of several a screen has.
+const mostRows = 8
+
+// overviewScreen is several runs in short.
+func overviewScreen(entries []Entry, o Options) *Screen {
+	if len(o.Searches) == 1 {
+		return o.Searches[0].Screen()
+	}
+	s := new(Screen)
+	add := func(rank int, show func(p *layout.Page)) { s.Add(rank, show) }
+	add(0, func(p *layout.Page) { tally(p, entries) })
+	s.Gap()
+	x, several := repeatedScenarios(entries), "scenario"
+	if x == nil {
+		x, several = overviewTable(entries), "run"
+		group := headlineOf(x)
+		x = chosen(x, under("", "verdict"), lastOf(x, "rate"), under(group, "p50", "p99"), under("whole run", "lost"),
+			under("whole run", "failed", "unknown", "corrupted", "misrouted"), under("", "objectives"))
+	}
+	more := len(x.Rows) - mostRows
+	x.Rows = x.Rows[:min(len(x.Rows), mostRows)]
+	add(0, func(p *layout.Page) {
+		p.Table(x)
+		if more > 0 {
+			p.Note("and " + quantity.Counted(uint64(more), "more "+several, "more "+several+"s"))
+		}
+	})
+	add(5, func(p *layout.Page) { marksOf(p, x, entries) })
+	add(4, func(p *layout.Page) { differences(p, entries, true) })
+	s.Gap()
+	add(2, func(p *layout.Page) {
+		for _, line := range o.Shown[:min(len(o.Shown), mostSides)] {
+			label := min(len(line), 13)
+			p.Labelled(strings.TrimSpace(line[:label]), plain(line[label:]))
+		}
+	})
+	add(0, func(p *layout.Page) { summary(p, entries, o) })
+	add(1, func(p *layout.Page) { reviews(p, entries) })
+	add(0, func(p *layout.Page) {
+		if o.Dir != "" {
+			written(p, o.Dir, ", with a folder for each run")
+			return
+		}
+		p.Labelled("all figures", plain("--full: the whole table, and each run"))
+	})
+	return s
+}
+
+// headlineOf is the group of columns that tells users most: the response that most runs have.
+func headlineOf(x *layout.Table) string {
+	most, group := 0, ""
+	for _, g := range []string{"rtt response", "e2e response", "send response", "e2e service", "send service"} {
+		for i, c := range x.Columns {
+			if c.Group != g || c.Head != "p99" {
+				continue
+			}
+			n := 0
+			for _, r := range x.Rows {
+				if r[i].Text != "-" {
+					n++
+				}
+			}
+			if n > most {
+				most, group = n, g
+			}
+		}
+	}
+	return group
+}
+
+// lastOf wants the last column of a group.
+func lastOf(x *layout.Table, group string) func(layout.Column) bool {
+	head := ""
+	for _, c := range x.Columns {
+		if c.Group == group {
+			head = c.Head
+		}
+	}
+	return under(group, head)
+}
+
+// repeatedScenarios has a row for each of several scenarios, with the medians of its runs; nil
+// where some run is of none that was repeated.
+func repeatedScenarios(entries []Entry) *layout.Table {
+	all := repeatedIn(entries)
+	n := 0
+	for _, s := range all {
+		n += len(s.runs) + s.invalid + s.interrupted
+	}
+	if len(all) < 2 || n < len(entries) {
+		return nil
+	}
+	has := map[string]bool{}
+	for _, f := range repeatedFigures(all[0].runs) {
+		has[f.name] = true
+	}
+	names := []string{"confirmed"}
+	if rate := arrived(all[0].runs[0].Result); has[rate] {
+		names[0] = rate
+	}
+	for _, group := range []string{"rtt", "e2e", "send"} {
+		for _, p := range []float64{50, 99} {
+			if name := group + " " + percent(p); has[name] {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 1 {
+			break
+		}
+	}
+	last := names[len(names)-1]
+	x := &layout.Table{Columns: []layout.Column{{Head: "scenario", Kind: layout.Word, Key: true, Tone: layout.Strong}, {Head: "runs", Tone: layout.Strong}}}
+	for _, name := range names {
+		x.Columns = append(x.Columns, layout.Column{Group: "median", Head: name, Tone: layout.Strong})
+	}
+	x.Columns = append(x.Columns, layout.Column{Group: last, Head: "lowest", Tone: layout.Faint}, layout.Column{Group: last, Head: "highest", Tone: layout.Faint})
+	for _, s := range all {
+		row := []layout.Span{plain(layout.Shortened(s.name, longestRow)), plain(quantity.Count(uint64(len(s.runs))))}
+		ends := []layout.Span{plain("-"), plain("-")}
+		for _, name := range names {
+			cell := plain("-")
+			for _, f := range repeatedFigures(s.runs) {
+				if f.name == name {
+					median, lowest, highest := result.Spread(f.values)
+					cell = plain(median.Text(f.write))
+					if name == last {
+						ends = []layout.Span{layout.Faint.Of(lowest.Text(f.write)), layout.Faint.Of(highest.Text(f.write))}
+					}
+				}
+			}
+			row = append(row, cell)
+		}
+		x.Rows = append(x.Rows, append(row, ends...))
+	}
+	return x
+}
+
+// longestRow is how much of the name of a scenario a screen has.
+const longestRow = 24

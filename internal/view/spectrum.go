@@ -1,0 +1,399 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/internal/view/plot"
+	"github.com/weirmq/weir/measure"
+	"github.com/weirmq/weir/result"
+)
+
+// high is the height of the charts that are read closely, low that of the others.
+const high, low = 330, 220
+
+// A plotted is a distribution in a chart: under a name, of a result.
+type plotted struct {
+	name   string
+	r      *result.Result
+	c      distribution
+	counts *measure.Counts // its samples; nil where they are not known
+}
+
+// spectra puts the percentiles of each direction on the page as a chart, of the
+// same figures as the table.
+func (t *single) spectra() {
+	all := distributions(t.r)
+	if !slices.ContainsFunc(all, func(c distribution) bool { return c.name != "settle" && c.name != "failed" }) {
+		return // nothing that is drawn
+	}
+	t.Gap()
+	t.Chapter("percentile by percentile")
+	says := howToRead
+	if len(t.totals) > 0 {
+		says = "A thin line has all samples, a thick one joins the percentiles of the table. " + says
+	}
+	if h := t.r.Host.Hiccups; h != nil && h.Count > 0 {
+		says += " Beside the curves stand the host's own hiccups: how late a thread woke that only slept, each millisecond. Where they come near a curve, the host has a part in it."
+	}
+	t.Line(layout.Faint.Of(says))
+	of := func(group string, names ...string) (found []plotted) {
+		for _, name := range names {
+			for _, c := range all {
+				if c.group == group && c.name == name {
+					found = append(found, plotted{c.name, t.r, c, t.totals[c.tag()]})
+				}
+			}
+		}
+		return found
+	}
+	for _, group := range directions {
+		t.spectrum(t.drawn+group, group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
+	}
+	t.spectrum(t.drawn+"delays", "", "waiting before the system had it, by percentile",
+		"Lateness is the generator's own fault. Blocked is the system's, or the client library's: no free slot, or the library refused. The rest of a response is service.",
+		of("", "blocked", "lateness"))
+}
+
+// directions are what latencies are of, in the order of the page.
+var directions = [...]string{"send", "rtt", "e2e"}
+
+// howToRead explains what all charts of percentiles have in common.
+const howToRead = "Bands are 95 % intervals. A band without an upper end reaches the top; a gap has no interval. Dashed, with hollow dots: too few samples, do not quote; " +
+	"the last dot is the largest of this run. An arrow: at least so much, because messages that never came count with their age."
+
+// sideBySide puts the headline distributions of several runs in one chart each. Of repeats
+// of one scenario it has the curve of all their samples, and where there is room those of
+// the single runs.
+func sideBySide(p *layout.Page, entries []Entry, names []string) {
+	first := true
+	for _, group := range directions {
+		of, says := curvesOf(entries, names, group)
+		if len(of) < 2 {
+			continue
+		}
+		if first {
+			p.Gap()
+			p.Chapter("percentile by percentile")
+			p.Line(layout.Faint.Of(howToRead))
+			first = false
+		}
+		spectrum(p, nil, "all-"+group, group, group+" by percentile", says+" Do not rank responses against services, or runs with different guarantees.", of)
+	}
+}
+
+// curvesOf are the curves of one direction, and what is to be known of them.
+func curvesOf(entries []Entry, names []string, group string) (of []plotted, says string) {
+	add := func(name string, e Entry) {
+		for _, c := range distributions(e.Result) {
+			if c.group == group && c.interval {
+				of = append(of, plotted{name + " " + c.name, e.Result, c, nil})
+			}
+		}
+	}
+	repeated := repeatedIn(entries)
+	for _, s := range repeated {
+		for _, c := range distributions(s.runs[0].Result) {
+			if d := together(s.runs, c); c.group == group && c.interval && d != nil {
+				of = append(of, plotted{fmt.Sprintf("%s %s, %d runs merged", s.name, c.name, len(s.runs)), s.runs[0].Result, distribution{group: c.group, name: c.name, d: d, interval: true}, nil})
+			}
+		}
+	}
+	says = "Each run's own."
+	merged := len(of)
+	room := merged+len(entries) <= layout.MostSeries
+	for i, e := range entries {
+		if room || merged == 0 || !slices.ContainsFunc(repeated, func(s repeatedSeries) bool { return s.has(e) }) {
+			add(names[i], e)
+		}
+	}
+	switch {
+	case merged > 0 && room:
+		says = "Of the samples of all repeats together, and each run's own. INVALID runs are left out of what is merged."
+	case merged > 0:
+		says = "Of the samples of all repeats together. INVALID runs are left out."
+	}
+	if n := len(of); n > layout.MostSeries {
+		of = of[:layout.MostSeries]
+		says += fmt.Sprintf(" The first %d of %d curves are drawn.", layout.MostSeries, n)
+	}
+	return of, says
+}
+
+// mostColours is how many lines of a chart can be told apart.
+const mostColours = 6
+
+// gapped is what the chart of a direction is to tell.
+func (t *single) gapped(group string) string {
+	until := map[string]string{"send": "it was confirmed", "rtt": "its reply came", "e2e": "a consumer had it"}[group]
+	if t.r.Run.Loop == result.LoopClosed {
+		return "Closed loop: each producer sends when it may, so the run has no response. This is service, from the instant a message was handed to the client until " + until + ", at saturation."
+	}
+	return "Response counts from the instant a message was due until " + until + ", service only from the instant it was handed to the client. " +
+		"The gap between the two lines is coordinated omission: the wait that a generator misses if it waits for the system before it sends again."
+}
+
+// spectrum is a chart of distributions of a run.
+func (t *single) spectrum(id, group, title, caption string, of []plotted) {
+	spectrum(t.Page, t, id, group, title, caption, of)
+}
+
+// spectrum is a chart of distributions by percentile, on an axis of nines. Of a single run,
+// nil for none, it has the objectives of a direction and the host's hiccups too.
+func spectrum(p *layout.Page, t *single, id, group, title, caption string, of []plotted) {
+	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: id, Title: title, Height: high}}
+	b := bounded{least: math.Inf(1), most: math.Inf(-1), first: nines(50), end: nines(90)}
+	var says []string
+	for i, x := range of {
+		class := layout.Series(i + 1)
+		key := class
+		if i == 0 && len(of) == 2 {
+			class += " broad" // both are seen where they are the same
+		}
+		f.Legend = append(f.Legend, layout.Key{Class: key, Text: x.name})
+		band, lines := b.lines(class, len(f.Legend), x.curve())
+		f.Bands = append(f.Bands, band)
+		f.Lines = append(f.Lines, lines...)
+		if fine := x.fine(key, len(f.Legend), &b); len(fine.Points) > 0 {
+			f.Lines = append(f.Lines, fine)
+		}
+		says = append(says, x.name+": "+x.summary())
+	}
+	if slices.ContainsFunc(f.Lines, squared) {
+		f.Caption += " A square is host-limited: over half of it is the generator's own lateness."
+	}
+	if math.IsInf(b.most, -1) {
+		return // nothing to draw
+	}
+	if b.zero {
+		f.Caption += noZero
+	}
+	f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
+	f.X = nined(&b)
+	least, most := min(b.least, b.most), b.most
+	if t != nil {
+		if line, text, ok := t.hiccups(&b); ok {
+			f.Legend = append(f.Legend, layout.Key{Class: line.Class, Text: "hiccups of the host"})
+			line.Series = len(f.Legend)
+			f.Lines = append(f.Lines, line)
+			says = append(says, "hiccups of the host: "+text)
+			f.Desc = "Latency by percentile. " + strings.Join(says, "; ") + "."
+			least, most = min(least, b.least), max(most, b.most)
+		}
+		least, most = t.promises(f, group, least, most, t.r.Run.Loop == result.LoopClosed)
+	}
+	f.Y = plot.Log(least, most, "latency", short)
+	p.Chart(f)
+}
+
+// finest is how many points the fine line of a curve has at most.
+const finest = 400
+
+// fine is the curve from the least sample to the largest, as finely as the samples are
+// known. It ends where samples begin that are only known to be at least so much.
+func (x plotted) fine(class string, series int, b *bounded) plot.Line {
+	line := plot.Line{Class: class + " thin", Series: series}
+	if x.counts == nil || x.counts.Total() == 0 || x.c.d.MinNS == nil || x.c.d.MaxNS == nil {
+		return line
+	}
+	n := float64(x.counts.Total()) + float64(x.c.d.Censored)
+	end := math.Log10(n)
+	if x.c.d.Censored > 0 {
+		if row := slices.IndexFunc(x.c.d.Percentiles, func(p result.Percentile) bool { return p.AtLeast }); row > 0 {
+			end = nines(x.c.d.Percentiles[row-1].P)
+		} else {
+			return line
+		}
+	}
+	for i := range finest + 1 {
+		at := end * float64(i) / finest
+		rank := measure.Rank(100*(1-math.Pow(10, -at)), uint64(n))
+		// A log has the ends of buckets, and a result the extremes: a page is the same of both.
+		y := float64(max(*x.c.d.MinNS, min(x.counts.At(rank), *x.c.d.MaxNS)))
+		switch {
+		case i == 0:
+			y = float64(*x.c.d.MinNS)
+		case i == finest && x.c.d.Censored == 0:
+			y = float64(*x.c.d.MaxNS)
+		}
+		line.Points = append(line.Points, plot.Point{X: at, Y: y})
+		b.take(at, y)
+	}
+	return line
+}
+
+// squared reports whether a line has host-limited points.
+func squared(l plot.Line) bool {
+	return slices.ContainsFunc(l.Points, func(p plot.Point) bool { return p.Form == plot.Square })
+}
+
+// hiccups is the line of the host's stalls by percentile, and what it says in words; false
+// where the run did not watch them.
+func (t *single) hiccups(b *bounded) (line plot.Line, text string, ok bool) {
+	if t.r.Host.Hiccups == nil || t.r.Host.Hiccups.Count == 0 {
+		return line, "", false
+	}
+	h := t.r.Host.Hiccups
+	line = plot.Line{Class: "s5 dash", Dots: true}
+	var says []string
+	end := max(math.Log10(float64(h.Count)), nines(99.9))
+	for _, x := range []struct {
+		p  float64
+		ns int64
+	}{{50, h.P50NS}, {99, h.P99NS}, {99.9, h.P999NS}, {100, h.MaxNS}} {
+		at := end
+		if x.p < 100 {
+			at = nines(x.p)
+		}
+		at = min(at, b.end)
+		text := percent(x.p) + " " + quantity.Time(x.ns)
+		says = append(says, text)
+		line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.ns), Text: "hiccups of the host " + text})
+		if x.ns > 0 {
+			b.least, b.most = min(b.least, float64(x.ns)), max(b.most, float64(x.ns))
+		}
+	}
+	return line, strings.Join(says, ", "), true
+}
+
+// bounded is how far the points of a chart reach.
+type bounded struct {
+	least, most, first, end float64
+	zero                    bool // something is 0
+}
+
+// noZero is what is to be known of an axis that has none.
+const noZero = " A zero lies on the bottom line, because the scale is logarithmic."
+
+// lines are the band and the lines of a curve: one as far as its samples support
+// it, and one for the rest.
+func (b *bounded) lines(class string, series int, curve []curved) (band plot.Band, lines []plot.Line) {
+	band = plot.Band{Class: class, Series: series}
+	strong, faint := plot.Line{Class: class, Dots: true, Series: series}, plot.Line{Class: class + " dash", Dots: true, Series: series}
+	blurred := faint
+	for _, x := range curve {
+		row := x.row
+		point := plot.Point{X: x.at, Y: float64(row.NS), Text: x.text}
+		b.take(x.at, point.Y)
+		switch {
+		case row.AtLeast:
+			point.Form = plot.Upward
+		case !row.Supported:
+			point.Form = plot.Hollow
+		case x.limited:
+			point.Form = plot.Square
+		}
+		if row.UnsupportedBy != "" && len(strong.Points) == 0 { // below what the clocks can tell
+			blurred.Points = append(blurred.Points, point)
+			continue
+		}
+		if !row.Supported || row.P == 100 {
+			if n := len(strong.Points); len(faint.Points) == 0 && n > 0 { // goes on where the other ends
+				joint := strong.Points[n-1]
+				joint.Form = plot.Undotted
+				faint.Points = append(faint.Points, joint)
+			}
+			faint.Points = append(faint.Points, point)
+			continue
+		}
+		strong.Points = append(strong.Points, point)
+		interval := plot.BandPoint{X: x.at, Hi: math.Inf(1)}
+		if row.LoNS == nil && row.HiNS == nil {
+			interval.Lo = math.NaN() // a gap: nothing is known
+		}
+		if row.LoNS != nil {
+			interval.Lo = float64(*row.LoNS)
+			b.take(x.at, interval.Lo)
+		}
+		if row.HiNS != nil {
+			interval.Hi = float64(*row.HiNS)
+			b.take(x.at, interval.Hi)
+		}
+		band.Points = append(band.Points, interval)
+	}
+	if len(blurred.Points) > 0 {
+		return band, []plot.Line{strong, faint, blurred}
+	}
+	return band, []plot.Line{strong, faint}
+}
+
+// take widens the bounds to a point. By the logarithm there is no nothing.
+func (b *bounded) take(x, y float64) {
+	b.first, b.end, b.most = min(b.first, x), max(b.end, x), max(b.most, y)
+	if y > 0 {
+		b.least = min(b.least, y)
+	} else {
+		b.zero = true
+	}
+}
+
+// A curved is a percentile on the axis of nines.
+type curved struct {
+	at   float64
+	row  *result.Percentile
+	text string
+
+	limited bool // the generator's own lateness decides it
+}
+
+// curve is the percentiles of a distribution as far as its samples reach, and its
+// maximum where they end.
+func (x plotted) curve() []curved {
+	c := x.c
+	var out []curved
+	n := max(1, float64(c.d.Count)+float64(c.d.Censored))
+	end := max(math.Log10(n), nines(50))
+	for i := range c.d.Percentiles {
+		row := &c.d.Percentiles[i]
+		if row.P <= 0 || row.P > 100 || len(out) == mostPercentiles {
+			continue
+		}
+		at := end
+		if row.P < 100 {
+			if at = nines(row.P); at >= end && !row.Supported { // it is the maximum, as all beyond it
+				continue
+			}
+		}
+		text := x.name + " " + percent(row.P) + ": " + c.figure(x.r, row.P).Text
+		if between := c.between(row.P).Text; between != "" {
+			text += " (95 %: " + between + ")"
+		}
+		out = append(out, curved{at, row, text, strings.HasPrefix(c.figure(x.r, row.P).Text, "!")})
+	}
+	return out
+}
+
+// summary says a distribution in words, as the table has it.
+func (x plotted) summary() string {
+	var says []string
+	for _, p := range []float64{50, 99, 99.9, 100} {
+		if x.c.d.Percentile(p) != nil {
+			says = append(says, percent(p)+" "+x.c.figure(x.r, p).Text)
+		}
+	}
+	return strings.Join(says, ", ")
+}
+
+// nines is how many nines a percentile has: 1 for 90 %, 3 for 99.9 %.
+func nines(p float64) float64 { return -math.Log10(1 - p/100) }
+
+// short is a time on an axis: whole numbers without their decimals.
+func short(ns float64) string {
+	return strings.Replace(strings.Replace(quantity.Time(int64(ns)), ".00 ", " ", 1), ".0 ", " ", 1)
+}
+
+// clock is a time of the run on an axis.
+func clock(s float64) string {
+	if s == 0 {
+		return "0"
+	}
+	if s < 0 {
+		return "-" + clock(-s)
+	}
+	return quantity.Span(time.Duration(s * float64(time.Second)))
+}

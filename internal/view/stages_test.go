@@ -1,0 +1,68 @@
+package view
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/result"
+)
+
+// ramped is a run with stages; p99.9 of the first is not supported, and of the second is
+// the generator's own lateness.
+func ramped(t *testing.T) Entry {
+	e := run(t, "jetstream-500")
+	ns := func(v int64) *int64 { return &v }
+	perS := func(v float64) *float64 { return &v }
+	dist := func(n uint64, p50, p99, p999 int64, enough bool) *result.Dist {
+		return &result.Dist{Count: n, MaxNS: ns(9e6), Percentiles: []result.Percentile{
+			{P: 50, NS: p50, Supported: true}, {P: 99, NS: p99, Supported: true}, {P: 99.9, NS: p999, Supported: enough}, {P: 100, NS: 9e6, Supported: true},
+		}}
+	}
+	first, second := dist(2_000, 1e5, 2e6, 3e6, false), dist(90_000, 2e5, 4e6, 8e6, true)
+	second.Censored = 7
+	e.Result.Stages = []result.Stage{
+		{
+			Plan: "1000/s", FromNS: 2e9, ToNS: 4e9, BeginsPerS: 1000, EndsPerS: 1000, Offered: 2_000, OfferedPerS: 1000, SentPerS: 1000, ConfirmedPerS: 999.6, ReceivedPerS: perS(999),
+			E2E: &result.Pair{Response: first, OnTime: first},
+		},
+		{
+			Plan: "1000/s..17000/s", FromNS: 4e9, ToNS: 11e9, BeginsPerS: 1000, EndsPerS: 17_000, Offered: 90_007, OfferedPerS: 9000, SentPerS: 9000, ConfirmedPerS: 8000.4, ReceivedPerS: perS(8000),
+			E2E: &result.Pair{Response: second, OnTime: dist(90_000, 2e5, 4e6, 1e6, true)},
+		},
+	}
+	return e
+}
+
+func TestEachStageHasItsFigures(t *testing.T) {
+	t.Parallel()
+	e := ramped(t)
+	same(t, "stages.txt", func(w io.Writer) error { return Text(w, e, Options{Width: 80}) })
+	e.Result.Stages = e.Result.Stages[:1]
+	var one bytes.Buffer
+	if err := Text(&one, e, Options{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(one.String(), "stage") {
+		t.Error("the only stage repeats the figures of the run")
+	}
+}
+
+func TestOfferedIsDrawnAsPlanned(t *testing.T) {
+	t.Parallel()
+	e := ramped(t)
+	e.Course = newCourse(0, length(12), nil, 12)
+	page := html1(t, e, Options{})
+	if !strings.Contains(page, "offered, as planned") || strings.Contains(page, "mean of the window") {
+		t.Error("the legend does not say that it is the plan")
+	}
+	line := regexp.MustCompile(`class="line s5 dash" d="M(\S+) (\S+)L(\S+) (\S+)L(\S+) (\S+)L(\S+) (\S+)"`).FindStringSubmatch(page)
+	if line == nil {
+		t.Fatal("there is no line of a step and a ramp")
+	}
+	if line[2] != line[4] || line[4] != line[6] || line[8] == line[6] || line[3] != line[5] {
+		t.Errorf("it is drawn as %v; want a level, and from its end a slope", line[1:])
+	}
+}

@@ -1,0 +1,200 @@
+package view
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirmq/weir/internal/compare"
+	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// mostDoubts is how many runs of an overview have their reasons on it.
+const mostDoubts = 12
+
+// doubts says of each run that is not valid why, and how its report is shown.
+func doubts(p *layout.Page, entries []Entry) {
+	names := labels(entries)
+	n, wide := 0, 0
+	for _, e := range entries {
+		wide = max(wide, len(e.Result.Verdict.Status))
+	}
+	for i, e := range entries {
+		status := e.Result.Verdict.Status
+		if status != result.Suspect && status != result.Invalid {
+			continue
+		}
+		if n++; n > mostDoubts {
+			continue
+		}
+		why := ": its report says why"
+		if checks := judge.Reasons(&e.Result.Verdict); checks != "" {
+			why = " for " + checks
+		}
+		b := layout.Block{
+			Form: layout.Item, Mark: colour(status).Of(strings.ToUpper(string(status))), Wide: wide,
+			Spans: []layout.Span{plain(names[i] + why)},
+		}
+		if e.Dir != "" {
+			b.Under = "weir report " + Quoted(e.Dir)
+		}
+		p.Add(b)
+	}
+	if n > mostDoubts {
+		p.Item(plain(fmt.Sprintf("and %d more", n-mostDoubts)))
+	}
+	if n > 0 {
+		p.Gap()
+	}
+}
+
+// summary says in a few lines what several runs gave: their figure that matters, where
+// they repeat one scenario, what was lost in all of them, and a command that helps next. Of
+// the runs of a search it says what the search came to.
+func summary(p *layout.Page, entries []Entry, o Options) {
+	if len(o.Searches) == 1 {
+		o.Searches[0].Answer(p)
+		return
+	}
+	for _, s := range o.Searches {
+		p.Labelled("capacity", plain(s.Dir+": "+Came(s.Report, answer(s.Report))))
+	}
+	if label, text := repeatedHeadline(entries); text != "" {
+		p.Labelled(label, plain(text))
+	}
+	sum := new(result.Result)
+	for _, e := range entries {
+		addMessages(&sum.Messages, &e.Result.Messages)
+		addMessages(&sum.MessagesAll, &e.Result.MessagesAll)
+	}
+	if sum.MessagesAll.Sent > 0 {
+		p.Labelled("loss", losses(sum))
+	}
+	if dir := above(entries); dir != "" && o.Rest > 0 {
+		next(p, "weir run --resume "+Quoted(dir), "does what is left: "+runs(o.Rest))
+		return
+	}
+	if dir, n := unfinished(entries, o.Left); n > 0 {
+		next(p, fmt.Sprintf("weir run --append %s --repeat %d", Quoted(dir), n), "finishes the series")
+		return
+	}
+	if dir, key := above(entries), apartBy(entries); dir != "" && key != "" {
+		next(p, "weir compare "+Quoted(dir)+" --by "+key, "says how they differ")
+		return
+	}
+	for _, want := range []result.Status{result.Invalid, result.Suspect} {
+		for _, e := range entries {
+			if e.Result.Verdict.Status == want && e.Dir != "" {
+				next(p, "weir report "+Quoted(e.Dir), "says why")
+				return
+			}
+		}
+	}
+	if dir := above(entries); dir != "" {
+		next(p, "weir report "+Quoted(dir)+" -o "+Quoted(dir+".html"), "with charts")
+	}
+}
+
+// unfinished is the folder of a series of one scenario that was interrupted, and how many
+// runs it lacks: the interrupted ones, and left that did not begin. 0 where it was not, or
+// where runs that came afterwards have taken it up.
+func unfinished(entries []Entry, left int) (dir string, n int) {
+	whole := 0 // the last of them
+	for _, e := range entries {
+		if !e.Result.Run.Interrupted {
+			whole = max(whole, e.Result.Run.Repeat)
+		}
+	}
+	for _, e := range entries {
+		if e.Result.Run.Scenario() != entries[0].Result.Run.Scenario() || e.Result.Run.Series == "" {
+			return "", 0
+		}
+		if e.Result.Run.Interrupted && e.Result.Run.Repeat > whole {
+			n++
+		}
+	}
+	if dir = above(entries); n == 0 || dir == "" {
+		return "", 0
+	}
+	return dir, n + left
+}
+
+// apartBy is the key by which the runs of several scenarios can be compared; "" without one.
+func apartBy(entries []Entry) string {
+	var runs []compare.Run
+	for _, e := range entries {
+		runs = append(runs, compare.Run{Dir: e.Dir, Result: e.Result, Scenario: e.Scenario})
+	}
+	return compare.Apart(runs)
+}
+
+// above is the folder that holds those of all entries; "" where there is none.
+func above(entries []Entry) string {
+	dir := ""
+	for i, e := range entries {
+		parent := filepath.Dir(e.Dir)
+		if e.Dir == "" || parent == "." || i > 0 && parent != dir {
+			return ""
+		}
+		dir = parent
+	}
+	return dir
+}
+
+// addMessages adds the counts that losses are of.
+func addMessages(sum, m *result.Messages) {
+	for _, x := range []struct {
+		to *uint64
+		n  uint64
+	}{
+		{&sum.Sent, m.Sent},
+		{&sum.Confirmed, m.Confirmed},
+		{&sum.Delivered, m.Delivered},
+		{&sum.Lost, m.Lost},
+		{&sum.Duplicated, m.Duplicated},
+		{&sum.Reordered, m.Reordered},
+		{&sum.Corrupted, m.Corrupted},
+		{&sum.Misrouted, m.Misrouted},
+		{&sum.Pending, m.Pending},
+		{&sum.Unknown, m.Unknown},
+		{&sum.Failed, m.Failed},
+		{&sum.Unconfirmed, m.Unconfirmed},
+	} {
+		*x.to += x.n
+	}
+}
+
+// repeatedHeadline is what matters of the runs of one scenario: the median of their 99th
+// percentiles, or of their rates in a closed loop, with the least and the largest.
+func repeatedHeadline(entries []Entry) (label, text string) {
+	used := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Result.Verdict.Status == result.Invalid || e.Result.Run.Interrupted })
+	if len(used) < 2 || slices.ContainsFunc(used, func(e Entry) bool {
+		return e.Result.Run.Series == "" || e.Result.Run.Series != used[0].Result.Run.Series
+	}) {
+		return "", ""
+	}
+	wanted := []string{"rtt 99 %", "e2e 99 %", "send 99 %"}
+	if used[0].Result.Run.Loop == result.LoopClosed {
+		wanted = []string{"confirmed"}
+	}
+	figures := repeatedFigures(used)
+	for _, name := range wanted {
+		i := slices.IndexFunc(figures, func(f repeated) bool { return f.name == name })
+		if i < 0 {
+			continue
+		}
+		f := figures[i]
+		label, what, _ := strings.Cut(f.name, " ")
+		if what == "" {
+			label, what = "rate", f.name
+		} else {
+			what = "p" + strings.TrimSuffix(what, " %")
+		}
+		median, lowest, highest := result.Spread(f.values)
+		return label, fmt.Sprintf("%s %s, the median of %d runs (%s to %s)", what, median.Text(f.write), len(used), lowest.Text(f.write), highest.Text(f.write))
+	}
+	return "", ""
+}

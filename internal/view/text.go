@@ -1,0 +1,172 @@
+package view
+
+import (
+	"io"
+	"path/filepath"
+
+	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// Options say how a report is written.
+type Options struct {
+	Dir    string // the result folder, named at the end; "" leaves it out
+	Partly bool   // not all of it could be written
+	Colour bool   // ANSI escape sequences; of text only
+	Width  int    // of the terminal in characters, for text only; 0: not known, then tables are at most 100 wide where they can be, and lines are not folded
+	// Session is how many messages a session of a user has: beside each percentile
+	// stands which share of sessions meets worse; 0: nothing does.
+	Session uint64
+	Short   bool // of text: in one screen of a terminal
+	Full    bool // overviews: each run after the table
+	// Percentiles are those that the table has, in percent; nil: those with samples
+	// enough, and those of objectives.
+	Percentiles []float64
+	Shown       []string  // overviews: what runs were added for, and whether it is known
+	Left        int       // overviews: runs that did not begin, of a series that was interrupted
+	Rest        int       // overviews: planned runs that were not done to their end; 0 also where no plan is known
+	Searches    []*Search // overviews: those that the runs are of
+	Fleet       *Fleet    // how the run's agents met; nil: not known, or there were none
+
+	lone  bool   // the only run of its page, which has the answer in short
+	first string // of a lone run that has it first: the path of its scenario
+	drawn string // of HTML: what the ids of a run's charts begin with
+}
+
+// A Fleet says with which flags agents do a run again.
+type Fleet struct {
+	Again string // of weir run; "": the scenario says it
+	Meet  string // of weir fleet doctor; "": none
+}
+
+func (o Options) text() layout.Text {
+	t := layout.Text{Width: o.Width, Fold: o.Width > 0, Colour: o.Colour}
+	if t.Width <= 0 {
+		t.Width = layout.Usual
+	}
+	return t
+}
+
+// markdown is GitHub's, with headings of a level.
+func markdown(level int) layout.Markdown {
+	return layout.Markdown{Level: level, Width: layout.MarkdownWidth}
+}
+
+func plain(s string) layout.Span { return layout.Plain.Of(s) }
+
+// Text writes a run for a terminal: the verdict first, the percentiles with
+// response beside service, the outcomes, and where the files are. The error is
+// that of w.
+func Text(w io.Writer, e Entry, o Options) error {
+	p := new(layout.Page)
+	o.lone = true
+	if o.Short {
+		return singleOf(nil, e, o).screen(e, o).Write(w, MostLines, o.Width, o.Colour)
+	}
+	one(p, e, o)
+	_, err := io.WriteString(w, o.text().Page(p))
+	return err
+}
+
+// Markdown writes a result as Text does, in the Markdown of GitHub: its name,
+// the verdict, the percentiles, the outcomes. The error is that of w.
+func Markdown(w io.Writer, e Entry, o Options) error {
+	p := new(layout.Page)
+	p.Heading(title(e.Result))
+	o.lone, o.first = true, filepath.Join(o.Dir, result.FileScenario)
+	one(p, e, o)
+	_, err := io.WriteString(w, markdown(1).Page(p))
+	return err
+}
+
+// title names a run where its page needs a head.
+func title(r *result.Result) string {
+	if r.Run.Name == "" {
+		return r.System.Driver
+	}
+	return r.Run.Name
+}
+
+// singleOf is a run that is put on a page.
+func singleOf(p *layout.Page, e Entry, o Options) *single {
+	return &single{Page: p, r: e.Result, session: o.Session, asked: o.Percentiles, lone: o.lone, drawn: o.drawn, course: e.Course, totals: e.Totals, review: e.Review, fleet: o.Fleet}
+}
+
+// one puts one result on a page.
+func one(p *layout.Page, e Entry, o Options) {
+	r := e.Result
+	t := singleOf(p, e, o)
+	t.verdict()
+	if o.lone && o.first != "" {
+		t.answer(o.first, false)
+		p.Gap()
+	}
+	t.findings()
+	chapter := func(s string) {
+		if o.drawn != "" { // a terminal and Markdown have no room for them
+			t.Gap()
+			t.Chapter(s)
+		}
+	}
+	if o.drawn != "" && o.lone {
+		p.Gap()
+		p.Line(layout.Faint.Of(born(e)))
+		p.Contents()
+	}
+	chapter("system and latency")
+	t.system()
+	t.load(e.Scenario)
+	t.latency()
+	t.stages()
+	t.windows(e.Windows)
+	chapter("messages and resources")
+	t.outcomes()
+	t.throughput()
+	t.network()
+	t.servers()
+	t.hosts(false)
+	t.efficiency()
+	t.slowest()
+	t.faults()
+	t.pause()
+	t.churn()
+	t.agents()
+	if o.drawn != "" {
+		t.spectra()
+		if o.lone {
+			t.heat()
+		}
+		t.overTime()
+		chapter("what it rests on")
+		t.evidence(e)
+	}
+	if o.lone && o.first == "" {
+		p.Gap()
+		scenario := ""
+		if o.Dir != "" {
+			scenario = filepath.Join(o.Dir, result.FileScenario)
+		}
+		t.answer(scenario, true)
+	}
+	if o.Dir != "" {
+		if o.first != "" || !o.lone {
+			p.Gap()
+		}
+		p.Line(plain("written to "), layout.Strong.Of(o.Dir), plain(partly(o.Partly)+events(r.Events)))
+	}
+}
+
+func partly(is bool) string {
+	if !is {
+		return ""
+	}
+	return ", but incomplete: see above"
+}
+
+func events(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return ", " + quantity.Counted(n, "event", "events") + " in events.jsonl"
+}

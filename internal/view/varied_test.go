@@ -1,0 +1,189 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirmq/weir/internal/view/layout"
+	"github.com/weirmq/weir/result"
+)
+
+// member is a run of a matrix: a scenario, what it confirmed in a second, and a p99.
+func member(n int, scenario string, perS float64, p99 int64) Entry {
+	e := repeat(n, p99, 1000)
+	e.Result.Run.Series, e.Result.Run.Name, e.Result.Run.Repeat = "", fmt.Sprint("m", n), 1
+	e.Result.Throughput.ConfirmedPerS = perS
+	mean := float64(p99) / 2
+	e.Result.Latency.Send.Response.MeanNS = &mean
+	e.Scenario = []byte("weir: 1\nname: " + e.Result.Run.Name + "\nseed: 1\n" + scenario)
+	e.Totals = nil
+	return e
+}
+
+// chart cuts the chart with an id out of a page, "" where there is none.
+func chart(page, id string) string {
+	before, rest, found := strings.Cut(page, `<title id="`+id+`-t">`)
+	if !found {
+		return ""
+	}
+	c, _, _ := strings.Cut(rest, "</figure>")
+	return before[strings.LastIndex(before, "<figure"):] + c
+}
+
+func htmlOf(t *testing.T, entries []Entry) string {
+	t.Helper()
+	var page strings.Builder
+	if err := OverviewHTML(&page, entries, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := look(page.String()); err != nil {
+		t.Error(err)
+	}
+	return page.String()
+}
+
+// TestAFigureIsDrawnOverTheKeyThatWasVaried: over the key with the most numbers, a line for
+// each value of the others. What varies with it, as in a zip, makes no lines.
+func TestAFigureIsDrawnOverTheKeyThatWasVaried(t *testing.T) {
+	t.Parallel()
+	var entries []Entry
+	for i, size := range []string{"64B", "1KiB", "64KiB"} {
+		for _, storage := range []string{"file", "memory"} {
+			scenario := fmt.Sprintf("system: {driver: noop, options: {storage: %s}}\nmessage: {size: %s}\nload: {rate: %d000/s}\n", storage, size, 3-i)
+			entries = append(entries, member(len(entries)+1, scenario, float64(1000/(i+1)), int64(i+1)*1_000_000))
+		}
+	}
+	entries[5].Result.Verdict.Status = result.Invalid
+	page := htmlOf(t, entries)
+	rate := chart(page, "varied-rate")
+	for _, want := range []string{
+		"messages per second over message.size", "file, message.size 64B: 1,000/s", "memory, message.size 1KiB: 500/s", ">64KiB</text>", "file, message.size 64KiB: 333/s",
+	} {
+		if !strings.Contains(rate, want) {
+			t.Errorf("the chart of rates lacks %q:\n%s", want, rate)
+		}
+	}
+	if strings.Contains(rate, "memory, message.size 64KiB") {
+		t.Error("an INVALID run is drawn")
+	}
+	if p99 := chart(page, "varied-p99"); !strings.Contains(p99, "file, message.size 1KiB: 2.00 ms") || !strings.Contains(p99, "send response 99 % over message.size") {
+		t.Errorf("the chart of p99: %s", p99)
+	}
+	if mean := chart(page, "varied-mean"); !strings.Contains(mean, "file, message.size 64KiB: 1.50 ms") {
+		t.Errorf("the chart of means: %s", mean)
+	}
+	if chart(page, "varied-best") != "" {
+		t.Error("of one system there is no best")
+	}
+}
+
+func TestWordsAreDrawnAsBarsAndTheBestOfEachSystem(t *testing.T) {
+	t.Parallel()
+	words := []Entry{member(1, "system: {options: {storage: file}}\n", 100, 1e6), member(2, "system: {options: {storage: memory}}\n", 900, 1e6)}
+	if rate := chart(htmlOf(t, words), "varied-rate"); strings.Count(rate, `class="bar"`) != 2 || !strings.Contains(rate, "system.options.storage memory: 900/s") {
+		t.Errorf("the chart of rates: %s", rate)
+	}
+	var several []Entry
+	for i, driver := range []string{"noop", "chan"} {
+		for _, producers := range []int{1, 5, 25} {
+			e := member(len(several)+1, fmt.Sprintf("system: {driver: %s}\ntopology: {producers: %d}\n", driver, producers), float64(100*producers*(i+1)), 1e6)
+			e.Result.System.Driver = driver
+			several = append(several, e)
+		}
+	}
+	page := htmlOf(t, several)
+	if rate := chart(page, "varied-rate"); !strings.Contains(rate, "chan, topology.producers 25: 5,000/s") {
+		t.Errorf("the chart of rates: %s", rate)
+	}
+	if best := chart(page, "varied-best"); strings.Count(best, `class="bar"`) != 2 || !strings.Contains(best, "system.driver chan: 5,000/s") {
+		t.Errorf("the best of each system: %s", best)
+	}
+	if alike := []Entry{member(1, "seed: 1\n", 100, 1e6), member(2, "seed: 2\n", 100, 1e6)}; chart(htmlOf(t, alike), "varied-rate") != "" {
+		t.Error("nothing was varied but a seed, and there is a chart")
+	}
+}
+
+// TestRepeatsAreOnePointAndOneCurve: the median over a key, and the percentiles of all
+// samples together.
+func TestRepeatsAreOnePointAndOneCurve(t *testing.T) {
+	t.Parallel()
+	var entries []Entry
+	for _, producers := range []int{1, 8} {
+		for n := range 3 {
+			e := repeat(n+1, int64(n+1)*1_000_000, 1000)
+			e.Result.Run.Series, e.Result.Run.Name = fmt.Sprint("p", producers), fmt.Sprintf("p%d-r%d", producers, n+1)
+			e.Scenario = fmt.Appendf(nil, "topology: {producers: %d}\n", producers)
+			e.Result.Throughput.ConfirmedPerS = float64(producers * (n + 1) * 100)
+			e.Dir = e.Result.Run.Name
+			entries = append(entries, e)
+		}
+	}
+	page := htmlOf(t, entries)
+	if rate := chart(page, "varied-rate"); !strings.Contains(rate, "topology.producers 8: 1,600/s, median of 3 runs from 800/s to 2,400/s") {
+		t.Errorf("the chart of rates: %s", rate)
+	}
+	curves := chart(page, "all-send")
+	if !strings.Contains(curves, "p1 response, 3 runs merged") || !strings.Contains(curves, "p8-r2 response") {
+		t.Errorf("the curves have no merged one beside the runs': %s", curves)
+	}
+	for range 5 { // beyond what can be told apart, only what is merged
+		entries = append(entries, entries[:3]...)
+	}
+	if curves := chart(htmlOf(t, entries), "all-send"); strings.Contains(curves, "p1-r1 response<") || !strings.Contains(curves, "runs merged") {
+		t.Errorf("of many runs each has a curve: %s", curves)
+	}
+}
+
+// TestCurvesOfManyRunsAreDrawn: as many as can be told apart, and it says how many are not.
+func TestCurvesOfManyRunsAreDrawn(t *testing.T) {
+	t.Parallel()
+	for n, said := range map[int]bool{7: false, layout.MostSeries: false, layout.MostSeries + 2: true} {
+		var entries []Entry
+		for i := range n {
+			entries = append(entries, member(i+1, "seed: 1\n", 100, 1e6))
+		}
+		curves := chart(htmlOf(t, entries), "all-send")
+		drawn := min(n, layout.MostSeries)
+		if got := strings.Count(curves, `<span class="key `); got != drawn {
+			t.Errorf("of %d runs %d have a curve; want %d", n, got, drawn)
+		}
+		if says := fmt.Sprintf("The first 18 of %d curves are drawn.", n); strings.Contains(curves, says) != said {
+			t.Errorf("of %d runs it is said %v that some are left out", n, !said)
+		}
+	}
+}
+
+// TestAKeyThatOneRunLacksDiffers: runs of different rates are no repeats of one another,
+// although one of them has a profile and no rate.
+func TestAKeyThatOneRunLacksDiffers(t *testing.T) {
+	t.Parallel()
+	page := htmlOf(t, []Entry{
+		member(1, "message: {size: 1KiB}\nload: {rate: 1000/s}\n", 1000, 1e6),
+		member(2, "message: {size: 1KiB}\nload: {rate: 2000/s}\n", 2000, 2e6),
+		member(3, "message: {size: 1KiB}\nload: {profile: 3000/s for 5s}\n", 3000, 3e6),
+		member(4, "message: {size: 64B}\nload: {rate: 1000/s}\n", 4000, 4e6),
+	})
+	rate := chart(page, "varied-rate")
+	if strings.Contains(rate, "median of") {
+		t.Errorf("different runs are one point: %s", rate)
+	}
+	if !strings.Contains(rate, "load.rate not set") && !strings.Contains(rate, "rate not set") {
+		t.Errorf("the run without a rate is not drawn: %s", rate)
+	}
+}
+
+// TestARunWithALowerBoundIsDrawn: the worst runs are the ones whose messages never came.
+func TestARunWithALowerBoundIsDrawn(t *testing.T) {
+	t.Parallel()
+	entries := []Entry{member(1, "system: {options: {storage: file}}\n", 100, 1e6), member(2, "system: {options: {storage: memory}}\n", 900, 9e9)}
+	entries[1].Result.Latency.Send.Response.Percentile(99).AtLeast = true
+	entries[1].Result.Latency.Send.Response.MeanNS = nil
+	page := htmlOf(t, entries)
+	if p99 := chart(page, "varied-p99"); !strings.Contains(p99, "system.options.storage memory: &gt;= 9.00 s") {
+		t.Errorf("p99: %s", p99)
+	}
+	if mean := chart(page, "varied-mean"); mean != "" {
+		t.Errorf("the mean of one run is drawn over a key: %s", mean)
+	}
+}
