@@ -14,7 +14,7 @@ import (
 // An assembly is a run being put together from its parts.
 type assembly struct {
 	*shape
-	parts  []*Part
+	parts  []*WorkerResult
 	ledger *ledger.Joined
 	dead   *ledger.Joined // with what came to the dead letters; nil: nothing did
 	after  *ledger.Joined // with these, and with what came after the end of the drain; nil: nothing did
@@ -29,17 +29,17 @@ type assembly struct {
 // them. An error means that the parts contradict one another; there are figures all the
 // same.
 //
-// Where a part's process vanished (Part.Missing), what it had reported until then
+// Where a part's process vanished (WorkerResult.Missing), what it had reported until then
 // counts, its messages without a word of their fate are unconfirmed, and the
 // rest of its plan is unsent.
-func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
-	cfg.Share = Share{}
+func Assemble(cfg Config, parts []*WorkerResult, found Outcome) (*Raw, error) {
+	cfg.Worker = Worker{}
 	sh, err := newShape(cfg)
 	if err != nil {
 		return nil, err
 	}
 	j := &assembly{shape: sh, parts: parts, raw: &Raw{
-		Closed: sh.closed(), Parts: parts, Interrupted: found.Interrupted, Subscriptions: sh.subscriptions(),
+		Closed: sh.closed(), Workers: parts, Interrupted: found.Interrupted, Subscriptions: sh.subscriptions(),
 		Dry: slices.Clone(found.Dry), DrainNeeds: found.Needs,
 	}}
 	for len(j.raw.Dry) < j.raw.Subscriptions {
@@ -80,7 +80,7 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	for i, p := range parts {
 		j.add(p, i == 0)
 	}
-	alive := slices.ContainsFunc(parts, func(p *Part) bool { return !p.Missing })
+	alive := slices.ContainsFunc(parts, func(p *WorkerResult) bool { return !p.Missing })
 	if !alive {
 		j.raw.Ended = max(j.raw.Ended, found.Ended) // no other part went on
 	}
@@ -103,7 +103,7 @@ func Assemble(cfg Config, parts []*Part, found Outcome) (*Raw, error) {
 	}
 	j.raw.Evicted = j.ledger.Evicted()
 	j.raw.Lost = j.lost()
-	j.raw.Backlog = found.peaks.most(j.raw.Lost)
+	j.raw.Backlog = found.Peaks.most(j.raw.Lost)
 	if j.raw.Drained != nil {
 		lay := slices.Repeat(measure.Backlog{{Missing: j.raw.Drained.Lay}}, j.raw.Subscriptions)
 		j.raw.Backlog = max(j.raw.Backlog, lay.Net(j.raw.Ended, j.raw.Lost))
@@ -133,7 +133,7 @@ func (j *assembly) missing() func(stream uint32) bool {
 		if gone == nil {
 			gone = map[uint32]bool{}
 		}
-		for _, i := range (&share{Share: p.Share, of: j.cfg.Plan.Producers}).ownProducers() {
+		for _, i := range (&assigned{Worker: p.Worker, of: j.cfg.Plan.Producers}).ownProducers() {
 			for _, d := range j.plan.DestinationsOf(i) {
 				gone[j.plan.Stream(i, d)] = true
 			}
@@ -148,14 +148,14 @@ func (j *assembly) missing() func(stream uint32) bool {
 // deaf reports whether a process vanished that had consumers: what came to them
 // after it last told is not known.
 func (j *assembly) deaf() bool {
-	return slices.ContainsFunc(j.parts, func(p *Part) bool {
-		s := &share{Share: p.Share, of: j.cfg.Plan.Producers}
+	return slices.ContainsFunc(j.parts, func(p *WorkerResult) bool {
+		s := &assigned{Worker: p.Worker, of: j.cfg.Plan.Producers}
 		return p.Missing && (j.cfg.Mode == Request || len(s.ownConsumers(j.cfg.Consumers)) > 0)
 	})
 }
 
 // add adds what a part counted for itself.
-func (j *assembly) add(p *Part, first bool) {
+func (j *assembly) add(p *WorkerResult, first bool) {
 	raw := j.raw
 	if first {
 		raw.Epoch, raw.Facts = p.Epoch, p.Facts
@@ -240,7 +240,7 @@ func (j *assembly) window() {
 }
 
 // tallied sums the parts' failures by their text, most frequent first.
-func tallied(parts []*Part) []ErrorCount {
+func tallied(parts []*WorkerResult) []ErrorCount {
 	var all []ErrorCount
 	for _, p := range parts {
 		for _, e := range p.Errors {
@@ -371,7 +371,7 @@ func (j *assembly) censor() {
 // unsent visits what a process that vanished had still to send, at its age at the
 // end of the run, or just less: what its plan has beyond what it told of. The first of those were sent after all, as others saw: known says how many,
 // and what is left of it is returned.
-func (j *assembly) unsent(p *Part, known uint64, visit func(Group)) uint64 {
+func (j *assembly) unsent(p *WorkerResult, known uint64, visit func(Group)) uint64 {
 	if !p.Missing {
 		return known
 	}
@@ -380,7 +380,7 @@ func (j *assembly) unsent(p *Part, known uint64, visit func(Group)) uint64 {
 		c := &p.Snapshot.Counters[i]
 		told += c.Sent + c.Dropped + c.Unsent
 	}
-	s := share{Share: p.Share, of: j.cfg.Plan.Producers}
+	s := assigned{Worker: p.Worker, of: j.cfg.Plan.Producers}
 	j.dueUntil(s.part(), j.raw.Ended, func(due int64, n uint64) {
 		for _, sent := range []*uint64{&told, &known} {
 			k := min(n, *sent)
@@ -450,7 +450,7 @@ func (j *assembly) count() {
 	// What stayed unconfirmed is the ledger's word, the rest the recorder's: two
 	// that count apart, so that the books can fail to balance.
 	sentAll, sentMeasured := j.ledger.Senders()
-	vanished := slices.ContainsFunc(j.parts, func(p *Part) bool { return p.Missing })
+	vanished := slices.ContainsFunc(j.parts, func(p *WorkerResult) bool { return p.Missing })
 	fill := func(msgs *result.Messages, b, sent *ledger.Book, phases ...measure.Phase) {
 		for _, p := range phases {
 			c := &raw.Snapshot.Counters[p]
@@ -510,7 +510,7 @@ func (j *assembly) scheduled(phases []measure.Phase) (n uint64) {
 			}
 			continue
 		}
-		s := share{Share: p.Share, of: j.cfg.Plan.Producers}
+		s := assigned{Worker: p.Worker, of: j.cfg.Plan.Producers}
 		j.dueUntil(s.part(), end, func(due int64, k uint64) {
 			if slices.Contains(phases, phaseOf(due >= j.from)) {
 				n += k

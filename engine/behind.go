@@ -57,8 +57,8 @@ func missing(b measure.Backlog, confirmed uint64) measure.Backlog {
 // mostPeaks is how many peaks are kept; of more two become one.
 const mostPeaks = 4096
 
-// peaks are the largest backlog in each second of a run, or in each two, four and so on.
-type peaks struct {
+// Peaks are the largest backlog in each second of a run, or in each two, four and so on.
+type Peaks struct {
 	every int64 // ns
 	all   []peak
 }
@@ -68,8 +68,8 @@ type peak struct {
 	backlog measure.Backlog
 }
 
-// note takes the backlog of an instant, and keeps none of b.
-func (p *peaks) note(at int64, b measure.Backlog) {
+// Note takes the backlog of an instant, and keeps none of b.
+func (p *Peaks) Note(at int64, b measure.Backlog) {
 	if p.every == 0 {
 		p.every = 1e9
 	}
@@ -92,7 +92,7 @@ func (p *peaks) note(at int64, b measure.Backlog) {
 }
 
 // most is the largest backlog without what was lost.
-func (p *peaks) most(lost []*measure.Lost) (most uint64) {
+func (p *Peaks) most(lost []*measure.Lost) (most uint64) {
 	for i := range p.all {
 		most = max(most, p.all[i].backlog.Net(p.all[i].at, lost))
 	}

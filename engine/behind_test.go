@@ -84,9 +84,9 @@ func TestWhatIsHeldStillWaits(t *testing.T) {
 
 // TestPeaksOfALongRun: in ever wider steps, and the largest stays.
 func TestPeaksOfALongRun(t *testing.T) {
-	var p peaks
+	var p Peaks
 	for i := range int64(3 * mostPeaks) {
-		p.note(i*1e9, measure.Backlog{{Missing: uint64(i % 5000)}})
+		p.Note(i*1e9, measure.Backlog{{Missing: uint64(i % 5000)}})
 	}
 	if n := len(p.all); n > mostPeaks || n < mostPeaks/4 {
 		t.Errorf("%d peaks", n)

@@ -103,7 +103,7 @@ func newReceiving(tb testing.TB, atOnce int) *receiving {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	x := &receiving{run: &run{shape: &shape{cfg: cfg, plan: plan, share: share{of: cfg.Plan.Producers}, to: plan.End(), sizes: []int{benchSize}}}}
+	x := &receiving{run: &run{shape: &shape{cfg: cfg, plan: plan, assigned: assigned{of: cfg.Plan.Producers}, to: plan.End(), sizes: []int{benchSize}}}}
 	x.clock.Store(cfg.Clock)
 	x.clock.Store(cfg.Clock)
 	x.recorder = measure.NewRecorder(x.recorderConfig())

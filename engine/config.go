@@ -56,7 +56,7 @@ type Config struct {
 	Options    driver.Config
 	Plan       schedule.Spec      // no phases: closed loop
 	Schedule   *schedule.Schedule // of Plan, where the caller has made it; nil: it is made, which may take seconds (schedule.New)
-	Share      Share              // what of it this process does
+	Worker     Worker             // what of it this process does
 
 	Mode          Mode
 	Names         []string // destinations that exist already: neither made nor removed; nil: the run makes its own
@@ -234,7 +234,9 @@ func (c *Config) highest() float64 {
 }
 
 // producers returns how many are the process's own.
-func (c *Config) producers() int { return (&share{Share: c.Share, of: c.Plan.Producers}).producers() }
+func (c *Config) producers() int {
+	return (&assigned{Worker: c.Worker, of: c.Plan.Producers}).producers()
+}
 
 // HighestRate returns the most messages per second that a plan offers at any
 // time, those of a burst spread over the time until the next; 0 for a closed

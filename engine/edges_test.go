@@ -192,7 +192,7 @@ func TestDamageOfWhatWasNotConfirmedIsTold(t *testing.T) {
 	})
 }
 
-// Execute, a conductor and Assemble each need the schedule; with random arrival and a
+// Execute, a coordinator and Assemble each need the schedule; with random arrival and a
 // count it may take seconds to make.
 func TestAScheduleThatIsThereIsNotMadeAgain(t *testing.T) {
 	cfg := config(&fake{}, 1000)
@@ -201,15 +201,15 @@ func TestAScheduleThatIsThereIsNotMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Schedule = plan
-	c, err := NewDrainPolicy(cfg)
+	sh, err := newShape(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.shape.plan != plan {
+	if sh.plan != plan {
 		t.Error("the plan was made again")
 	}
 	cfg.Mode = Consume
-	if c, err = NewDrainPolicy(cfg); err != nil || c.shape.plan == plan {
+	if sh, err = newShape(cfg); err != nil || sh.plan == plan {
 		t.Errorf("a run that only consumes has a plan of messages to send (%v)", err)
 	}
 }
@@ -248,8 +248,7 @@ func TestWhatTheSystemStillHoldsIsNotLost(t *testing.T) {
 func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{copies: func(_, n int) int { return n & 1 }, backlog: func() (uint64, error) { return 0, nil }}, 100)
-		alone := &solo{}
-		part, err := Execute(t.Context(), nil, cfg, alone)
+		part, found, err := executed(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,8 +262,8 @@ func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
 			{true, 1, 55, 0},
 		} {
 			p := *part
-			p.Missing, p.Share.Consumers.Index = c.missing, c.first
-			raw, err := Assemble(cfg, []*Part{&p}, alone.outcome)
+			p.Missing, p.Worker.Consumers.Index = c.missing, c.first
+			raw, err := Assemble(cfg, []*WorkerResult{&p}, found)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -279,8 +278,7 @@ func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
 func TestWhereAllProcessesVanishedTheRunWentOnWithoutThem(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{}, 100)
-		alone := &solo{}
-		part, err := Execute(t.Context(), nil, cfg, alone)
+		part, found, err := executed(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,8 +291,8 @@ func TestWhereAllProcessesVanishedTheRunWentOnWithoutThem(t *testing.T) {
 			longer.Plan.Phases[0].For = 2100 * time.Millisecond
 			p := *part
 			p.Missing = true
-			alone.outcome.Ended = int64(c.ended)
-			raw, err := Assemble(longer, []*Part{&p}, alone.outcome)
+			found.Ended = int64(c.ended)
+			raw, err := Assemble(longer, []*WorkerResult{&p}, found)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -311,8 +309,7 @@ func TestWhereAllProcessesVanishedTheRunWentOnWithoutThem(t *testing.T) {
 func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{}, 100)
-		alone := &solo{}
-		part, err := Execute(t.Context(), nil, cfg, alone)
+		part, found, err := executed(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,8 +322,8 @@ func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
 			p := *part
 			p.Missing, p.Ended = true, int64(605*time.Millisecond)
 			p.Snapshot.Counters[measure.Measure].Sent -= c.untold
-			alone.outcome.Ended = int64(5 * time.Second)
-			raw, err := Assemble(longer, []*Part{&p}, alone.outcome)
+			found.Ended = int64(5 * time.Second)
+			raw, err := Assemble(longer, []*WorkerResult{&p}, found)
 			if err != nil {
 				t.Fatal(err)
 			}

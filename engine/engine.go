@@ -29,13 +29,10 @@ const (
 	closeLimit = 10 * time.Second // closing producers, consumers, connection, removing destinations
 	probeLimit = 3 * time.Second  // asking the system whether it is still there, after the drain
 	stallLimit = 10 * time.Second // without a confirmation, at the least: a closed loop has come to a standstill
-	dryLimit   = 2 * time.Second  // of answers that nothing is held, without a delivery: the subscription has run dry (DESIGN 2)
 	mergeEvery = 2 * time.Millisecond
 	hurryLimit = 300 * time.Millisecond // for each step of closing when the user wants to be gone
 	awayLimit  = 5 * time.Second        // and for all steps together when the system does not answer
-	askLimit   = 500 * time.Millisecond // asking the system what it still holds, and how often it is asked
-	quietLimit = 250 * time.Millisecond // without a delivery, before it is asked
-	tellLimit  = 100 * time.Millisecond // for a delivery to be in a part's status
+	askLimit   = 500 * time.Millisecond // asking the system what it still holds
 	graceLimit = time.Second            // beyond a limit that was not heeded
 	openAtOnce = 32                     // producers and consumers opened at a time
 )
@@ -113,7 +110,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // ready (ErrNotReady), the guarantee is too weak (ErrGuarantee), the crew did not
 // go on (its own error), or the driver broke its contract (ErrContract, with
 // figures).
-func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) (*Part, error) {
+func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) (*WorkerResult, error) {
 	sh, err := newShape(cfg)
 	if err != nil {
 		return nil, err
@@ -126,7 +123,7 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) 
 	}
 	// A lane with a single producer may be blocked by it: no other producer is delayed.
 	blocks := cfg.Definition.Capabilities.PublishBlocks
-	r.inline = blocks && r.share.producers() <= r.cfg.Lanes
+	r.inline = blocks && r.assigned.producers() <= r.cfg.Lanes
 	r.direct = !blocks || r.inline
 	r.outer = ctx
 	r.sending, r.endSend = context.WithCancel(ctx)
@@ -293,7 +290,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 }
 
 // declares reports whether this part makes and removes the run's destinations.
-func (r *run) declares() bool { return r.cfg.Names == nil && !r.share.Follows }
+func (r *run) declares() bool { return r.cfg.Names == nil && !r.assigned.Follows }
 
 func (r *run) destinations() []driver.Destination {
 	ds := r.deadLetters()
@@ -421,9 +418,9 @@ func (r *run) openProducers(ctx context.Context) error {
 	if r.closed() {
 		lanes = 1
 	}
-	own := r.share.ownProducers()
+	own := r.assigned.ownProducers()
 	for i := range lanes {
-		l := &lane{run: r, first: -1, part: r.share.lane(i, lanes), shard: r.recorder.Sender(i), pool: newChunkPool((len(own) - i + lanes - 1) / lanes)}
+		l := &lane{run: r, first: -1, part: r.assigned.lane(i, lanes), shard: r.recorder.Sender(i), pool: newChunkPool((len(own) - i + lanes - 1) / lanes)}
 		r.lanes = append(r.lanes, l)
 	}
 	r.bodies = newBodies(cfg.Payload, cfg.Plan.Seed, r.sizes)

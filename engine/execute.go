@@ -19,7 +19,7 @@ import (
 
 // execute runs the opened run: checks the guarantee, starts everything at one
 // instant, drains, closes, and gathers.
-func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) {
+func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult, error) {
 	agreed, err := r.agree(ctx, stop)
 	if err == nil && r.cfg.Mode != Consume {
 		err = r.fixEpoch(agreed)
@@ -28,7 +28,7 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*Part, error) 
 		r.release()
 		return nil, err
 	}
-	part := &Part{Facts: r.facts, Lanes: len(r.lanes), Calibration: r.cfg.Calibration}
+	part := &WorkerResult{Facts: r.facts, Lanes: len(r.lanes), Calibration: r.cfg.Calibration}
 	clock := r.clock.Load()
 	part.Epoch = clock.Epoch()
 	if r.cfg.OnStart != nil {
@@ -136,7 +136,7 @@ func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	if g := r.facts.Confirms.Guarantee; g < r.cfg.Guarantee {
 		return Agreed{}, fmt.Errorf("%w: the running system confirms %q; the scenario demands at least %q", ErrGuarantee, g, r.cfg.Guarantee)
 	}
-	if r.cfg.OnOpen != nil && !r.share.Follows {
+	if r.cfg.OnOpen != nil && !r.assigned.Follows {
 		r.cfg.OnOpen(r.conn.Facts)
 	}
 	agreed, err := r.crew.Meet(ctx, Opened, r.hands())
@@ -447,7 +447,7 @@ func probing(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // probe asks the system whether it is still there, and what it has discarded.
-func (r *run) probe(ctx context.Context, part *Part) error {
+func (r *run) probe(ctx context.Context, part *WorkerResult) error {
 	if e := r.gone.Load(); e != nil {
 		return *e
 	}

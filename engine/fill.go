@@ -120,7 +120,7 @@ func (r *run) account(d *Drained) string {
 	if messages, _, known := d.PerSecond(); known && messages > 0 {
 		text += ": " + thousands(uint64(math.Round(messages))) + "/s"
 	}
-	if left := r.behind(nil).Waiting(); left > 0 && r.cfg.Share == (Share{}) {
+	if left := r.behind(nil).Waiting(); left > 0 && r.cfg.Worker == (Worker{}) {
 		text += fmt.Sprintf("; %s confirmed messages did not come%s", thousands(left), r.each())
 	}
 	return text

@@ -12,7 +12,7 @@ import (
 func (r *run) recorderConfig() measure.Config {
 	shards := 2 * runtime.NumCPU()
 	c := measure.Config{
-		SendShards: min(shards, max(1, r.share.producers())), ReceiveShards: min(shards, max(1, r.cfg.Subscriptions*len(r.share.ownConsumers(r.cfg.Consumers)))),
+		SendShards: min(shards, max(1, r.assigned.producers())), ReceiveShards: min(shards, max(1, r.cfg.Subscriptions*len(r.assigned.ownConsumers(r.cfg.Consumers)))),
 		From: r.from, To: r.to, Closed: r.closed(), Horizon: r.to,
 	}
 	if len(r.sizes) == 1 {
@@ -46,7 +46,7 @@ type cut struct {
 
 // gather fills part from everything that has stopped. cut is nil where the window was not
 // cut short.
-func (r *run) gather(part *Part, cut *cut) {
+func (r *run) gather(part *WorkerResult, cut *cut) {
 	part.From, part.To = r.from, r.to
 	if part.Cut = cut != nil; part.Cut {
 		part.To = cut.to

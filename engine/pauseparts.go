@@ -29,7 +29,7 @@ type PauseCourse struct {
 
 func newPauseCourse(r *run) *PauseCourse {
 	c := &PauseCourse{Distinct: make([][]uint64, len(r.receivers)), every: lookEvery, most: mostLooks}
-	if r.share.whole() {
+	if r.assigned.whole() {
 		c.most = mostLooksAlone
 	}
 	return c
@@ -147,7 +147,7 @@ func (s *pauseSum) waiting(at int64) uint64 {
 // pausedOf is the pause of a run from what its parts tell of it; nil where there was none, or
 // what waited cannot be told because a part vanished. lost is that of Raw, and planned when it was
 // to begin, ns since the epoch.
-func pausedOf(parts []*Part, lost []*measure.Lost, subs int, planned int64) *Paused {
+func pausedOf(parts []*WorkerResult, lost []*measure.Lost, subs int, planned int64) *Paused {
 	all := pauseSum{lost: lost}
 	sum := &Paused{Newest: make([]int64, subs)}
 	for _, p := range parts {

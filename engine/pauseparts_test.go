@@ -40,7 +40,7 @@ func TestWhatWaitsIsKnownOfAllPartsTogether(t *testing.T) {
 	}
 	half := func(at int64) uint64 { return received(at) / 2 }
 	rest := func(at int64) uint64 { return received(at) - received(at)/2 }
-	parts := []*Part{
+	parts := []*WorkerResult{
 		{Paused: &Paused{Began: from*ms + 3, Resumed: to * ms, Newest: make([]int64, 2), Course: courseOf(2*ms, 6000*ms, sent, nothing, nothing)}},
 		{Paused: &Paused{Began: from*ms + 5, Resumed: to * ms, Newest: make([]int64, 2), Course: courseOf(3*ms, 6000*ms, nothing, half, half)}},
 		{Paused: &Paused{Began: from * ms, Resumed: to * ms, Newest: make([]int64, 2), Course: courseOf(5*ms, 6000*ms, nothing, rest, rest)}},
@@ -85,7 +85,7 @@ func TestAPauseThatIsNotCaughtUpIsTold(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	sent := func(at int64) uint64 { return uint64(at / ms) }
 	received := func(at int64) uint64 { return min(sent(at), 500) }
-	p := pausedOf([]*Part{
+	p := pausedOf([]*WorkerResult{
 		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Newest: make([]int64, 1), Course: courseOf(2*ms, 1000*ms, sent, nothing)}},
 		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Newest: make([]int64, 1), Course: courseOf(2*ms, 990*ms, nothing, received)}},
 	}, nil, 1, 500*ms)
@@ -98,7 +98,7 @@ func TestAPauseThatIsNotCaughtUpIsTold(t *testing.T) {
 func TestAPartThatHadNoTimeForThePauseDidNotPause(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	sent := func(at int64) uint64 { return uint64(at / ms) }
-	p := pausedOf([]*Part{
+	p := pausedOf([]*WorkerResult{
 		{Paused: &Paused{Began: 500 * ms, Resumed: 700 * ms, Newest: make([]int64, 1), Course: courseOf(2*ms, 1000*ms, sent, nothing)}},
 		{Paused: &Paused{Began: 900 * ms, Resumed: 700 * ms, Newest: make([]int64, 1), Course: courseOf(2*ms, 1000*ms, nothing, sent)}},
 	}, nil, 1, 500*ms)
@@ -109,7 +109,7 @@ func TestAPartThatHadNoTimeForThePauseDidNotPause(t *testing.T) {
 
 // TestACourseKeepsAllOfALongRun: in ever wider steps.
 func TestACourseKeepsAllOfALongRun(t *testing.T) {
-	r := &run{receivers: make([][]*receiver, 2), ledger: ledger.New(ledger.Config{Streams: 1, Consumers: []int{1, 1}}), shape: &shape{share: share{Share: Share{Producers: schedule.Part{Count: 2}}}}}
+	r := &run{receivers: make([][]*receiver, 2), ledger: ledger.New(ledger.Config{Streams: 1, Consumers: []int{1, 1}}), shape: &shape{assigned: assigned{Worker: Worker{Producers: schedule.Part{Count: 2}}}}}
 	c := newPauseCourse(r)
 	for at := int64(0); at < int64(time.Hour); at += lookEvery {
 		c.note(at, r)

@@ -22,11 +22,11 @@ var (
 	ErrContract = errors.New("driver broke its contract")
 )
 
-// A Part is what one process knows of a run when its part of it has ended. Its
+// A WorkerResult is what one process knows of a run when its part of it has ended. Its
 // JSON leaves out what has a binary form or comes in other reports, what its reader knows,
 // and Gone.
-type Part struct {
-	Share    Share `json:"-"`
+type WorkerResult struct {
+	Worker   Worker `json:"-"`
 	Epoch    pace.Epoch
 	From, To int64 // the measured window as it was here
 	Ended    int64 // end of the drain; of a part that is missing, when it was last heard of
@@ -92,8 +92,8 @@ type Negative struct {
 // Raw is what one run gave: counts and histograms, no statistics. Where several
 // processes did it, Epoch, Facts and Host are those of the first of Parts.
 type Raw struct {
-	Parts []*Part // that it was joined from
-	Cut   bool    // the window ended before its time, somewhere
+	Workers []*WorkerResult // that it was joined from
+	Cut     bool            // the window ended before its time, somewhere
 
 	Epoch    pace.Epoch
 	From, To int64 // the measured window as it was; To is earlier than planned in a run cut short

@@ -127,7 +127,7 @@ func newEcho(r *run, i int) *echo {
 
 // openEchoes opens an echo for each consumer of requests.
 func (r *run) openEchoes(ctx context.Context) error {
-	for _, i := range r.share.ownConsumers(r.cfg.Consumers) {
+	for _, i := range r.assigned.ownConsumers(r.cfg.Consumers) {
 		e := newEcho(r, i)
 		spec := driver.ProducerSpec{
 			Index: r.cfg.Plan.Producers + i, Destinations: r.replyNames, InFlight: len(e.slots), Largest: r.sizes[len(r.sizes)-1],

@@ -9,10 +9,10 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A Share is which of a run's producers and consumers one process carries. All
+// A Worker is which of a run's producers and consumers one process carries. All
 // processes of a run have the same numbering: a producer's and a consumer's
 // index, a stream's number are the run's. The zero value carries everything.
-type Share struct {
+type Worker struct {
 	Producers schedule.Part // those with index modulo Count equal to Index; Count 0: all
 	Consumers schedule.Part // likewise, of each subscription
 	Follows   bool          // another process makes and removes the destinations
@@ -20,28 +20,28 @@ type Share struct {
 
 // Sends reports whether the producer of a stream is carried, of a run with that
 // many producers.
-func (s Share) Sends(producers int, stream uint32) bool {
+func (s Worker) Sends(producers int, stream uint32) bool {
 	c := max(1, s.Producers.Count)
 	return int(stream)%producers%c == s.Producers.Index
 }
 
-// A share is a Share of a run with that many producers.
-type share struct {
-	Share
+// A share is a Worker of a run with that many producers.
+type assigned struct {
+	Worker
 	of int // producers of the run
 }
 
 // whole reports whether it is all of the run.
-func (s *share) whole() bool {
+func (s *assigned) whole() bool {
 	return max(1, s.Producers.Count) == 1 && max(1, s.Consumers.Count) == 1
 }
 
-func (s *share) part() schedule.Part {
+func (s *assigned) part() schedule.Part {
 	return schedule.Part{Index: s.Producers.Index, Count: max(1, s.Producers.Count)}
 }
 
 // ownProducers returns the indices of the producers carried, ascending.
-func (s *share) ownProducers() []int {
+func (s *assigned) ownProducers() []int {
 	p := s.part()
 	var own []int
 	for i := p.Index; i < s.of; i += p.Count {
@@ -51,16 +51,16 @@ func (s *share) ownProducers() []int {
 }
 
 // producers returns how many producers are carried.
-func (s *share) producers() int { return len(s.ownProducers()) }
+func (s *assigned) producers() int { return len(s.ownProducers()) }
 
 // lane returns the part of the schedule that lane i of n carries.
-func (s *share) lane(i, n int) schedule.Part {
+func (s *assigned) lane(i, n int) schedule.Part {
 	p := s.part()
 	return schedule.Part{Index: p.Index + p.Count*i, Count: p.Count * n}
 }
 
 // ownConsumers returns which of n consumers of a subscription are carried.
-func (s *share) ownConsumers(n int) []int {
+func (s *assigned) ownConsumers(n int) []int {
 	var own []int
 	for i := s.Consumers.Index; i < n; i += max(1, s.Consumers.Count) {
 		own = append(own, i)
@@ -73,7 +73,7 @@ func (s *share) ownConsumers(n int) []int {
 // that is cut short.
 type shape struct {
 	cfg      Config
-	share    share
+	assigned assigned
 	plan     *schedule.Schedule
 	names    []string // of the destinations
 	sizes    []int    // distinct, ascending
@@ -100,7 +100,7 @@ func newShape(cfg Config) (*shape, error) {
 			return nil, err
 		}
 	}
-	s := &shape{cfg: cfg, plan: plan, share: share{Share: cfg.Share, of: cfg.Plan.Producers}}
+	s := &shape{cfg: cfg, plan: plan, assigned: assigned{Worker: cfg.Worker, of: cfg.Plan.Producers}}
 	for _, w := range cfg.Plan.Sizes {
 		s.sizes = append(s.sizes, w.Bytes)
 	}
@@ -149,7 +149,7 @@ func Stages(plan schedule.Spec) []int64 {
 func (s *shape) counted() uint64 {
 	n := uint64(s.cfg.Plan.Producers)
 	var sum uint64
-	for _, p := range s.share.ownProducers() {
+	for _, p := range s.assigned.ownProducers() {
 		i := uint64(p)
 		sum += s.cfg.Messages/n + min(1, max(s.cfg.Messages%n, i)-i)
 	}
@@ -180,9 +180,9 @@ func (s *shape) ownConsumers() [][]int {
 	own := make([][]int, s.subscriptions())
 	for sub := range own {
 		if s.isReplies(sub) {
-			own[sub] = s.share.ownProducers() // whoever asked is answered
+			own[sub] = s.assigned.ownProducers() // whoever asked is answered
 		} else {
-			own[sub] = s.share.ownConsumers(s.cfg.Consumers)
+			own[sub] = s.assigned.ownConsumers(s.cfg.Consumers)
 		}
 	}
 	return own

@@ -141,7 +141,7 @@ func (j *assembly) gone() error {
 			continue
 		}
 		from = max(from, p.Silence.From)
-		if s := (&share{Share: p.Share, of: j.cfg.Plan.Producers}); j.cfg.Mode == Consume || s.producers() == 0 {
+		if s := (&assigned{Worker: p.Worker, of: j.cfg.Plan.Producers}); j.cfg.Mode == Consume || s.producers() == 0 {
 			continue
 		}
 		if senders++; !p.Silence.Silent {

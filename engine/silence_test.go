@@ -55,7 +55,7 @@ func TestASystemThatTakesNothingAnyMoreIsGone(t *testing.T) {
 				raw := do(t, cfg)
 				balanced(t, raw, 1)
 				if gone := raw.Gone != nil; gone != tt.gone {
-					t.Fatalf("gone: %v; want %t; %+v", raw.Gone, tt.gone, raw.Parts[0].Silence)
+					t.Fatalf("gone: %v; want %t; %+v", raw.Gone, tt.gone, raw.Workers[0].Silence)
 				}
 				if !tt.gone {
 					return
@@ -189,7 +189,7 @@ func TestAFullProducerMakesFewMessagesEnough(t *testing.T) {
 		raw := do(t, cfg)
 		balanced(t, raw, 1)
 		if raw.Gone == nil {
-			t.Errorf("it counts as there: %+v", raw.Parts[0].Silence)
+			t.Errorf("it counts as there: %+v", raw.Workers[0].Silence)
 		}
 	})
 }

@@ -87,15 +87,15 @@ func TestStagesOfARunThatIsCutShort(t *testing.T) {
 // not what was measured.
 func TestStagesOfAProcessThatVanishedAreNotKnown(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		cfg, alone := staged(&fake{}), &solo{}
-		part, err := Execute(t.Context(), nil, cfg, alone)
+		cfg := staged(&fake{})
+		part, found, err := executed(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for missing, stages := range map[bool]int{false: 3, true: 0} {
 			p := *part
 			p.Missing = missing
-			raw, err := Assemble(cfg, []*Part{&p}, alone.outcome)
+			raw, err := Assemble(cfg, []*WorkerResult{&p}, found)
 			if err != nil {
 				t.Fatal(err)
 			}

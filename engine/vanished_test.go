@@ -11,15 +11,15 @@ import (
 func TestWhatCameToAProcessThatVanishedIsNotLost(t *testing.T) {
 	none := schedule.Part{Index: 2, Count: 3} // of two
 	for name, tt := range map[string]struct {
-		share Share
+		share Worker
 		there bool
 		dry   bool
 	}{
-		"nobody vanished":   {Share{Producers: schedule.Part{Count: 1}, Consumers: schedule.Part{Count: 1}}, true, true},
-		"without consumers": {Share{Producers: schedule.Part{Count: 1}, Consumers: none}, false, true},
-		"with consumers":    {Share{Producers: none, Consumers: schedule.Part{Index: 1, Count: 2}}, false, false},
+		"nobody vanished":   {Worker{Producers: schedule.Part{Count: 1}, Consumers: schedule.Part{Count: 1}}, true, true},
+		"without consumers": {Worker{Producers: schedule.Part{Count: 1}, Consumers: none}, false, true},
+		"with consumers":    {Worker{Producers: none, Consumers: schedule.Part{Index: 1, Count: 2}}, false, false},
 	} {
-		j := &assembly{shape: &shape{cfg: Config{Mode: Stream, Consumers: 2, Plan: schedule.Spec{Producers: 2}}}, parts: []*Part{{Share: tt.share, Missing: !tt.there}}}
+		j := &assembly{shape: &shape{cfg: Config{Mode: Stream, Consumers: 2, Plan: schedule.Spec{Producers: 2}}}, parts: []*WorkerResult{{Worker: tt.share, Missing: !tt.there}}}
 		if dry := !j.deaf(); dry != tt.dry {
 			t.Errorf("%s: what is missing is lost: %v; want %v", name, dry, tt.dry)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/suite"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -179,10 +180,10 @@ func seen(t *testing.T, r *suite.Report, names []string) []string {
 func suitePage(t *testing.T, dir, name string, r *suite.Report) string {
 	t.Helper()
 	var b strings.Builder
-	if err := (layout.HTML{}).Write(&b, r.Drawn()); err != nil {
+	if err := (layout.HTML{}).Write(&b, view.SuiteReport{Report: r}.Drawn()); err != nil {
 		t.Fatal(err)
 	}
-	text := layout.Markdown{}.Page(r.Page())
+	text := layout.Markdown{}.Page(view.SuiteReport{Report: r}.Page())
 	for i, f := range regexp.MustCompile(`(?s)<figure>.*?</figure>`).FindAllString(b.String(), -1) {
 		title, picture := picture(t, f)
 		file := fmt.Sprintf("%s-%d.svg", name, i+1)

@@ -137,7 +137,7 @@ func TestARunThatCannotGoOnNamesItsStateBeforeItsFaults(t *testing.T) {
 	}
 	b, err := json.Marshal(fleet.Paused{
 		Schema: "weir.fleet-run/v1", Run: "abc", Scenario: []byte("weir: 1\nnonsense: 1\n"), Boot: pace.BootID(), EpochNS: 1,
-		Agents: make([]protocol.About, 1), Shares: make([]engine.Share, 1), Epochs: make([]fleet.Epoch, 1),
+		Agents: make([]protocol.About, 1), Workers: make([]engine.Worker, 1), Epochs: make([]fleet.Epoch, 1),
 	})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "runs", "abc.json"), b, 0o600)

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/quantity"
+	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -129,7 +130,7 @@ func (c *fleetStatus) run(ctx context.Context, e *env) Code {
 	if sight == nil {
 		return code
 	}
-	if code := e.printed("the agents", e.answer(c.JSON, sight.Status(sight.Weir), true, func(p *layout.Page) { sight.Show(p, sight.Weir) })); code != OK {
+	if code := e.printed("the agents", e.answer(c.JSON, sight.Status(sight.Weir), true, func(p *layout.Page) { view.ShowAgents(p, sight, sight.Weir) })); code != OK {
 		return code
 	}
 	if len(sight.Agents) == 0 {
@@ -159,7 +160,7 @@ func (c *fleetDoctor) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	d := sight.Diagnosis(sight.Weir)
-	show := d.Show
+	show := func(p *layout.Page) { view.ShowFleet(p, d) }
 	if len(sight.Agents) == 0 {
 		show = func(*layout.Page) {}
 	}

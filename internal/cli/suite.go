@@ -80,7 +80,7 @@ func (e *env) suite(name string) (*suite.Suite, error) {
 
 // run lists.
 func (c *suiteList) run(_ context.Context, e *env) Code {
-	p, err := suite.List()
+	p, err := view.Suites()
 	if err != nil {
 		return e.failed(err)
 	}
@@ -99,7 +99,7 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 			_, err = e.Stdout.Write(b)
 			return unheard(err)
 		}
-		p = r.Page()
+		p = view.SuiteReport{Report: r}.Page()
 	} else {
 		if c.JSON {
 			return e.refused(errors.New("--json: is for the folder of a suite that was run (leave it out)"))
@@ -108,7 +108,7 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 		if err != nil {
 			return e.refused(err)
 		}
-		p = s.Page()
+		p = view.SuitePlan(s)
 	}
 	return unheard(e.show(p, c.NoColor))
 }
@@ -130,7 +130,6 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return e.refused(err)
 	}
-	x.Draw = (*suite.Report).HTML
 	all := x.Scenarios()
 	if c.Explain {
 		return explain(e, all)
@@ -154,14 +153,15 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 		return code
 	}
 	code := c.measure(ctx, e, r, s, x, h)
+	report := view.SuiteReport{Report: x.Report}
 	show := func(w io.Writer) error {
-		return x.Report.Screen(s.Dir(), c.Name).Write(w, view.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
+		return report.Screen(s.Dir(), c.Name).Write(w, view.MostLines, e.width(c.JSON), e.color(c.NoColor, c.JSON))
 	}
 	if c.Full {
 		show = func(w io.Writer) error {
-			p := x.Report.Page()
+			p := report.Page()
 			p.Gap()
-			x.Report.Ends(p, s.Dir(), c.Name)
+			report.Ends(p, s.Dir(), c.Name)
 			_, err := io.WriteString(w, e.text(c.NoColor).Page(p))
 			return err
 		}

@@ -15,61 +15,68 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// council is a coordinator of so many members, in a bubble's time, that has begun
-// where begun is set, and what it told.
-type council struct {
+// A recorded is a coordinator of remote workers, in a bubble's time, and its events.
+type recorded struct {
 	*Coordinator
 	events []engine.Event
 }
 
-func councilOf(t *testing.T, members int, more ...func(*engine.Config)) *council {
+func coordinatorOf(t *testing.T, workers int, more ...func(*engine.Config)) *recorded {
 	t.Helper()
 	r := schedule.PerSecond(1000)
-	k := &council{}
+	k := &recorded{}
 	cfg := engine.Config{
 		RunID: "t", Run: 7, Definition: driver.Definition{Name: "none", Capabilities: driver.Capabilities{Consume: true}},
 		Plan: schedule.Spec{
-			Seed: 1, Producers: members, Destinations: 1, BatchMin: 1, BatchMax: 1, Phases: []schedule.Phase{{From: r, To: r, For: time.Second}},
+			Seed: 1, Producers: workers, Destinations: 1, BatchMin: 1, BatchMax: 1, Phases: []schedule.Phase{{From: r, To: r, For: time.Second}},
 			Sizes: []schedule.WeightedSize{{Bytes: 64, Weight: 1}},
 		},
-		Subscriptions: 1, Consumers: members, InFlight: 10, Drain: 20 * time.Second, Clock: pace.NewClock(),
+		Subscriptions: 1, Consumers: workers, InFlight: 10, Drain: 20 * time.Second, Clock: pace.NewClock(),
 		OnEvent: func(e engine.Event) { k.events = append(k.events, e) },
 	}
 	for _, f := range more {
 		f(&cfg)
 	}
 	var names []string
-	var shares []engine.Share
-	for i := range members {
-		part := schedule.Part{Index: i, Count: members}
+	var shares []engine.Worker
+	for i := range workers {
+		part := schedule.Part{Index: i, Count: workers}
 		names = append(names, string(rune('a'+i)))
-		shares = append(shares, engine.Share{Producers: part, Consumers: part, Follows: i > 0})
+		shares = append(shares, engine.Worker{Producers: part, Consumers: part, Follows: i > 0})
 	}
 	var err error
-	far := &Far{Lead: startLead, Translate: func(_ int, ns int64) int64 { return ns }, Ready: func() bool { return true }}
-	if k.Coordinator, err = New(cfg, names, shares, far); err != nil {
+	remote := &Remote{Lead: startLead, Translate: func(_ int, ns int64) int64 { return ns }, Ready: func() bool { return true }, Order: func() {}, Look: func() {}}
+	if k.Coordinator, err = New(cfg, names, shares, remote); err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
-// comes has a member come to a stage, as one that is reached over a network does.
-func (k *council) comes(i int, stage engine.Stage) { k.Stand(i, int(stage)+1, nil, nil) }
+// comes has a worker come to a stage.
+func (k *recorded) comes(i int, stage engine.Stage) { k.Reached(i, int(stage)+1, nil) }
 
-// begin has all members come to all stages.
-func (k *council) begin() {
+// waits listens for that long.
+func (k *recorded) waits(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		k.Listen()
+	}
+	k.Listen()
+}
+
+// begin has all workers come to all stages.
+func (k *recorded) begin() {
 	for _, stage := range []engine.Stage{engine.Declared, engine.Opened} {
-		for i := range k.members {
+		for i := range k.workers {
 			k.comes(i, stage)
 		}
 	}
 }
 
-// stands has a member say how it stands.
-func (k *council) stands(i int, s engine.Status) { k.Stand(i, 0, nil, &s) }
+// stands has a worker report its status.
+func (k *recorded) stands(i int, s engine.Status) { k.Status(i, &s) }
 
 // told are the kinds of events told of, in their order.
-func (k *council) told() string {
+func (k *recorded) told() string {
 	var all []string
 	for _, e := range k.events {
 		all = append(all, e.Kind)
@@ -84,12 +91,12 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 
 func TestAStageIsPassedWhenTheSlowestHasCome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 3)
+		k := coordinatorOf(t, 3)
 		passed := func() int { return k.Decided().Released }
 		for stage := engine.Declared; stage < engine.NumStages; stage++ {
 			for i := range 3 {
 				if got := passed(); got != int(stage) {
-					t.Fatalf("%d stages are passed when %d members have come to %v, want %d", got, i, stage, stage)
+					t.Fatalf("%d stages are passed when %d workers have come to %v, want %d", got, i, stage, stage)
 				}
 				if begun := k.Begun(); begun != (stage > engine.Opened) {
 					t.Fatalf("begun: %v before %v", begun, stage)
@@ -106,9 +113,9 @@ func TestAStageIsPassedWhenTheSlowestHasCome(t *testing.T) {
 
 func TestNobodyBeginsBeforeTheClocksAreKnown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 2)
+		k := coordinatorOf(t, 2)
 		known := false
-		k.ready = func() bool { return known }
+		k.remote.Ready = func() bool { return known }
 		k.begin()
 		if k.Begun() || k.Decided().Released != 1 {
 			t.Fatalf("begun: %v, %d stages passed, when no clock is known", k.Begun(), k.Decided().Released)
@@ -120,17 +127,17 @@ func TestNobodyBeginsBeforeTheClocksAreKnown(t *testing.T) {
 		}
 		for i := range 2 {
 			if ns := k.Decided().EpochsNS[i]; ns != k.epochNS || ns == 0 {
-				t.Errorf("the epoch of member %d is %d, the run's %d", i, ns, k.epochNS)
+				t.Errorf("the epoch of worker %d is %d, the run's %d", i, ns, k.epochNS)
 			}
 		}
 	})
 }
 
 // The exit code of a run follows from the error's kind.
-func TestAMemberThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
+func TestAWorkerThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
 	for _, want := range []error{engine.ErrGuarantee, driver.ErrUnreachable} {
 		bubble(t, func(t *testing.T) {
-			k := councilOf(t, 3)
+			k := coordinatorOf(t, 3)
 			k.comes(0, engine.Declared)
 			k.End(1, nil, fmt.Errorf("opening it: refused: %w", want))
 			k.comes(2, engine.Declared)
@@ -150,9 +157,9 @@ func TestAMemberThatFailsBeforeTheStartFailsTheRun(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsSilentBeforeTheStartFailsTheRun(t *testing.T) {
+func TestAWorkerThatIsSilentBeforeTheStartFailsTheRun(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 2)
+		k := coordinatorOf(t, 2)
 		k.comes(0, engine.Declared)
 		for range 9 {
 			time.Sleep(time.Second)
@@ -162,19 +169,17 @@ func TestAMemberThatIsSilentBeforeTheStartFailsTheRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(beginLimit - 9*time.Second)
-		k.comes(0, engine.Declared)
-		k.Listen()
+		k.waits(beginLimit - 9*time.Second)
 		if err := k.Why(); !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "agent b") {
 			t.Errorf("after %v: %v, want agent b silent", beginLimit, err)
 		}
 	})
 }
 
-// Once the run has begun a silent member holds nobody up, and may come back.
-func TestASilentMemberHoldsNobodyUp(t *testing.T) {
+// Once the run has begun a silent worker holds nobody up, and may come back.
+func TestASilentWorkerHoldsNobodyUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 2)
+		k := coordinatorOf(t, 2)
 		k.begin()
 		lead := time.Duration(k.epochNS - k.base.Epoch().MonotonicNS - k.base.Now())
 		time.Sleep(lead)
@@ -183,9 +188,9 @@ func TestASilentMemberHoldsNobodyUp(t *testing.T) {
 		if b := engine.Behind(k.standing()); b.Waiting() != 3 {
 			t.Errorf("%d are behind, want 3", b)
 		}
-		time.Sleep(SilentLimit)
+		k.waits(SilentLimit / 2)
 		k.stands(0, engine.Status{At: k.Now(), Confirmed: 10, Draining: true, Subs: []engine.SubscriptionStatus{{Distinct: 10}}})
-		k.Listen()
+		k.waits(SilentLimit / 2)
 		if err := k.Why(); err != nil {
 			t.Fatal(err)
 		}
@@ -202,13 +207,13 @@ func TestASilentMemberHoldsNobodyUp(t *testing.T) {
 		if got := k.told(); got != "agent-silent agent-back" {
 			t.Errorf("told of %s", got)
 		}
-		if want := (Absence{From: 0, To: int64(SilentLimit) + 5e9}); k.members[1].absences[0] != want {
-			t.Errorf("absent %+v, want %+v", k.members[1].absences[0], want)
+		if want := (Absence{From: 0, To: int64(SilentLimit) + 5e9}); k.workers[1].absences[0] != want {
+			t.Errorf("absent %+v, want %+v", k.workers[1].absences[0], want)
 		}
 	})
 }
 
-// ledgerOf is what a member knows that sent n messages of a stream, all confirmed,
+// ledgerOf is what a worker knows that sent n messages of a stream, all confirmed,
 // and got the first so many of another.
 func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *ledger.Part {
 	l := ledger.New(ledger.Config{Streams: streams, Consumers: []int{1}})
@@ -225,11 +230,11 @@ func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *l
 	return p
 }
 
-// TestAPauseEndsForAllAtOneInstant: it is fixed when so many wait at all members together, not
+// TestAPauseEndsForAllAtOneInstant: it is fixed when so many wait at all workers together, not
 // before the pause begins, and it stays.
 func TestAPauseEndsForAllAtOneInstant(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 2, func(cfg *engine.Config) { cfg.Pause = engine.Pause{At: 100 * time.Millisecond, Waiting: 50} })
+		k := coordinatorOf(t, 2, func(cfg *engine.Config) { cfg.Pause = engine.Pause{At: 100 * time.Millisecond, Waiting: 50} })
 		k.begin()
 		at := func(ms int64, confirmed, distinct uint64) int64 {
 			time.Sleep(time.Duration(ms*1e6 - k.Now()))
@@ -259,7 +264,7 @@ func TestAPauseEndsForAllAtOneInstant(t *testing.T) {
 
 func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 2)
+		k := coordinatorOf(t, 2)
 		k.begin()
 		time.Sleep(time.Second)
 		drained := func(i int, open, confirmed, distinct uint64) {
@@ -282,17 +287,17 @@ func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
 		look("one fewer was got than was confirmed", true, false)
 		drained(0, 0, 5, 5)
 		look("nothing is open, and nobody's ledger is known", true, false)
-		k.books(0, k.Now(), ledgerOf(2, 0, 5, 1, 5))
-		k.books(1, k.Now(), ledgerOf(2, 1, 5, 0, 5))
+		k.Ledger(0, k.Now(), ledgerOf(2, 0, 5, 1, 5))
+		k.Ledger(1, k.Now(), ledgerOf(2, 1, 5, 0, 5))
 		look("ledgers as old as the quiet", true, false)
 		time.Sleep(time.Millisecond)
-		k.books(0, k.Now(), ledgerOf(2, 0, 5, 1, 5))
+		k.Ledger(0, k.Now(), ledgerOf(2, 0, 5, 1, 5))
 		look("one newer ledger", true, false)
-		k.books(1, k.Now(), ledgerOf(2, 1, 5, 0, 4))
+		k.Ledger(1, k.Now(), ledgerOf(2, 1, 5, 0, 4))
 		look("one is missing, by the ledgers", true, false)
-		k.books(1, k.Now(), ledgerOf(2, 1, 5, 0, 5))
+		k.Ledger(1, k.Now(), ledgerOf(2, 1, 5, 0, 5))
 		look("all are known and nothing is missing", true, true)
-		if o := k.conductor.Outcome(); !o.Dry[0] {
+		if o := k.drain.outcome; !o.Dry[0] {
 			t.Errorf("the outcome is %+v", o)
 		}
 	})
@@ -305,9 +310,9 @@ func TestADrainIsOverWhenASubscriptionIsDryOrTheLimitCame(t *testing.T) {
 		dry   bool
 	}{"dry": {false, 2 * time.Second, true}, "limit": {true, 20 * time.Second, false}} {
 		bubble(t, func(t *testing.T) {
-			k := councilOf(t, 2)
-			for i := range k.members {
-				k.members[i].holds = func(int) (bool, bool) { return true, true }
+			k := coordinatorOf(t, 2)
+			for i := range k.workers {
+				k.workers[i].holds = func(int) (bool, bool) { return true, true }
 			}
 			k.begin()
 			time.Sleep(time.Second)
@@ -331,18 +336,18 @@ func TestADrainIsOverWhenASubscriptionIsDryOrTheLimitCame(t *testing.T) {
 			if took := time.Since(began); took < c.want || took > c.want+time.Second {
 				t.Errorf("%s: over after %v, want %v", name, took, c.want)
 			}
-			if o := k.conductor.Outcome(); o.Dry[0] != c.dry {
+			if o := k.drain.outcome; o.Dry[0] != c.dry {
 				t.Errorf("%s: %+v", name, o)
 			}
 		})
 	}
 }
 
-// A member that fails, or loses the system, stops all.
+// A worker that fails, or loses the system, stops all.
 func TestOneThatFailsStopsAll(t *testing.T) {
 	for name, s := range map[string]engine.Status{"failed": {Failed: "full"}, "gone": {Gone: "it went"}} {
 		bubble(t, func(t *testing.T) {
-			k := councilOf(t, 3)
+			k := coordinatorOf(t, 3)
 			k.begin()
 			time.Sleep(time.Second)
 			for i := range 3 {
@@ -365,13 +370,13 @@ func TestOneThatFailsStopsAll(t *testing.T) {
 
 func TestAHaltedRunIsStoppedForGood(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 2)
+		k := coordinatorOf(t, 2)
 		k.begin()
 		time.Sleep(time.Second)
 		for i := range 2 {
 			k.stands(i, engine.Status{At: k.Now()})
 		}
-		k.Halt()
+		k.halt(false)
 		for range 3 {
 			if o := k.look(k.Now()); !o.Stop || o.Over {
 				t.Fatalf("%+v", o)
@@ -380,24 +385,24 @@ func TestAHaltedRunIsStoppedForGood(t *testing.T) {
 	})
 }
 
-// A member that ends without figures after the start stops the others, and what is
+// A worker that ends without figures after the start stops the others, and what is
 // known of it counts.
-func TestAMemberThatFailsAfterTheStartIsMissing(t *testing.T) {
+func TestAWorkerThatFailsAfterTheStartIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 2)
+		k := coordinatorOf(t, 2)
 		k.begin()
 		time.Sleep(time.Second)
 		k.End(1, nil, errors.New("it died"))
 		if !k.Decided().Stop || k.Decided().Abort != nil {
 			t.Errorf("%+v", k.Decided())
 		}
-		k.End(0, &engine.Part{Ledger: *ledgerOf(2, 0, 5, 1, 0)}, nil)
+		k.End(0, &engine.WorkerResult{Ledger: *ledgerOf(2, 0, 5, 1, 0)}, nil)
 		k.End(0, nil, errors.New("again")) // its end counts once
 		if !k.Ended(false) {
 			t.Error("not ended")
 		}
 		raw, err := k.Figures()
-		if raw == nil || len(raw.Parts) != 2 || !raw.Parts[1].Missing || raw.Parts[0].Missing {
+		if raw == nil || len(raw.Workers) != 2 || !raw.Workers[1].Missing || raw.Workers[0].Missing {
 			t.Fatalf("%+v, %v", raw, err)
 		}
 	})
@@ -407,10 +412,9 @@ func TestAMemberThatFailsAfterTheStartIsMissing(t *testing.T) {
 // error says whose fault that is.
 func TestARunOfWhichNothingWasToldHasNoFigures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 2)
+		k := coordinatorOf(t, 2)
 		k.begin()
-		time.Sleep(SilentLimit + 5*time.Second)
-		k.Listen()
+		k.waits(SilentLimit + 5*time.Second)
 		if !k.Ended(true) {
 			t.Fatal("somebody is still heard of")
 		}
@@ -420,46 +424,31 @@ func TestARunOfWhichNothingWasToldHasNoFigures(t *testing.T) {
 	})
 }
 
-// What is not a ledger of this run is refused, and what was known before stays.
-func TestALedgerThatIsNoneOfTheRunIsRefused(t *testing.T) {
+// TestWhoStoodStillBlamesNobody: while this process stands still it hears of nobody.
+func TestWhoStoodStillBlamesNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 2)
+		k := coordinatorOf(t, 2)
 		k.begin()
-		time.Sleep(time.Second)
-		encoded := func(p *ledger.Part) []byte {
-			b, err := p.AppendBinary(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b
+		k.waits(5 * time.Second)
+		time.Sleep(time.Hour) // nobody listens
+		k.waits(4 * time.Second)
+		if k.Ended(true) || k.told() != "" {
+			t.Errorf("after 9 s of listening: %s", k.told())
 		}
-		good := encoded(ledgerOf(2, 0, 5, 1, 3))
-		if err := k.Books(0, 1, good); err != nil {
-			t.Fatal(err)
-		}
-		fewer := new(ledger.Part)
-		ledger.New(ledger.Config{Streams: 2}).Part(fewer) // no subscription
-		for what, b := range map[string][]byte{
-			"one stream": encoded(ledgerOf(1, 0, 5, 0, 3)), "three": encoded(ledgerOf(3, 0, 5, 1, 3)), "no subscription": encoded(fewer),
-			"half of it": good[:len(good)/2], "nothing": {}, "garbage": []byte("garbage"),
-		} {
-			if err := k.Books(0, 2, b); err == nil {
-				t.Errorf("%s is taken", what)
-			}
-			now := encoded(&k.members[0].ledger)
-			if string(now) != string(good) || k.members[0].knownAt != 1 {
-				t.Errorf("after %s another ledger is known, of %d", what, k.members[0].knownAt)
-			}
+		k.stands(0, engine.Status{})
+		k.waits(2 * time.Second)
+		if got := k.told(); got != "agent-silent" || !k.workers[1].silent {
+			t.Errorf("told of %q", got)
 		}
 	})
 }
 
-// Every member that is there knows of its own connections only: one that does not
+// Every worker that is there knows of its own connections only: one that does not
 // answer, or still holds something, decides.
-func TestTheSystemIsAskedThroughEveryMember(t *testing.T) {
+func TestTheSystemIsAskedThroughEveryWorker(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := councilOf(t, 4)
-		k.members[0].silent = true
+		k := coordinatorOf(t, 4)
+		k.workers[0].silent = true
 		k.End(1, nil, errors.New("gone"))
 		for _, c := range []struct {
 			nothing, answers [4]bool
@@ -470,7 +459,7 @@ func TestTheSystemIsAskedThroughEveryMember(t *testing.T) {
 			{[4]bool{true, true, true, false}, [4]bool{true, true, true, true}, [2]bool{false, true}},
 			{[4]bool{true, true, true, true}, [4]bool{true, true, false, true}, [2]bool{false, false}},
 		} {
-			for i, m := range k.members {
+			for i, m := range k.workers {
 				m.holds = func(int) (bool, bool) { return c.nothing[i], c.answers[i] }
 			}
 			if nothing, answered := k.ask(0); nothing != c.want[0] || answered != c.want[1] {

@@ -15,7 +15,7 @@ import (
 type seconds struct {
 	emit    func(*measure.Interval)
 	every   int64         // ns, the length of what is called a second here; 0: a second
-	members int           // each second is awaited from all of them
+	workers int           // each second is awaited from all of them
 	latest  map[int]int64 // the last second that an agent told of
 	open    []*second
 	spare   []*second
@@ -35,7 +35,7 @@ func (s *seconds) add(agent int, iv *measure.Interval, now int64) {
 	if s.emit == nil {
 		return
 	}
-	if s.members <= 1 && len(s.open) == 0 {
+	if s.workers <= 1 && len(s.open) == 0 {
 		s.emit(iv)
 		return
 	}
@@ -83,7 +83,7 @@ func (s *seconds) fresh() *second {
 func (s *seconds) late(now int64) {
 	for len(s.open) > 0 {
 		x := s.open[0]
-		if s.told(x.index) < s.members && now-x.began < int64(graceLimit) {
+		if s.told(x.index) < s.workers && now-x.began < int64(graceLimit) {
 			return
 		}
 		s.give()

@@ -56,7 +56,7 @@ func TestNothingOfASecondIsLostOrDoubled(t *testing.T) {
 		}
 		var want, got measure.Snapshot
 		n := 0
-		s := seconds{members: agents, emit: func(iv *measure.Interval) {
+		s := seconds{workers: agents, emit: func(iv *measure.Interval) {
 			n++
 			got.Add(iv)
 			if iv.From > iv.To {
@@ -71,7 +71,7 @@ func TestNothingOfASecondIsLostOrDoubled(t *testing.T) {
 				t.Fatalf("%d seconds wait and %d are spare, at most %d should", len(s.open), len(s.spare), most)
 			}
 			if rapid.IntRange(0, 19).Draw(t, "ends") == 0 {
-				s.members = max(1, s.members-1)
+				s.workers = max(1, s.workers-1)
 			}
 			s.late(x.at)
 		}
@@ -108,7 +108,7 @@ func difference(got, want *measure.Snapshot) string {
 func TestASecondWaitsForAllAndNotForLong(t *testing.T) {
 	var given []int64
 	var sent []uint64
-	s := seconds{members: 2, emit: func(iv *measure.Interval) {
+	s := seconds{workers: 2, emit: func(iv *measure.Interval) {
 		given = append(given, iv.To/1e9)
 		sent = append(sent, iv.Counters[measure.Measure].Sent)
 	}}
@@ -149,7 +149,7 @@ func TestASecondWaitsForAllAndNotForLong(t *testing.T) {
 	tell(1, 4, 5*sec+3)
 	expect("and of the rest in time", 1, 2, 2, 3, 4)
 	tell(0, 5, 6*sec)
-	s.members = 1
+	s.workers = 1
 	s.late(6 * sec)
 	expect("the other has ended", 1, 2, 2, 3, 4, 5)
 	if sent[2] != 102 || sent[1] != 2 {
@@ -161,7 +161,7 @@ func TestASecondWaitsForAllAndNotForLong(t *testing.T) {
 // to tell of by itself does not wait when it has told of a later one.
 func TestAPartOfASecondDoesNotWaitForOneThatWasSkipped(t *testing.T) {
 	var given []int64
-	s := seconds{members: 2, every: 1e8, emit: func(iv *measure.Interval) { given = append(given, iv.To/1e8) }}
+	s := seconds{workers: 2, every: 1e8, emit: func(iv *measure.Interval) { given = append(given, iv.To/1e8) }}
 	for agent, parts := range [][]int64{{1, 2, 3}, {1, 3}} { // the second read none of 2
 		for _, part := range parts {
 			s.add(agent, &measure.Interval{From: (part - 1) * 1e8, To: part*1e8 + 1}, part*1e8)

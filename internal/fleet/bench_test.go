@@ -130,7 +130,7 @@ func (d *drive) begunFor(b testing.TB) {
 		for n := range int64(enough) {
 			d.clocks.add(i, []offset.Exchange{{T1: n, T2: n, T3: n, T4: n}})
 		}
-		d.c.Stand(i, int(engine.NumStages), nil, nil)
+		d.c.Reached(i, int(engine.NumStages), nil)
 	}
 	if !d.c.Begun() {
 		b.Fatal("the run did not begin")

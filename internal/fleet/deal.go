@@ -8,9 +8,9 @@ import (
 )
 
 // Deal says what each of the agents does of a run. Its error is a *placement.Error.
-func Deal(p placement.Placement, cfg *engine.Config, agents []placement.Agent) ([]placement.Share, error) {
+func Deal(p placement.Spec, cfg *engine.Config, agents []placement.Agent) ([]placement.Worker, error) {
 	shape := shapeOf(cfg)
-	shares, err := placement.Deal(p, shape, agents)
+	shares, err := placement.Assign(p, shape, agents)
 	if err != nil {
 		return nil, &placement.Error{Err: err}
 	}
@@ -34,11 +34,11 @@ func shapeOf(cfg *engine.Config) placement.Shape {
 }
 
 // crossingOf returns the pairs of agents with one that receives what the other sends.
-func crossingOf(cfg *engine.Config, shares []engine.Share) []placement.Flow {
+func crossingOf(cfg *engine.Config, shares []engine.Worker) []placement.Flow {
 	shape := shapeOf(cfg)
-	var dealt []placement.Share
+	var dealt []placement.Worker
 	for _, s := range shares {
-		dealt = append(dealt, placement.Share{Producers: placement.ClassOf(s.Producers, shape.Producers), Consumers: placement.ClassOf(s.Consumers, shape.Consumers)})
+		dealt = append(dealt, placement.Worker{Producers: placement.ClassOf(s.Producers, shape.Producers), Consumers: placement.ClassOf(s.Consumers, shape.Consumers)})
 	}
 	return placement.Crossing(shape, dealt)
 }

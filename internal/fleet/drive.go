@@ -18,7 +18,6 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/host"
-	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/placement"
 )
@@ -26,34 +25,31 @@ import (
 // Bounds of a drive's waits.
 const (
 	farLead    = 500 * time.Millisecond // from the agreement to the epoch
-	lookEvery  = 20 * time.Millisecond
-	endLimit   = 45 * time.Second // from the end of the drain, and of listening on after it, to the last report of an agent that is heard of
-	awayLimit  = 5 * time.Second  // and of one that is not
-	hurryLimit = 5 * time.Second  // where the user wants to be gone
 	stampEvery = 200 * time.Millisecond
 )
 
 // A drive is a run under way.
 type drive struct {
-	f      *Fleet
-	run    *Run
-	c      *coordinator.Coordinator
-	shares []engine.Share // of the agents
-	abouts []protocol.About
-	flows  []placement.Flow // from one agent to another
-	places map[string]int   // of the agents, by their names
-	ids    map[string]int   // of the agents, by their instances
-	clocks *clocks
+	f       *Fleet
+	run     *Run
+	c       *coordinator.Coordinator
+	workers []engine.Worker // of the agents
+	abouts  []protocol.About
+	flows   []placement.Flow // from one agent to another
+	places  map[string]int   // of the agents, by their names
+	ids     map[string]int   // of the agents, by their instances
+	clocks  *clocks
 
 	mu     sync.Mutex
 	finals []*protocol.Final
 	posts  []*inbox
-	cut    bool
-	abort  string
 	lines  []protocol.Line
 	own    []host.Daemon // of this host
 
-	gaps []coordinator.Absence // the run's times without a coordinator
+	gaps    []coordinator.Absence // the run's times without a coordinator
+	books   ledger.Part           // scratch of read
+	full    bool                  // it was reported that the disk is full
+	stamped time.Time             // when it was last noted that this coordinator is there
 
 	starter *starter // nil: the system was started on no agent's host
 	trouble *trouble // what that does to its servers; nil: nothing
@@ -104,7 +100,7 @@ func (d *drive) do(ctx context.Context, stop <-chan struct{}, begin func() error
 		d.run.OnOpen(d.leaders)
 	}
 	if err := begin(); err != nil {
-		d.giveUp(err)
+		d.c.Abort(err)
 		return nil, err
 	}
 	done, err := d.conduct(ctx, stop)
@@ -140,7 +136,7 @@ func (f *Fleet) newDrive(run *Run) (*drive, error) {
 }
 
 // prepare makes the run's coordinator.
-func (d *drive) prepare(shares []engine.Share) (err error) {
+func (d *drive) prepare(shares []engine.Worker) (err error) {
 	cfg := d.run.Config
 	d.ids = map[string]int{}
 	for i, a := range d.abouts {
@@ -158,13 +154,15 @@ func (d *drive) prepare(shares []engine.Share) (err error) {
 		d.trouble = &trouble{place: place}
 	}
 	d.clocks = newClocks(d.f.clock, known, len(d.abouts))
-	d.shares = shares
+	d.workers = shares
 	d.finals = make([]*protocol.Final, len(d.abouts))
 	d.posts = make([]*inbox, len(d.abouts))
 	for i := range d.posts {
 		d.posts[i] = &inbox{}
 	}
-	d.c, err = coordinator.New(cfg, d.names(), shares, &coordinator.Far{Lead: farLead, Translate: d.clocks.translate, Ready: d.clocks.known, Holds: d.holds})
+	d.c, err = coordinator.New(cfg, d.names(), shares, &coordinator.Remote{
+		Lead: farLead, Translate: d.clocks.translate, Ready: d.clocks.known, Holds: d.holds, Order: d.order, Look: d.look,
+	})
 	return err
 }
 
@@ -177,7 +175,7 @@ func (d *drive) names() []string {
 }
 
 // deal says who does what.
-func (d *drive) deal() (shares []engine.Share, err error) {
+func (d *drive) deal() (shares []engine.Worker, err error) {
 	var agents []placement.Agent
 	for _, a := range d.abouts {
 		agents = append(agents, placement.Agent{Name: a.Name, Labels: a.Labels})
@@ -187,7 +185,7 @@ func (d *drive) deal() (shares []engine.Share, err error) {
 		return nil, err
 	}
 	for i, s := range dealt {
-		shares = append(shares, engine.Share{Producers: s.Producers.Part(), Consumers: s.Consumers.Part(), Follows: i > 0})
+		shares = append(shares, engine.Worker{Producers: s.Producers.Part(), Consumers: s.Consumers.Part(), Follows: i > 0})
 	}
 	return shares, nil
 }
@@ -225,7 +223,7 @@ func (d *drive) give(ctx context.Context) error {
 	for i, a := range d.abouts {
 		b := protocol.Encode(&protocol.Job{
 			Session: d.f.session, Run: cfg.RunID, Number: cfg.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
-			Options: d.run.Options, Servers: d.run.Servers, Index: i, Agents: d.names(), Shares: d.shares,
+			Options: d.run.Options, Servers: d.run.Servers, Index: i, Agents: d.names(), Workers: d.workers,
 		})
 		if most := min(protocol.JobSize, int(d.f.nc.MaxPayload())) - admission.Overhead; len(b) > most {
 			return fmt.Errorf("the scenario and its files are %d bytes for an agent (at most %d)", len(b), most)
@@ -295,7 +293,10 @@ func (d *drive) stand(m *nats.Msg) {
 	}
 	d.f.hear(d.abouts[i].Name)
 	d.clocks.add(i, s.Exchanges)
-	d.c.Stand(i, s.Come, s.Facts, s.Status)
+	d.c.Reached(i, s.Come, s.Facts)
+	if s.Status != nil {
+		d.c.Status(i, s.Status)
+	}
 	if s.Error != "" {
 		d.c.End(i, nil, protocol.ErrorOf(s.Error, s.Kind))
 	}
@@ -365,13 +366,10 @@ func (d *drive) read(i int, r *protocol.Report) error {
 		d.c.Interval(i, &r.Interval)
 	}
 	if len(r.Ledger) > 0 {
-		err := d.c.Books(i, r.At, r.Ledger)
-		if errors.Is(err, coordinator.ErrForeign) {
-			err = fmt.Errorf("%w: %w", protocol.ErrMalformed, err)
-		}
-		if err != nil {
+		if err := d.readLedger(r.Ledger, &d.books); err != nil {
 			return fmt.Errorf("its ledger: %w", err)
 		}
+		d.c.Ledger(i, r.At, &d.books)
 	}
 	for _, e := range r.Events {
 		if e.Kind == "injected" {
@@ -386,8 +384,8 @@ func (d *drive) read(i int, r *protocol.Report) error {
 		return nil
 	}
 	if len(f.Late) > 0 {
-		f.Part.Late = &ledger.Part{Limits: d.c.Limits()}
-		if err := f.Part.Late.UnmarshalBinary(f.Late); err != nil {
+		f.Part.Late = new(ledger.Part)
+		if err := d.readLedger(f.Late, f.Part.Late); err != nil {
 			return fmt.Errorf("what came late: %w", err)
 		}
 	}
@@ -396,7 +394,7 @@ func (d *drive) read(i int, r *protocol.Report) error {
 	d.mu.Lock()
 	d.finals[i] = f
 	d.mu.Unlock()
-	d.c.Conclude(i, f.Part, &f.Extremes, f.Window, protocol.ErrorOf(f.Error, f.Kind))
+	d.c.EndReported(i, f.Part, &f.Extremes, f.Window, protocol.ErrorOf(f.Error, f.Kind))
 	return nil
 }
 
@@ -415,102 +413,53 @@ func (d *drive) holds(i, sub int) (nothing, answered bool) {
 	return a.Nothing, a.Answered
 }
 
-// conduct brings the run to its end.
-func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error) {
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	asking.Go(func() { d.daemon(ctx) })
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	var over, hurried time.Time
-	stopped := stop
-	done := ctx.Done()
-	kept := false
-	stamped, full := time.Now(), false
-	for {
-		d.c.Listen()
-		if !full && d.f.full() {
-			full = true
-			d.c.Tell(engine.Event{At: d.c.Now(), Kind: "disk", Text: "the coordinator's disk is full: it takes no more reports from agents"})
+// readLedger reads a ledger of this run.
+func (d *drive) readLedger(b []byte, into *ledger.Part) error {
+	into.Limits = d.c.Limits()
+	if err := into.UnmarshalBinary(b); err != nil {
+		return err
+	}
+	if of := into.Of(); of != into.Limits {
+		return fmt.Errorf("%w: a ledger of %d streams and %d subscriptions, the run has %d and %d", protocol.ErrMalformed,
+			of.Streams, of.Subscriptions, into.Limits.Streams, into.Limits.Subscriptions)
+	}
+	return nil
+}
+
+// look does what is to be done from time to time while the run goes on.
+func (d *drive) look() {
+	if !d.full && d.f.full() {
+		d.full = true
+		d.c.Tell(engine.Event{At: d.c.Now(), Kind: "disk", Text: "the coordinator's disk is full: it takes no more reports from agents"})
+	}
+	switch {
+	case !d.c.Begun():
+	case d.stamped.IsZero():
+		d.stamped = time.Now()
+		if err := d.keep(); err != nil {
+			d.f.o.Log.Warn("the run could not be resumed", "why", err)
 		}
-		if kept && time.Since(stamped) > stampEvery {
-			stamped = time.Now()
-			d.stamp()
-		}
-		if !kept && d.c.Begun() {
-			kept = true
-			if err := d.keep(); err != nil {
-				d.f.o.Log.Warn("the run could not be resumed", "why", err)
-			}
-		}
-		o := d.c.Look()
-		if err := d.c.Why(); err != nil && !d.c.Begun() {
-			d.giveUp(err)
-			return nil, err
-		}
-		if o.Over && over.IsZero() {
-			over = time.Now()
-			d.order()
-		}
-		switch {
-		case d.c.Ended(false):
-			return d.finish(stop)
-		case !over.IsZero() && (time.Since(over) > endLimit+d.run.Config.AfterDrain || time.Since(over) > awayLimit && d.c.Ended(true)):
-			return d.finish(stop)
-		case !hurried.IsZero() && time.Since(hurried) > hurryLimit:
-			return d.finish(stop)
-		case d.c.Begun() && d.c.Ended(true) && d.c.AllSilentFor(d.patience()):
-			return d.finish(stop)
-		}
-		select {
-		case <-tick.C:
-		case <-stopped:
-			stopped = nil
-			if !d.c.Begun() {
-				err := fmt.Errorf("stopped before the first message: %w", context.Canceled)
-				d.giveUp(err)
-				return nil, err
-			}
-			d.c.Halt()
-			d.order()
-		case <-done:
-			done = nil
-			if !d.c.Begun() {
-				err := fmt.Errorf("stopped before the first message: %w", context.Cause(ctx))
-				d.giveUp(err)
-				return nil, err
-			}
-			hurried = time.Now()
-			d.mu.Lock()
-			d.cut = true
-			d.mu.Unlock()
-			d.c.Halt()
-			d.order()
-		}
+	case time.Since(d.stamped) > stampEvery:
+		d.stamped = time.Now()
+		d.stamp()
 	}
 }
 
-// patience is how long agents are waited for when none is heard of: they may come
-// back, and have the run's time for it.
-func (d *drive) patience() time.Duration { return 30*time.Second + d.run.Config.Drain }
-
-// finish makes the run's figures.
-func (d *drive) finish(stop <-chan struct{}) (*Done, error) {
-	raw, err := d.c.Figures()
+// conduct brings the run to its end, and returns what it came to.
+func (d *drive) conduct(ctx context.Context, stop <-chan struct{}) (*Done, error) {
+	var asking sync.WaitGroup
+	asking.Go(func() { d.daemon(ctx) })
+	raw, err := d.c.Conduct(ctx, stop)
+	asking.Wait()
 	if raw == nil {
-		if err == nil {
-			err = fmt.Errorf("%w: no figures", coordinator.ErrAgent)
-		}
-		d.giveUp(err)
 		return nil, err
 	}
-	raw.Interrupted = raw.Interrupted || latch.Closed(stop)
 	d.daemon(context.Background())
 	done := &Done{Raw: raw, Clock: d.clocks.bound(d.flows), Gaps: d.gaps, Full: d.f.full()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i, share := range d.shares {
-		t := AgentReport{About: d.abouts[i], Share: share, Part: raw.Parts[i], Absences: d.c.Absences(i), Lost: d.posts[i].lost, Clock: d.clocks.watch(i)}
+	for i, share := range d.workers {
+		t := AgentReport{About: d.abouts[i], Share: share, Part: raw.Workers[i], Absences: d.c.Absences(i), Lost: d.posts[i].lost, Clock: d.clocks.watch(i)}
 		if f := d.finals[i]; f != nil {
 			t.Cost, t.Facts, t.Procs = f.Cost, f.Host, f.Procs
 			t.Starts = f.Part.FirstNS + t.Clock.AtStartNS

@@ -8,6 +8,7 @@ import (
 	"github.com/weirmq/weir/engine"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
+	"github.com/weirmq/weir/internal/ledger"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
 )
@@ -59,14 +60,14 @@ func TestAReportCountsOnce(t *testing.T) {
 	if got := confirmed; got != 8 || len(told) != 1 || !strings.Contains(told[0], "2 reports are missing") {
 		t.Errorf("%d confirmed, told of %q; want 8, and of 2 that are missing", got, told)
 	}
-	for _, final := range []*protocol.Final{{}, {Part: &engine.Part{NotSent: []engine.Group{{Phase: 7}}}}, {Part: &engine.Part{}, Late: []byte("late")}} {
+	for _, final := range []*protocol.Final{{}, {Part: &engine.WorkerResult{NotSent: []engine.Group{{Phase: 7}}}}, {Part: &engine.WorkerResult{}, Late: []byte("late")}} {
 		n := len(told)
 		send(d.posts[3].seq+1, final)
 		if d.posts[3].done || d.c.Ended(false) || len(told) != n+1 || !strings.Contains(told[n], "was refused") {
 			t.Errorf("a last report with %+v: done %v, told of %q", final, d.posts[3].done, told[n:])
 		}
 	}
-	send(d.posts[3].seq+1, &protocol.Final{Part: &engine.Part{FirstNS: 5}})
+	send(d.posts[3].seq+1, &protocol.Final{Part: &engine.WorkerResult{FirstNS: 5}})
 	if !d.posts[3].done || !d.c.Ended(false) || d.finals[3] == nil || d.finals[3].Part.FirstNS != 5 {
 		t.Errorf("the last report was not taken: %+v", d.finals[3])
 	}
@@ -98,4 +99,31 @@ func measuredIn(n int) *measure.Interval {
 	iv.Kinds[measure.E2EService][measure.Measure].Add(int64(n)*1000, uint64(n))
 	iv.Counters[measure.Measure].Confirmed = uint64(n)
 	return iv
+}
+
+// What is not a ledger of this run is refused.
+func TestForeignLedgersAreRefused(t *testing.T) {
+	r := benchRun(t)
+	d := benchDrive(t, &Fleet{session: "s", clock: pace.NewClock()}, func() *Run { return r })
+	encoded := func(streams int, consumers ...int) []byte {
+		var p ledger.Part
+		ledger.New(ledger.Config{Streams: streams, Consumers: consumers}).Part(&p)
+		b, err := p.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	good := encoded(benchAgents, 1)
+	if err := d.readLedger(good, &d.books); err != nil {
+		t.Fatal(err)
+	}
+	for what, b := range map[string][]byte{
+		"fewer streams": encoded(benchAgents-1, 1), "more": encoded(benchAgents+1, 1), "no subscription": encoded(benchAgents), "two": encoded(benchAgents, 1, 1),
+		"half of it": good[:len(good)/2], "nothing": {}, "garbage": []byte("garbage"),
+	} {
+		if err := d.readLedger(b, &d.books); err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
 }

@@ -157,9 +157,9 @@ func TestAStoppedRunDrains(t *testing.T) {
 	if !raw.Interrupted || !raw.Cut || raw.All.Delivered != raw.All.Sent || raw.All.Sent < 500 || raw.All.Pending+raw.All.Lost != 0 {
 		t.Errorf("interrupted: %v, cut: %v, %+v", raw.Interrupted, raw.Cut, raw.All)
 	}
-	for _, p := range raw.Parts {
+	for _, p := range raw.Workers {
 		if p.Missing {
-			t.Errorf("part %+v is called missing", p.Share)
+			t.Errorf("part %+v is called missing", p.Worker)
 		}
 	}
 	exact(t, w.do(t, runOf(t, drivers, "next", "topology: {producers: 4, consumers: 4}\nload: {rate: 1000/s}\nwarmup: 0s\nmeasure: 500ms"+common)).Raw, 500)

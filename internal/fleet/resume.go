@@ -51,7 +51,7 @@ type Paused struct {
 	Agents   []protocol.About      `json:"agents"`
 	Starter  *protocol.About       `json:"starter,omitempty"` // the agent of StartOn
 	There    *Epoch                `json:"there,omitempty"`   // the run's on its clock, where it does faults and no part of the run
-	Shares   []engine.Share        `json:"shares"`
+	Workers  []engine.Worker       `json:"shares"`
 	Boot     string                `json:"boot_id"`  // of the coordinator's host
 	EpochNS  int64                 `json:"epoch_ns"` // on its monotonic clock
 	Epochs   []Epoch               `json:"epochs"`
@@ -93,7 +93,7 @@ func ReadPaused(dir, run string) (*Paused, error) {
 	switch {
 	case p.Schema != schemaPaused:
 		return nil, fmt.Errorf("the stored state of run %s is %q (%s)", run, p.Schema, schemaPaused)
-	case len(p.Agents) == 0 || len(p.Shares) != len(p.Agents) || len(p.Epochs) != len(p.Agents) || p.EpochNS == 0:
+	case len(p.Agents) == 0 || len(p.Workers) != len(p.Agents) || len(p.Epochs) != len(p.Agents) || p.EpochNS == 0:
 		return nil, fmt.Errorf("the stored state of run %s: %w", run, protocol.ErrMalformed)
 	case p.Boot != pace.BootID():
 		return nil, fmt.Errorf("%w: this host was restarted since run %s began, and has another clock", ErrNotPaused, run)
@@ -154,7 +154,7 @@ func (d *drive) keep() error {
 	p := &Paused{
 		Schema: schemaPaused, Version: d.f.o.Version, Session: d.f.session, Listen: d.f.o.Listen, Keep: d.f.o.Keep != nil,
 		Run: d.run.Config.RunID, Number: d.run.Config.Run, Scenario: d.run.Scenario, Files: d.run.Files, Address: d.run.Address,
-		Options: d.run.Options, StartOn: d.run.StartOn, Started: d.run.Started, Folder: d.run.Folder, Agents: d.abouts, Shares: d.shares, Boot: pace.BootID(), Gaps: d.gaps,
+		Options: d.run.Options, StartOn: d.run.StartOn, Started: d.run.Started, Folder: d.run.Folder, Agents: d.abouts, Workers: d.workers, Boot: pace.BootID(), Gaps: d.gaps,
 	}
 	if d.f.hub == nil {
 		p.Listen, p.Server = "", d.f.o.Server.String()
@@ -254,7 +254,7 @@ func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *P
 		}
 	}
 	f.mu.Unlock()
-	if err := d.prepare(p.Shares); err != nil {
+	if err := d.prepare(p.Workers); err != nil {
 		return nil, err
 	}
 	epochs := p.Epochs
@@ -262,7 +262,7 @@ func (f *Fleet) Resume(ctx context.Context, stop <-chan struct{}, run *Run, p *P
 		epochs = append(slices.Clone(epochs), *p.There)
 	}
 	d.clocks.setEpochs(epochs)
-	d.c.TakeUp(p.EpochNS)
+	d.c.Resume(p.EpochNS)
 	d.missed(p)
 	return d.do(ctx, stop, func() error { return nil })
 }

@@ -23,7 +23,7 @@ type Run struct {
 	Options   map[string][]string // and what else it is connected by
 	StartOn   string              // the agent that started the system on its host, which may do no part; "": none
 	Started   *result.Started     // what is known of it; for who takes the run up again
-	Placement placement.Placement
+	Placement placement.Spec
 	Agents    []string // names of those that shall do it; nil: all that joined
 	Folder    string   // of the result; for who takes the run up again
 
@@ -66,8 +66,8 @@ type Starter struct {
 // AgentReport is what is known of one agent's part.
 type AgentReport struct {
 	protocol.About
-	Share    engine.Share
-	Part     *engine.Part
+	Share    engine.Worker
+	Part     *engine.WorkerResult
 	Cost     result.Cost
 	Facts    host.Facts // nothing, of one that vanished
 	Procs    int

@@ -24,7 +24,7 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	w.agent(t, "a")
 	w.agent(t, "bk", s.may, func(a *agent.Agent) { a.Labels = map[string]string{"zone": "x"} })
 	w.await(t, 2)
-	named := placement.Placement{Producers: []placement.Selector{{Labels: []placement.Label{{Key: "zone", Value: "x"}}}}}
+	named := placement.Spec{Producers: []placement.Selector{{Labels: []placement.Label{{Key: "zone", Value: "x"}}}}}
 	for _, tt := range []struct {
 		want Want
 		says string // "": all are there
@@ -32,8 +32,8 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 		{Want{Agents: 2}, ""},
 		{Want{Agents: 1, StartOn: "bk"}, ""},
 		{Want{Agents: 2, StartOn: "bk"}, "1 of 2 joined within 300ms, and bk to start the system there (a on "},
-		{Want{Agents: 2, StartOn: "bk", Placements: []placement.Placement{named}}, ""},
-		{Want{Agents: 2, StartOn: "bk", Placements: []placement.Placement{named, {}}}, "1 of 2"},
+		{Want{Agents: 2, StartOn: "bk", Placements: []placement.Spec{named}}, ""},
+		{Want{Agents: 2, StartOn: "bk", Placements: []placement.Spec{named, {}}}, "1 of 2"},
 		{Want{Agents: 2, StartOn: "nobody"}, "2 of 2 joined within 300ms, and not nobody, where the system is to be started (a on "},
 	} {
 		err := w.Await(t.Context(), tt.want, 300*time.Millisecond)
@@ -44,7 +44,7 @@ func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
 	if got := w.Choose(2, named, "bk"); !slices.Equal(got, []string{"bk", "a"}) {
 		t.Errorf("named, it is not chosen: %v", got)
 	}
-	if got := w.Choose(2, placement.Placement{}, "bk"); !slices.Equal(got, []string{"a"}) {
+	if got := w.Choose(2, placement.Spec{}, "bk"); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("chosen: %v", got)
 	}
 

@@ -118,7 +118,7 @@ func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
 		}
 	}
 	valid := func(agent string) []byte {
-		b, err := new(protocol.ReportEncoder).Encode(&protocol.Report{Agent: agent, Seq: 1 << 40, Final: &protocol.Final{Part: &engine.Part{}}})
+		b, err := new(protocol.ReportEncoder).Encode(&protocol.Report{Agent: agent, Seq: 1 << 40, Final: &protocol.Final{Part: &engine.WorkerResult{}}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -191,5 +191,5 @@ func attack(t *testing.T, w *world, nc *nats.Conn, id string) {
 // goodJob is a job of one agent, a.
 func goodJob() *protocol.Job {
 	all := schedule.Part{Count: 1}
-	return &protocol.Job{Session: "s1", Run: "r", Number: 5, Scenario: []byte("weir: 1"), Agents: []string{"a"}, Shares: []engine.Share{{Producers: all, Consumers: all}}}
+	return &protocol.Job{Session: "s1", Run: "r", Number: 5, Scenario: []byte("weir: 1"), Agents: []string{"a"}, Workers: []engine.Worker{{Producers: all, Consumers: all}}}
 }

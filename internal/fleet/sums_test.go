@@ -91,7 +91,7 @@ measure: 3s`+common)
 	})
 	// And the exact extremes, counters and window are those of the parts.
 	var parts measure.Snapshot
-	for _, p := range done.Raw.Parts {
+	for _, p := range done.Raw.Workers {
 		parts.Merge(&p.Snapshot)
 	}
 	each(&done.Raw.Snapshot, func(tag string, c *measure.Counts) {

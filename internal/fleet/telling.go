@@ -49,20 +49,8 @@ func (d *drive) share(b []byte) []byte {
 
 // order tells the agents once what was decided.
 func (d *drive) order() {
-	o := d.orders()
-	d.mu.Lock()
-	o.Run, o.Cut, o.Lines = d.run.Config.RunID, d.cut, d.lines
-	if d.abort != "" {
-		o.Abort = d.abort
-	}
-	d.mu.Unlock()
-	_ = d.f.nc.Publish(protocol.OrdersPrefix+d.f.session, protocol.Encode(&o)) // the next says it again
-}
-
-// orders are what was decided until now, as they travel.
-func (d *drive) orders() protocol.Orders {
 	x := d.c.Decided()
-	o := protocol.Orders{Released: x.Released, Lay: x.Lay, Stop: x.Stop, Why: x.Why, Over: x.Over, Leave: x.Leave, Resume: x.Resume}
+	o := protocol.Orders{Run: d.run.Config.RunID, Released: x.Released, Lay: x.Lay, Stop: x.Stop, Why: x.Why, Over: x.Over, Leave: x.Leave, Resume: x.Resume, Cut: x.Cut}
 	for i, ns := range x.EpochsNS {
 		if o.Epoch == nil {
 			o.Epoch = map[string]int64{}
@@ -75,13 +63,8 @@ func (d *drive) orders() protocol.Orders {
 	if x.Abort != nil {
 		o.Abort = x.Abort.Error()
 	}
-	return o
-}
-
-// giveUp tells the agents that the run does not take place.
-func (d *drive) giveUp(err error) {
 	d.mu.Lock()
-	d.abort = err.Error()
+	o.Lines = d.lines
 	d.mu.Unlock()
-	d.order()
+	_ = d.f.nc.Publish(protocol.OrdersPrefix+d.f.session, protocol.Encode(&o)) // the next says it again
 }

@@ -335,7 +335,7 @@ func here(t *testing.T, r *Run, agents int) *engine.Raw {
 }
 
 // dealt deals a run over so many agents.
-func dealt(t *testing.T, r *Run, agents int) (names []string, shares []engine.Share) {
+func dealt(t *testing.T, r *Run, agents int) (names []string, shares []engine.Worker) {
 	t.Helper()
 	d := &drive{run: r}
 	for i := range agents {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -102,4 +103,14 @@ func warn(found, do string, commands ...string) Finding {
 
 func bad(found, do string, commands ...string) Finding {
 	return Finding{Health: Bad, Found: found, Do: do, Commands: commands}
+}
+
+// Worst is the worst health of findings. What is not known does not count.
+func Worst(fs []Finding) Health {
+	for _, h := range []Health{Bad, Warn} {
+		if slices.ContainsFunc(fs, func(f Finding) bool { return f.Health == h }) {
+			return h
+		}
+	}
+	return Healthy
 }

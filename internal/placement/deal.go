@@ -78,8 +78,8 @@ func (c Class) Of(n int) int {
 	return (n - c.Index + c.Count - 1) / c.Count
 }
 
-// A Share is what one agent does of a run.
-type Share struct {
+// A Worker is what one agent does of a run.
+type Worker struct {
 	Producers Class
 	Consumers Class // of each subscription
 }
@@ -90,7 +90,7 @@ const (
 	SplitConsumers = "consumers"
 )
 
-// Deal returns the share of each of the agents, in their order. Of those that may
+// Assign returns the share of each of the agents, in their order. Of those that may
 // have them, producers differ by at most one from agent to agent, and so do
 // consumers; where everything is dealt over everybody, whoever has one producer
 // fewer is the first to get one consumer more.
@@ -98,7 +98,7 @@ const (
 // Its errors name the agents and what would help: a selector that selects no agent, an
 // agent that is left with nothing, a Paired that cannot be, a Split over anything but its
 // two agents.
-func Deal(p Placement, shape Shape, agents []Agent) ([]Share, error) {
+func Assign(p Spec, shape Shape, agents []Agent) ([]Worker, error) {
 	order, err := sorted(agents)
 	if err != nil {
 		return nil, err
@@ -107,9 +107,9 @@ func Deal(p Placement, shape Shape, agents []Agent) ([]Share, error) {
 	if err != nil {
 		return nil, err
 	}
-	shares := make([]Share, len(agents))
+	shares := make([]Worker, len(agents))
 	for i := range shares {
-		shares[i] = Share{noneOf(shape.Producers), noneOf(shape.Consumers)}
+		shares[i] = Worker{noneOf(shape.Producers), noneOf(shape.Consumers)}
 	}
 	for k, a := range sends {
 		shares[a].Producers = classOf(k, len(sends), shape.Producers)
@@ -154,7 +154,7 @@ func sorted(agents []Agent) ([]int, error) {
 
 // eligible returns who may have producers, and who consumers, each in the order
 // of names.
-func (p Placement) eligible(agents []Agent, order []int) (sends, receives []int, err error) {
+func (p Spec) eligible(agents []Agent, order []int) (sends, receives []int, err error) {
 	switch p.Kind {
 	case Paired:
 		return order, order, nil
@@ -198,7 +198,7 @@ func selected(list string, selectors []Selector, agents []Agent, order []int) ([
 }
 
 // idle reports the agents that were left with nothing.
-func idle(shape Shape, shares []Share, agents []Agent, order, sends, receives []int) error {
+func idle(shape Shape, shares []Worker, agents []Agent, order, sends, receives []int) error {
 	var unlisted, left []int
 	for _, a := range order {
 		switch {

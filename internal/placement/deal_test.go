@@ -31,7 +31,7 @@ func fleet(specs ...string) []Agent {
 // holds reports whether connection i belongs to the class.
 func holds(c Class, i int) bool { return i%c.Count == c.Index }
 
-func lists(t testing.TB, producers, consumers string) Placement {
+func lists(t testing.TB, producers, consumers string) Spec {
 	t.Helper()
 	parse := func(list string) (out []Selector) {
 		for _, s := range strings.Fields(list) {
@@ -43,11 +43,11 @@ func lists(t testing.TB, producers, consumers string) Placement {
 		}
 		return out
 	}
-	return Placement{Producers: parse(producers), Consumers: parse(consumers)}
+	return Spec{Producers: parse(producers), Consumers: parse(consumers)}
 }
 
 // told says who has what: "a: p0 p2 c1".
-func told(shape Shape, shares []Share, agents []Agent) []string {
+func told(shape Shape, shares []Worker, agents []Agent) []string {
 	var out []string
 	for i, s := range shares {
 		text := agents[i].Name + ":"
@@ -68,9 +68,9 @@ func told(shape Shape, shares []Share, agents []Agent) []string {
 
 func TestWhoGetsWhat(t *testing.T) {
 	t.Parallel()
-	everywhere := Placement{}
+	everywhere := Spec{}
 	for name, tt := range map[string]struct {
-		placement Placement
+		placement Spec
 		shape     Shape
 		agents    []Agent
 		want      []string
@@ -82,10 +82,10 @@ func TestWhoGetsWhat(t *testing.T) {
 		"a producer here and a consumer there":                {everywhere, Shape{1, 1, 1}, fleet("a", "b"), []string{"a: p0", "b: c0"}},
 		"only producers where nothing is received":            {everywhere, Shape{3, 1, 0}, fleet("a", "b"), []string{"a: p0 p2", "b: p1"}},
 		"only consumers where nothing is sent":                {everywhere, Shape{0, 1, 3}, fleet("a", "b"), []string{"a: c0 c2", "b: c1"}},
-		"paired agents have a destination's both ends":        {Placement{Kind: Paired}, Shape{4, 2, 2}, fleet("a", "b"), []string{"a: p0 p2 c0", "b: p1 p3 c1"}},
-		"paired with fewer connections than destinations":     {Placement{Kind: Paired}, Shape{2, 6, 4}, fleet("a", "b"), []string{"a: p0 c0 c2", "b: p1 c1 c3"}},
-		"paired one to one, more on some than on others":      {Placement{Kind: Paired}, Shape{4, 4, 4}, fleet("a", "b", "c"), []string{"a: p0 p3 c0 c3", "b: p1 c1", "c: p2 c2"}},
-		"split has two agents":                                {Placement{Kind: Split}, Shape{2, 1, 2}, fleet("producers", "consumers"), []string{"producers: p0 p1", "consumers: c0 c1"}},
+		"paired agents have a destination's both ends":        {Spec{Kind: Paired}, Shape{4, 2, 2}, fleet("a", "b"), []string{"a: p0 p2 c0", "b: p1 p3 c1"}},
+		"paired with fewer connections than destinations":     {Spec{Kind: Paired}, Shape{2, 6, 4}, fleet("a", "b"), []string{"a: p0 c0 c2", "b: p1 c1 c3"}},
+		"paired one to one, more on some than on others":      {Spec{Kind: Paired}, Shape{4, 4, 4}, fleet("a", "b", "c"), []string{"a: p0 p3 c0 c3", "b: p1 c1", "c: p2 c2"}},
+		"split has two agents":                                {Spec{Kind: Split}, Shape{2, 1, 2}, fleet("producers", "consumers"), []string{"producers: p0 p1", "consumers: c0 c1"}},
 		"lists by name":                                       {lists(t, "a b", "c"), Shape{3, 1, 2}, fleet("c", "b", "a"), []string{"c: c0 c1", "b: p1", "a: p0 p2"}},
 		"lists by label":                                      {lists(t, "zone=a", "zone=b"), Shape{2, 1, 2}, fleet("x zone=b", "y zone=a", "z zone=a disk=ssd"), []string{"x: c0 c1", "y: p0", "z: p1"}},
 		"a list by two labels":                                {lists(t, "disk=ssd,zone=a", ""), Shape{1, 1, 2}, fleet("x zone=b disk=ssd", "y zone=a", "z zone=a disk=ssd"), []string{"x: c0", "y: c1", "z: p0"}},
@@ -94,7 +94,7 @@ func TestWhoGetsWhat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			shares, err := Deal(tt.placement, tt.shape, tt.agents)
+			shares, err := Assign(tt.placement, tt.shape, tt.agents)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,16 +112,16 @@ func TestWhatCannotBeDealt(t *testing.T) {
 		many[i] = fmt.Sprintf("agent-%02d", i)
 	}
 	for name, tt := range map[string]struct {
-		placement Placement
+		placement Spec
 		shape     Shape
 		agents    []Agent
 		want      string
 	}{
-		"nobody":                {Placement{}, Shape{1, 1, 1}, nil, "no agents to deal over (1 or more)"},
-		"two of a name":         {Placement{}, Shape{2, 1, 2}, fleet("a", "b", "a"), "two agents have the name a (give each its own)"},
-		"more agents than work": {Placement{}, Shape{2, 1, 1}, fleet("d", "a", "b", "c"), "d would have nothing to do: the run has 2 producers for 4 agents and 1 consumer for 4 agents (use more of them, or fewer agents)"},
+		"nobody":                {Spec{}, Shape{1, 1, 1}, nil, "no agents to deal over (1 or more)"},
+		"two of a name":         {Spec{}, Shape{2, 1, 2}, fleet("a", "b", "a"), "two agents have the name a (give each its own)"},
+		"more agents than work": {Spec{}, Shape{2, 1, 1}, fleet("d", "a", "b", "c"), "d would have nothing to do: the run has 2 producers for 4 agents and 1 consumer for 4 agents (use more of them, or fewer agents)"},
 		"more agents than producers": {
-			Placement{},
+			Spec{},
 			Shape{1, 1, 0},
 			fleet("a", "b", "c"),
 			"b, c would have nothing to do: the run has 1 producer for 3 agents (use more of them, or fewer agents)",
@@ -164,49 +164,49 @@ func TestWhatCannotBeDealt(t *testing.T) {
 			"placement.producers: no agent is x (there are " + strings.Join(many[:20], ", ") + ", and 10 more)",
 		},
 		"split over others": {
-			Placement{Kind: Split},
+			Spec{Kind: Split},
 			Shape{1, 1, 1},
 			fleet("b", "a"),
 			"split is one host with the agents consumers and producers, and here are a, b (paired, or lists of agents)",
 		},
 		"split over more": {
-			Placement{Kind: Split},
+			Spec{Kind: Split},
 			Shape{1, 1, 1},
 			fleet("producers", "consumers", "others"),
 			"split is one host with the agents consumers and producers, and here are consumers, others, producers (paired, or lists of agents)",
 		},
 		"split with nothing to receive": {
-			Placement{Kind: Split},
+			Spec{Kind: Split},
 			Shape{1, 1, 0},
 			fleet("producers", "consumers"),
 			"consumers would have nothing to do: the placement selects other agents (list all agents, or start fewer)",
 		},
 		"paired on a destination too many": {
-			Placement{Kind: Paired},
+			Spec{Kind: Paired},
 			Shape{8, 4, 8},
 			fleet("a", "b", "c"),
 			"paired over 3 agents needs topology.destinations: a multiple of 3, has 4",
 		},
 		"paired on a single destination": {
-			Placement{Kind: Paired},
+			Spec{Kind: Paired},
 			Shape{25, 1, 25},
 			fleet("a", "b"),
 			"paired over 2 agents needs topology.destinations: a multiple of 2, has 1",
 		},
 		"paired with producers of several destinations": {
-			Placement{Kind: Paired},
+			Spec{Kind: Paired},
 			Shape{3, 8, 8},
 			fleet("a", "b"),
 			"paired over 2 agents needs topology.producers: a multiple of 2, has 3",
 		},
 		"paired with both ends wrong": {
-			Placement{Kind: Paired},
+			Spec{Kind: Paired},
 			Shape{3, 8, 5},
 			fleet("a", "b"),
 			"paired over 2 agents needs topology.producers: a multiple of 2, has 3; topology.consumers: a multiple of 2, has 5",
 		},
 		"paired over more agents than destinations": {
-			Placement{Kind: Paired},
+			Spec{Kind: Paired},
 			Shape{2, 2, 2},
 			fleet("a", "b", "c"),
 			"c would have nothing to do: the run has 2 producers for 3 agents and 2 consumers for 3 agents (use more of them, or fewer agents)",
@@ -214,7 +214,7 @@ func TestWhatCannotBeDealt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			shares, err := Deal(tt.placement, tt.shape, tt.agents)
+			shares, err := Assign(tt.placement, tt.shape, tt.agents)
 			if err == nil {
 				t.Fatalf("dealt: %v", told(tt.shape, shares, tt.agents))
 			}
@@ -228,25 +228,25 @@ func TestWhatCannotBeDealt(t *testing.T) {
 func TestWhereMessagesCross(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		placement Placement
+		placement Spec
 		shape     Shape
 		agents    []Agent
 		want      []Flow
 	}{
-		"one agent":                            {Placement{}, Shape{2, 1, 2}, fleet("a"), nil},
-		"everybody to everybody":               {Placement{}, Shape{2, 1, 2}, fleet("a", "b"), []Flow{{0, 1}, {1, 0}}},
+		"one agent":                            {Spec{}, Shape{2, 1, 2}, fleet("a"), nil},
+		"everybody to everybody":               {Spec{}, Shape{2, 1, 2}, fleet("a", "b"), []Flow{{0, 1}, {1, 0}}},
 		"here to there":                        {lists(t, "a", "b"), Shape{2, 1, 2}, fleet("b", "a"), []Flow{{1, 0}}},
-		"two processes of one host":            {Placement{Kind: Split}, Shape{2, 1, 2}, fleet("producers", "consumers"), []Flow{{0, 1}}},
-		"paired":                               {Placement{Kind: Paired}, Shape{4, 2, 2}, fleet("a", "b"), nil},
-		"a destination for each":               {Placement{}, Shape{2, 2, 2}, fleet("a", "b"), nil},
+		"two processes of one host":            {Spec{Kind: Split}, Shape{2, 1, 2}, fleet("producers", "consumers"), []Flow{{0, 1}}},
+		"paired":                               {Spec{Kind: Paired}, Shape{4, 2, 2}, fleet("a", "b"), nil},
+		"a destination for each":               {Spec{}, Shape{2, 2, 2}, fleet("a", "b"), nil},
 		"destinations that others serve":       {lists(t, "a b", "c d"), Shape{2, 2, 2}, fleet("a", "b", "c", "d"), []Flow{{0, 2}, {1, 3}}},
-		"nothing received":                     {Placement{}, Shape{2, 1, 0}, fleet("a", "b"), nil},
-		"nothing sent":                         {Placement{}, Shape{0, 1, 2}, fleet("a", "b"), nil},
-		"consumers that serve several of them": {Placement{}, Shape{4, 4, 2}, fleet("a", "b", "c"), []Flow{{0, 1}, {0, 2}, {1, 2}, {2, 1}}},
+		"nothing received":                     {Spec{}, Shape{2, 1, 0}, fleet("a", "b"), nil},
+		"nothing sent":                         {Spec{}, Shape{0, 1, 2}, fleet("a", "b"), nil},
+		"consumers that serve several of them": {Spec{}, Shape{4, 4, 2}, fleet("a", "b", "c"), []Flow{{0, 1}, {0, 2}, {1, 2}, {2, 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			shares, err := Deal(tt.placement, tt.shape, tt.agents)
+			shares, err := Assign(tt.placement, tt.shape, tt.agents)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,17 +273,17 @@ func TestEverybodyHasOneAgent(t *testing.T) {
 			Producers: rapid.IntRange(0, 40).Draw(r, "producers"), Destinations: rapid.IntRange(1, 20).Draw(r, "destinations"),
 			Consumers: rapid.IntRange(0, 40).Draw(r, "consumers"),
 		}
-		p := Placement{Kind: rapid.SampledFrom([]Kind{Spread, Spread, Paired}).Draw(r, "kind")}
+		p := Spec{Kind: rapid.SampledFrom([]Kind{Spread, Spread, Paired}).Draw(r, "kind")}
 		if p.Kind == Spread && rapid.Bool().Draw(r, "listed") {
 			zone := rapid.SampledFrom(zones).Draw(r, "of producers")
 			p.Producers = []Selector{{Labels: []Label{{"zone", zone}}}}
 		}
-		shares, err := Deal(p, shape, agents)
+		shares, err := Assign(p, shape, agents)
 		if err != nil {
 			return
 		}
 		dealt++
-		check := func(what string, n int, class func(Share) Class, may []Selector) {
+		check := func(what string, n int, class func(Worker) Class, may []Selector) {
 			owners := make([]int, n)
 			least, most := n, 0
 			for i, s := range shares {
@@ -314,8 +314,8 @@ func TestEverybodyHasOneAgent(t *testing.T) {
 				r.Fatalf("%s: from %d to %d an agent", what, least, most)
 			}
 		}
-		check("producers", shape.Producers, func(s Share) Class { return s.Producers }, p.Producers)
-		check("consumers", shape.Consumers, func(s Share) Class { return s.Consumers }, p.Consumers)
+		check("producers", shape.Producers, func(s Worker) Class { return s.Producers }, p.Producers)
+		check("consumers", shape.Consumers, func(s Worker) Class { return s.Consumers }, p.Consumers)
 		if p.Kind == Spread && len(p.Producers) == 0 {
 			least, most := shape.Producers+shape.Consumers, 0
 			for _, s := range shares {
@@ -335,7 +335,7 @@ func TestEverybodyHasOneAgent(t *testing.T) {
 		}
 
 		shuffled := rapid.Permutation(agents).Draw(r, "in another order")
-		again, err := Deal(p, shape, shuffled)
+		again, err := Assign(p, shape, shuffled)
 		if err != nil {
 			r.Fatalf("dealt again: %v", err)
 		}
@@ -353,7 +353,7 @@ func TestEverybodyHasOneAgent(t *testing.T) {
 }
 
 // flowsOneByOne asks every producer and consumer.
-func flowsOneByOne(shape Shape, shares []Share) []Flow {
+func flowsOneByOne(shape Shape, shares []Worker) []Flow {
 	var out []Flow
 	for a, s := range shares {
 		for b, q := range shares {
@@ -438,7 +438,7 @@ func messages(plan *schedule.Schedule, parts ...schedule.Part) []message {
 func TestAFleetSendsWhatOneProcessSends(t *testing.T) {
 	t.Parallel()
 	shape := Shape{Producers: 25, Destinations: 24, Consumers: 24}
-	placements := map[string]Placement{"everywhere": {}, "listed": lists(t, "zone=a", ""), "paired": {Kind: Paired}}
+	placements := map[string]Spec{"everywhere": {}, "listed": lists(t, "zone=a", ""), "paired": {Kind: Paired}}
 	for name, spec := range specs(shape.Producers, shape.Destinations) {
 		plan, err := schedule.New(spec)
 		if err != nil {
@@ -456,7 +456,7 @@ func TestAFleetSendsWhatOneProcessSends(t *testing.T) {
 					for i := range n {
 						agents = append(agents, Agent{Name: fmt.Sprint("agent-", i), Labels: map[string]string{"zone": string(rune('a' + i%2))}})
 					}
-					shares, err := Deal(placement, shape, agents)
+					shares, err := Assign(placement, shape, agents)
 					if err != nil {
 						t.Fatal(err)
 					}

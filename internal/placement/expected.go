@@ -17,7 +17,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Expected returns the agents of a run of n, as far as the placement says who they are before
 // they have joined; nil where labels leave that open. Its error is an *Error.
-func Expected(p Placement, n int) ([]Agent, error) {
+func Expected(p Spec, n int) ([]Agent, error) {
 	var names []string
 	for _, s := range slices.Concat(p.Producers, p.Consumers) {
 		if s.Name == "" {

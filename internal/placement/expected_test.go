@@ -15,16 +15,16 @@ func TestAgentsThatAPlacementExpects(t *testing.T) {
 		return all
 	}
 	for what, tt := range map[string]struct {
-		placement Placement
+		placement Spec
 		n         int
 		want      []Agent
 		err       string
 	}{
-		"no lists":         {Placement{Kind: Paired}, 2, []Agent{{Name: "agent-1"}, {Name: "agent-2"}}, ""},
-		"names, one twice": {Placement{Producers: name("a", "b"), Consumers: name("b")}, 2, []Agent{{Name: "a"}, {Name: "b"}}, ""},
-		"fewer names":      {Placement{Producers: name("agent-1"), Consumers: name("b")}, 3, []Agent{{Name: "agent-1"}, {Name: "b"}, {Name: "agent-2"}}, ""},
-		"more names":       {Placement{Producers: name("a"), Consumers: name("b", "c")}, 2, nil, "the placement names 3 agents (a, b, c), and 2 do the run (name fewer, or have more do it)"},
-		"labels":           {Placement{Producers: []Selector{{Labels: []Label{{"zone", "a"}}}}, Consumers: name("b", "c")}, 1, nil, ""},
+		"no lists":         {Spec{Kind: Paired}, 2, []Agent{{Name: "agent-1"}, {Name: "agent-2"}}, ""},
+		"names, one twice": {Spec{Producers: name("a", "b"), Consumers: name("b")}, 2, []Agent{{Name: "a"}, {Name: "b"}}, ""},
+		"fewer names":      {Spec{Producers: name("agent-1"), Consumers: name("b")}, 3, []Agent{{Name: "agent-1"}, {Name: "b"}, {Name: "agent-2"}}, ""},
+		"more names":       {Spec{Producers: name("a"), Consumers: name("b", "c")}, 2, nil, "the placement names 3 agents (a, b, c), and 2 do the run (name fewer, or have more do it)"},
+		"labels":           {Spec{Producers: []Selector{{Labels: []Label{{"zone", "a"}}}}, Consumers: name("b", "c")}, 1, nil, ""},
 	} {
 		got, err := Expected(tt.placement, tt.n)
 		if diff := cmp.Diff(tt.want, got); diff != "" {

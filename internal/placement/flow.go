@@ -13,12 +13,12 @@ import (
 type Flow struct{ From, To int }
 
 // flows returns every pair of agents between which messages flow, sorted.
-func flows(shape Shape, shares []Share) []Flow {
+func flows(shape Shape, shares []Worker) []Flow {
 	if shape.Producers == 0 || shape.Consumers == 0 {
 		return nil
 	}
-	from := agentsOf(shape, shape.Producers, shape.ProducerDestinations, shares, func(s Share) Class { return s.Producers })
-	to := agentsOf(shape, shape.Consumers, shape.ConsumerDestinations, shares, func(s Share) Class { return s.Consumers })
+	from := agentsOf(shape, shape.Producers, shape.ProducerDestinations, shares, func(s Worker) Class { return s.Producers })
+	to := agentsOf(shape, shape.Consumers, shape.ConsumerDestinations, shares, func(s Worker) Class { return s.Consumers })
 	found := map[Flow]bool{}
 	for d := range from {
 		for _, a := range from[d] {
@@ -34,7 +34,7 @@ func flows(shape Shape, shares []Share) []Flow {
 
 // agentsOf returns for each destination the agents that have any of its n
 // connections.
-func agentsOf(shape Shape, n int, destinations func(int) []int, shares []Share, side func(Share) Class) [][]int {
+func agentsOf(shape Shape, n int, destinations func(int) []int, shares []Worker, side func(Worker) Class) [][]int {
 	out := make([][]int, shape.Destinations)
 	for a, s := range shares {
 		c := side(s)
@@ -53,12 +53,12 @@ func agentsOf(shape Shape, n int, destinations func(int) []int, shares []Share, 
 }
 
 // Crossing returns the flows from one agent to another.
-func Crossing(shape Shape, shares []Share) []Flow {
+func Crossing(shape Shape, shares []Worker) []Flow {
 	return slices.DeleteFunc(flows(shape, shares), func(f Flow) bool { return f.From == f.To })
 }
 
 // paired returns why messages would cross from one agent to another.
-func paired(shape Shape, shares []Share) error {
+func paired(shape Shape, shares []Worker) error {
 	if len(Crossing(shape, shares)) == 0 {
 		return nil
 	}

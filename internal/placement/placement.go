@@ -15,8 +15,8 @@ type Kind uint8
 
 // The ways of dealing.
 const (
-	// Spread: producers over the agents that Placement.Producers selects,
-	// consumers over those that Placement.Consumers selects; the zero value.
+	// Spread: producers over the agents that Spec.Producers selects,
+	// consumers over those that Spec.Consumers selects; the zero value.
 	Spread Kind = iota
 	// Paired: a message's producer and its consumers have one agent.
 	Paired
@@ -24,16 +24,16 @@ const (
 	Split
 )
 
-// A Placement is where producers and consumers are. Its zero value deals both
+// A Spec is where producers and consumers are. Its zero value deals both
 // over all agents.
-type Placement struct {
+type Spec struct {
 	Kind                 Kind
 	Producers, Consumers []Selector // of Spread; nil: all agents
 }
 
 // Names reports whether a list of the placement selects the agent; without lists all
 // agents are alike, and none is named.
-func (p Placement) Names(a Agent) bool {
+func (p Spec) Names(a Agent) bool {
 	for _, s := range slices.Concat(p.Producers, p.Consumers) {
 		if s.Selects(a) {
 			return true

@@ -23,7 +23,7 @@ const module = "github.com/weirmq/weir"
 // only packages of a lower level. A pattern that ends in /* stands for every
 // folder directly below, unless a longer row names it.
 var levels = map[string]int{
-	"internal/view":            6,
+	"internal/view":            9,
 	"internal/view/layout":     1, // the page model and its writers
 	"internal/view/plot":       0,
 	"internal/userfile":        -1, // driver reads certificates with it
@@ -103,28 +103,28 @@ var levels = map[string]int{
 	"internal/truth":             5,
 	"internal/fleet/*":           4,
 	"internal/fleet/protocol":    5,
-	"internal/fleet/survey":      7,
+	"internal/fleet/survey":      6,
 	"internal/fleet/agent":       6,
 	"internal/latch":             0,
 	"internal/flock":             0,
 	"internal/signals":           0,
 	"internal/varint":            0,
 	"internal/index":             5,
-	"internal/serve":             7,
+	"internal/serve":             10,
 	"internal/suite":             7,
-	"internal/fleet":             8, // the coordinator
+	"internal/fleet":             7, // the coordinator
 	"internal/glossary":          2,
 	"internal/buildinfo":         2,
-	"internal/commandline":       8,
-	"internal/completion":        8,
-	"internal/series":            9,
-	"internal/cli":               10,
-	".":                          11, // package weir: the program as a function
-	"bench/peers":                12, // starts weir as itself
-	"cmd/*":                      12,
-	"docs/examples/outside":      12, // a module of its own
-	"docs/examples/outside/*":    12,
-	"internal/policy":            13,
+	"internal/commandline":       10,
+	"internal/completion":        10,
+	"internal/series":            8,
+	"internal/cli":               11,
+	".":                          12, // package weir: the program as a function
+	"bench/peers":                13, // starts weir as itself
+	"cmd/*":                      13,
+	"docs/examples/outside":      13, // a module of its own
+	"docs/examples/outside/*":    13,
+	"internal/policy":            14,
 }
 
 // clockless are the packages that must not read a clock; the reason is said when

@@ -323,7 +323,7 @@ var keys = table([]Key{
 	},
 	{
 		Path: "placement", Short: "placement", Help: "which agents have producers and which have consumers (paired, split, {producers: [a, zone=b], consumers: [c]})", Default: "none; both are dealt over all agents", sparse: true,
-		value: placed(placementKind, func(s *Scenario) *placement.Placement { return &s.Placement }),
+		value: placed(placementKind, func(s *Scenario) *placement.Spec { return &s.Placement }),
 	},
 	{
 		Path: "fleet.agents", Help: "agents that do the run, of those that joined; it needs --fleet (1 to 512)", Default: "none; all that --fleet waits for", sparse: true,

@@ -23,8 +23,8 @@ const (
 )
 
 // placement is where producers and consumers are.
-var placementKind = func() kind[placement.Placement] {
-	words := placed(oneOf(allowedPlacement, placements, placement.Paired, placement.Split), func(p *placement.Placement) *placement.Kind { return &p.Kind })
+var placementKind = func() kind[placement.Spec] {
+	words := placed(oneOf(allowedPlacement, placements, placement.Paired, placement.Split), func(p *placement.Spec) *placement.Kind { return &p.Kind })
 	one := single("an agent's name, or labels such as zone=a,disk=ssd", either(texts(selectorPattern), object{"type": []string{"integer", "boolean"}}),
 		func(s string) (placement.Selector, error) {
 			v, err := placement.ParseSelector(s)
@@ -35,16 +35,16 @@ var placementKind = func() kind[placement.Placement] {
 		}, func(s placement.Selector) string { return quote(s.String()) })
 	agents := several(one, maxSelectors, "holds %d agents (1 to %d; left out it is all)", allowedAgents, true)
 	agents.schema["uniqueItems"] = true
-	lists := func(p *placement.Placement) []*[]placement.Selector {
+	lists := func(p *placement.Spec) []*[]placement.Selector {
 		return []*[]placement.Selector{&p.Producers, &p.Consumers}
 	} // as sides
-	return kind[placement.Placement]{
+	return kind[placement.Spec]{
 		words: placements,
 		schema: either(words.schema, object{
 			"type": "object", "minProperties": 1, "additionalProperties": false,
 			"properties": object{sides[0]: agents.schema, sides[1]: agents.schema},
 		}),
-		read: func(d *decoder, n *tree.Node, path string, p *placement.Placement) bool {
+		read: func(d *decoder, n *tree.Node, path string, p *placement.Spec) bool {
 			if n.Shape != tree.Mapping {
 				return words.read(d, n, path, p)
 			}
@@ -62,7 +62,7 @@ var placementKind = func() kind[placement.Placement] {
 			}
 			return ok
 		},
-		text: func(p *placement.Placement) string {
+		text: func(p *placement.Spec) string {
 			if p.Kind != placement.Spread {
 				return words.text(p)
 			}

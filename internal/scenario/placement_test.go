@@ -17,27 +17,27 @@ func TestPlacements(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file  string
 		flags []Override
-		want  placement.Placement
+		want  placement.Spec
 		text  string // of the line in the resolved file
 	}{
-		"left out":                 {"weir: 1\n", nil, placement.Placement{}, ""},
-		"paired":                   {"weir: 1\nplacement: paired\n", nil, placement.Placement{Kind: placement.Paired}, "placement: paired"},
-		"split":                    {"", flags("placement=split"), placement.Placement{Kind: placement.Split}, "placement: split"},
-		"lists":                    {"weir: 1\nplacement:\n  producers:\n  - a\n  - zone=x,disk=ssd\n  consumers: [b]\n", nil, placement.Placement{Producers: []placement.Selector{a, fast}, Consumers: []placement.Selector{b}}, `placement: {producers: [a, "disk=ssd,zone=x"], consumers: [b]}`},
-		"one list":                 {"", flags("placement={consumers: [b, 'disk=ssd,zone=x']}"), placement.Placement{Consumers: []placement.Selector{b, fast}}, `placement: {consumers: [b, "disk=ssd,zone=x"]}`},
-		"a number and a yes":       {"weir: 1\nplacement: {producers: [7, true, 'null']}\n", nil, placement.Placement{Producers: []placement.Selector{{Name: "7"}, {Name: "true"}, {Name: "null"}}}, `placement: {producers: [7, true, "null"]}`},
-		"a flag over a list":       {"weir: 1\nplacement: {producers: [a]}\n", flags("placement=paired"), placement.Placement{Kind: placement.Paired}, "placement: paired"},
-		"lists over a word":        {"weir: 1\nplacement: paired\n", flags("placement={producers: [a]}"), placement.Placement{Producers: []placement.Selector{a}}, "placement: {producers: [a]}"},
-		"one of several scenarios": {"weir: 1\nplacement: {producers: [a]}\nscenarios:\n- placement: {consumers: [b]}\n", nil, placement.Placement{Producers: []placement.Selector{a}, Consumers: []placement.Selector{b}}, "placement: {producers: [a], consumers: [b]}"},
-		"a word in a scenario":     {"weir: 1\nplacement: {producers: [a]}\nscenarios:\n- placement: paired\n", nil, placement.Placement{Kind: placement.Paired}, "placement: paired"},
-		"of a matrix":              {"weir: 1\nmatrix: {placement: [{producers: [a]}]}\n", nil, placement.Placement{Producers: []placement.Selector{a}}, "placement: {producers: [a]}"},
-		"producing by list":        {"weir: 1\nmode: produce\nplacement: {producers: [a]}\n", nil, placement.Placement{Producers: []placement.Selector{a}}, "placement: {producers: [a]}"},
-		"a flag takes away the consumers of lists": {"weir: 1\nplacement: {producers: [a], consumers: [b]}\n", flags("mode=produce"), placement.Placement{Producers: []placement.Selector{a}}, "placement: {producers: [a]}"},
-		"a flag takes away a list of consumers":    {"weir: 1\nplacement: {consumers: [b]}\n", flags("mode=produce"), placement.Placement{}, ""},
-		"a flag takes away a pair":                 {"weir: 1\nplacement: paired\n", flags("mode=produce"), placement.Placement{}, ""},
+		"left out":                 {"weir: 1\n", nil, placement.Spec{}, ""},
+		"paired":                   {"weir: 1\nplacement: paired\n", nil, placement.Spec{Kind: placement.Paired}, "placement: paired"},
+		"split":                    {"", flags("placement=split"), placement.Spec{Kind: placement.Split}, "placement: split"},
+		"lists":                    {"weir: 1\nplacement:\n  producers:\n  - a\n  - zone=x,disk=ssd\n  consumers: [b]\n", nil, placement.Spec{Producers: []placement.Selector{a, fast}, Consumers: []placement.Selector{b}}, `placement: {producers: [a, "disk=ssd,zone=x"], consumers: [b]}`},
+		"one list":                 {"", flags("placement={consumers: [b, 'disk=ssd,zone=x']}"), placement.Spec{Consumers: []placement.Selector{b, fast}}, `placement: {consumers: [b, "disk=ssd,zone=x"]}`},
+		"a number and a yes":       {"weir: 1\nplacement: {producers: [7, true, 'null']}\n", nil, placement.Spec{Producers: []placement.Selector{{Name: "7"}, {Name: "true"}, {Name: "null"}}}, `placement: {producers: [7, true, "null"]}`},
+		"a flag over a list":       {"weir: 1\nplacement: {producers: [a]}\n", flags("placement=paired"), placement.Spec{Kind: placement.Paired}, "placement: paired"},
+		"lists over a word":        {"weir: 1\nplacement: paired\n", flags("placement={producers: [a]}"), placement.Spec{Producers: []placement.Selector{a}}, "placement: {producers: [a]}"},
+		"one of several scenarios": {"weir: 1\nplacement: {producers: [a]}\nscenarios:\n- placement: {consumers: [b]}\n", nil, placement.Spec{Producers: []placement.Selector{a}, Consumers: []placement.Selector{b}}, "placement: {producers: [a], consumers: [b]}"},
+		"a word in a scenario":     {"weir: 1\nplacement: {producers: [a]}\nscenarios:\n- placement: paired\n", nil, placement.Spec{Kind: placement.Paired}, "placement: paired"},
+		"of a matrix":              {"weir: 1\nmatrix: {placement: [{producers: [a]}]}\n", nil, placement.Spec{Producers: []placement.Selector{a}}, "placement: {producers: [a]}"},
+		"producing by list":        {"weir: 1\nmode: produce\nplacement: {producers: [a]}\n", nil, placement.Spec{Producers: []placement.Selector{a}}, "placement: {producers: [a]}"},
+		"a flag takes away the consumers of lists": {"weir: 1\nplacement: {producers: [a], consumers: [b]}\n", flags("mode=produce"), placement.Spec{Producers: []placement.Selector{a}}, "placement: {producers: [a]}"},
+		"a flag takes away a list of consumers":    {"weir: 1\nplacement: {consumers: [b]}\n", flags("mode=produce"), placement.Spec{}, ""},
+		"a flag takes away a pair":                 {"weir: 1\nplacement: paired\n", flags("mode=produce"), placement.Spec{}, ""},
 		"a flag takes away the producers of lists": {
 			"weir: 1\nsystem: {start: none}\nplacement: {producers: [a], consumers: [b]}\n", flags("mode=consume", "topology.names=[q]"),
-			placement.Placement{Consumers: []placement.Selector{b}},
+			placement.Spec{Consumers: []placement.Selector{b}},
 			"placement: {consumers: [b]}",
 		},
 	} {

@@ -35,7 +35,7 @@ type Scenario struct {
 	Network    Network             // between the clients and these servers
 	Watch      []int               // processes of this host that are read as servers of the system; watch_pid
 	Price      float64             // of an hour of what serves, in a unit of the user's; 0: not given
-	Placement  placement.Placement // over which agents; its zero value: over all
+	Placement  placement.Spec // over which agents; its zero value: over all
 	Fleet      Fleet               // how many agents, and how much of each
 	Memory     int64               // bytes, limits.memory
 	Failed     float64             // share of the sent messages that may fail or stay unconfirmed, 0 to 1; limits.failed

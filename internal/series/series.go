@@ -15,6 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/latch"
 	"github.com/weirmq/weir/internal/scenario"
+	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
@@ -54,6 +55,8 @@ type Pages interface {
 	// Runs draws several runs with figures; rest of those that were planned were not done to
 	// their end.
 	Runs(entries []result.Entry, rest int) ([]byte, error)
+	// Suite draws the table of a suite.
+	Suite(r *suite.Report) ([]byte, error)
 }
 
 // A Host is what starting processes on this one takes.

@@ -15,8 +15,7 @@ import (
 // A Suite is the plan of a suite: its runs that have no figures yet. A run that fails does not
 // keep the others from being done.
 type Suite struct {
-	Report    *suite.Report                       // what it came to so far
-	Draw      func(*suite.Report) ([]byte, error) // draws its page; nil: none is written
+	Report    *suite.Report // what it came to so far
 	scenarios []*scenario.Scenario
 	suite     *suite.Suite
 	items     []suite.Item
@@ -102,10 +101,10 @@ func (x *Suite) store(in *Series) error {
 	if err := in.document(suite.FileReport, x.Report); err != nil {
 		return err
 	}
-	if x.Draw == nil {
+	if in.o.Pages == nil {
 		return nil
 	}
-	page, err := x.Draw(x.Report)
+	page, err := in.o.Pages.Suite(x.Report)
 	if err != nil {
 		return fmt.Errorf("%w %s: %w", ErrWriting, result.FileReport, err)
 	}

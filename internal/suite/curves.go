@@ -2,17 +2,11 @@ package suite
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/weirmq/weir/internal/judge"
-	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario/tree"
-	"github.com/weirmq/weir/internal/stats"
-	"github.com/weirmq/weir/internal/view/layout"
-	"github.com/weirmq/weir/internal/view/plot"
 	"github.com/weirmq/weir/result"
 )
 
@@ -141,118 +135,4 @@ func (row *Row) drawings(l *result.Latency) []Drawing {
 		all = append(all, d)
 	}
 	return all
-}
-
-// curves puts the curves of each line on the page.
-func (r *Report) curves(p *layout.Page) {
-	usual := judge.Percentiles() // these have dots
-	for i, l := range r.Rows {
-		if len(l.Curves) == 0 {
-			continue
-		}
-		title := fmt.Sprintf("%s, %s: percentile by percentile, all of one run", l.Row, l.System)
-		c := &layout.Chart{Caption: "An arrow: at least so much. Hollow: too few samples, do not quote; the last dot is the largest."}
-		c.Chart = plot.Chart{ID: fmt.Sprintf("curves%d", i), Title: title, Height: 330}
-		end, least, most := 1.0, math.Inf(1), 1.0
-		var said []string
-		for n, d := range l.Curves {
-			line := plot.Line{Class: fmt.Sprintf("s%d", n+1), Dots: true}
-			c.Legend = append(c.Legend, layout.Key{Class: line.Class, Text: d.As + " (" + d.Of + ")"})
-			last := 0.0
-			for _, x := range d.Points {
-				at := last + 0.3 // the largest stands right of what has so many samples
-				if x.P < 100 {
-					at = -math.Log10(1 - x.P/100)
-				}
-				form := plot.Full
-				switch {
-				case x.P > 0 && !slices.Contains(usual, x.P):
-					form = plot.Undotted
-				case x.AtLeast:
-					form = plot.Upward
-				case !x.Supported:
-					form = plot.Hollow
-				}
-				text := fmt.Sprintf("%s, %s: %s", d.As, percent(x.P), result.Bound(float64(x.NS), x.AtLeast).Text(func(v float64) string { return quantity.Time(int64(v)) }))
-				line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.NS), Text: text, Form: form})
-				if x.P == 50 || x.P == 99 || x.P == 100 {
-					said = append(said, text)
-				}
-				last, end, most = at, max(end, at), max(most, float64(x.NS))
-				if x.NS > 0 {
-					least = min(least, float64(x.NS))
-				}
-			}
-			c.Lines = append(c.Lines, line)
-		}
-		c.Desc = strings.Join(said, "; ")
-		c.X = plot.Axis{Min: 0, Max: end, Label: "percentile, on a scale of nines"}
-		for _, q := range [...]float64{0, 50, 90, 99, 99.9, 99.99, 99.999} {
-			if at := -math.Log10(1 - q/100); at <= end {
-				c.X.Ticks = append(c.X.Ticks, plot.Tick{At: at, Text: percent(q)})
-			}
-		}
-		c.Y = plot.Log(min(least, most), most, "latency", func(v float64) string { return shown("ns", v) })
-		p.Gap()
-		p.Chart(c)
-	}
-}
-
-func percent(p float64) string {
-	switch p {
-	case 0:
-		return "least"
-	case 100:
-		return "largest"
-	}
-	return strconv.FormatFloat(p, 'f', -1, 64) + " %"
-}
-
-// chart draws how likely a page of so many requests meets a percentile: 1 - p^N.
-func (c *Chances) chart(p *layout.Page) {
-	if c == nil || len(c.Percentiles) == 0 {
-		return
-	}
-	const steps = 120
-	title := "pages with a request that is slower than a percentile, by requests of a page"
-	out := &layout.Chart{Caption: "1 - p^N, if requests are slow independently of one another. It needs no run."}
-	out.Chart = plot.Chart{ID: "chances", Title: title, Height: 330}
-	var said []string
-	for i, q := range c.Percentiles {
-		line := plot.Line{Class: fmt.Sprintf("s%d", i+1), Dots: true}
-		had := 0
-		for k := range steps + 1 {
-			n := int(math.Round(math.Pow(float64(c.Requests), float64(k)/steps))) // even on a logarithmic axis
-			if n == had {
-				continue
-			}
-			had = n
-			share := 100 * stats.SessionShare(q, uint64(n))
-			line.Points = append(line.Points, plot.Point{X: float64(n), Y: share, Form: plot.Undotted})
-		}
-		half := int(math.Ceil(stats.SessionMessages(q, 0.5)))
-		text := fmt.Sprintf("half of all pages of %s meet the %s", quantity.Counted(half, "request", "requests"), percent(q))
-		if half <= c.Requests {
-			line.Points = mark(line.Points, plot.Point{X: float64(half), Y: 100 * stats.SessionShare(q, uint64(half)), Text: text})
-		}
-		said = append(said, text)
-		out.Legend = append(out.Legend, layout.Key{Class: line.Class, Text: "the " + percent(q)})
-		out.Lines = append(out.Lines, line)
-	}
-	out.Desc = strings.Join(said, "; ")
-	whole := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	out.X = plot.Log(1, float64(c.Requests), "requests of a page", whole)
-	out.X.Max = float64(c.Requests)
-	out.Y = plot.Linear(0, 100, 5, "pages that meet it", func(v float64) string { return whole(v) + " %" })
-	p.Gap()
-	p.Chart(out)
-	for _, text := range said {
-		p.Bullet(strings.ToUpper(text[:1]) + text[1:] + ".")
-	}
-}
-
-// mark puts a point among those of a line, by its place.
-func mark(points []plot.Point, x plot.Point) []plot.Point {
-	i, _ := slices.BinarySearchFunc(points, x.X, func(p plot.Point, at float64) int { return int(p.X - at) })
-	return slices.Insert(points, i, x)
 }

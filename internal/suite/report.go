@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/userfile"
-	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
@@ -147,7 +145,7 @@ func (i *Item) Measured(res *result.Result, around *result.Environment, dir stri
 		l.Differs = append(l.Differs, l.Server+", was "+i.System.Was)
 	}
 	if scale != 1 {
-		l.Differs = append(l.Differs, "scaled by "+factor(scale))
+		l.Differs = append(l.Differs, "scaled by "+Factor(scale))
 	}
 	for _, name := range i.Row.Figures {
 		o, err := objective(name)
@@ -176,173 +174,25 @@ func (p *Published) print(scale float64) *Print {
 	if p.As != "" {
 		as += "; " + p.As
 	}
-	return &Print{Value: p.Value * scale, Text: shown("ns", p.Value*scale), As: as}
+	return &Print{Value: p.Value * scale, Text: Shown("ns", p.Value*scale), As: as}
 }
 
-func factor(scale float64) string { return strconv.FormatFloat(scale, 'g', -1, 64) }
-
-// Page lays the report out: what the article did and where ours differs, and the table.
-func (r *Report) Page() *layout.Page {
-	p := new(layout.Page)
-	p.Heading(r.heading())
-	p.Labelled("article", layout.Plain.Of(r.Suite.Title+" ("+r.Suite.Source+")"))
-	if r.Suite.Setup != "" {
-		p.Labelled("there", layout.Plain.Of(r.Suite.Setup))
-	}
-	if h := r.hosts(); len(h) > 0 {
-		p.Labelled("here", layout.Plain.Of("generator and system on one host: "+strings.Join(h, "; ")))
-	}
-	r.scaled(p)
-	known := 0 // on how many processors the first run was that says so
-	processors := slices.ContainsFunc(r.Rows, func(l Line) bool {
-		known = cmp.Or(known, l.Processors)
-		return l.Processors != 0 && l.Processors != known
-	})
-	var missing []string
-	for i := 0; i < len(r.Rows); {
-		n := i + 1
-		for n < len(r.Rows) && r.Rows[n].Row == r.Rows[i].Row {
-			n++
-		}
-		row(p, r.Rows[i:n], processors)
-		for _, l := range r.Rows[i:n] {
-			for _, f := range l.Figures {
-				if f.Why != "" && (f.Unit == "" || f.Published != nil) { // suite.json has the others
-					missing = append(missing, fmt.Sprintf("%s, %s, %s: %s", l.Row, l.System, f.Figure, f.Why))
-				}
-			}
-		}
-		i = n
-	}
-	if r.Planned > len(r.Rows) {
-		p.Gap()
-		r.notRun(p)
-	}
-	notes := append(slices.Clone(r.Suite.Notes), missing...)
-	if len(notes) > 0 {
-		p.Gap()
-	}
-	for _, n := range notes {
-		p.Bullet(n)
-	}
-	return p
-}
-
-// scaled says of runs that were shortened that they are not the article's.
-func (r *Report) scaled(p *layout.Page) {
-	if r.Scale != 1 {
-		p.Labelled("scaled", layout.Bad.Of("times and counts are "+factor(r.Scale)+" of the article's: these are not the article's runs"))
-	}
-}
-
-// notRun says how many runs are missing, where some are.
-func (r *Report) notRun(p *layout.Page) {
-	if n := r.Planned - len(r.Rows); n > 0 {
-		p.Labelled("not run", layout.Doubtful.Of(fmt.Sprintf("%d of %d", n, r.Planned)))
-	}
-}
-
-// heading is the title of the page, with the scale in it.
-func (r *Report) heading() string {
-	if r.Scale == 1 {
-		return "suite " + r.Suite.Name
-	}
-	return "suite " + r.Suite.Name + ", scaled by " + factor(r.Scale)
-}
-
-// hosts are what the runs were on, each once.
-func (r *Report) hosts() []string {
-	var all []string
-	for _, l := range r.Rows {
-		if l.Host != "" && !slices.Contains(all, l.Host) {
-			all = append(all, l.Host)
-		}
-	}
-	return all
-}
-
-// row puts what the systems came to in one row of the suite on the page: a table, and
-// below it what differs from the article; with processors on how many of them too.
-func row(p *layout.Page, all []Line, processors bool) {
-	p.Gap()
-	p.Chapter(all[0].Row)
-	p.Gap()
-	t := layout.Listing("system", "figure", "ours", "95 %", "article", "verdict")
-	t.Columns[2].Kind, t.Columns[3].Kind, t.Columns[4].Kind, t.Columns[5].Kind = layout.Number, layout.Number, layout.Prose, layout.Word
-	var notes []string // each once, in the order of the systems
-	of := map[string][]string{}
-	for _, l := range all {
-		lines(t, &l)
-		note := strings.Join(l.Differs, "; ")
-		if processors && l.Processors > 0 {
-			note = strings.TrimPrefix(fmt.Sprintf("%s; GOMAXPROCS %d", note, l.Processors), "; ")
-		}
-		if l.Why != "" {
-			note = strings.TrimPrefix(note+"; "+l.Why, "; ")
-		}
-		if note == "" {
-			continue
-		}
-		if of[note] == nil {
-			notes = append(notes, note)
-		}
-		of[note] = append(of[note], l.System)
-	}
-	p.Table(t)
-	if len(notes) > 0 {
-		p.Gap()
-	}
-	for _, note := range notes {
-		p.Bullet(strings.Join(of[note], ", ") + ": " + note)
-	}
-}
-
-// lines adds what a run came to: a row of the table for each figure.
-func lines(t *layout.Table, l *Line) {
-	if l.Verdict == "" {
-		t.Row(l.System, "", "", "", "", "none")
-		return
-	}
-	for i, f := range l.Figures {
-		cells := []string{"", f.Figure, f.Shown(), f.interval(), "", ""}
-		if i == 0 {
-			cells[0], cells[5] = l.System, strings.ToUpper(l.Verdict)
-		}
-		if f.Published != nil {
-			if cells[4] = f.Published.Text; f.Published.As != "" {
-				cells[4] += " (" + f.Published.As + ")"
-			}
-		}
-		t.Row(cells...)
-	}
-}
+// Factor writes a scale.
+func Factor(scale float64) string { return strconv.FormatFloat(scale, 'g', -1, 64) }
 
 // Shown is the figure for people; "not known" where the run does not have it.
 func (f *Figure) Shown() string {
 	if f.Unit == "" {
 		return "not known"
 	}
-	return f.value().Text(func(v float64) string { return shown(f.Unit, v) })
+	return f.Bound().Text(func(v float64) string { return Shown(f.Unit, v) })
 }
 
-func (f *Figure) value() result.Value { return result.Bound(f.Value, f.AtLeast) }
+// Bound is the value, which may be a lower bound.
+func (f *Figure) Bound() result.Value { return result.Bound(f.Value, f.AtLeast) }
 
-// interval is that of a figure that is an estimate.
-func (f *Figure) interval() string {
-	end := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return shown(f.Unit, *v)
-	}
-	switch {
-	case f.Unit == "" || f.Lo == nil && f.Hi == nil || f.Lo != nil && f.Hi != nil && *f.Lo == *f.Hi:
-		return ""
-	}
-	return end(f.Lo) + ".." + end(f.Hi)
-}
-
-func shown(unit string, v float64) string {
+// Shown writes a value in its unit.
+func Shown(unit string, v float64) string {
 	switch unit {
 	case "ns":
 		return quantity.Time(int64(v))

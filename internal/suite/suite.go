@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/judge"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/scenario/tree"
 	"github.com/weirmq/weir/internal/userfile"
@@ -396,4 +397,42 @@ func objective(figure string) (judge.Objective, error) {
 		}
 	}
 	return o, first
+}
+
+// Flow is what all rows have in common, in one line of YAML.
+func (s *Suite) Flow() string { return s.run.Flow() }
+
+// Flow is what a system has that others have not, in one line of YAML.
+func (x *System) Flow() string { return x.run.Flow() }
+
+// Flow is what a row has of its own, in one line of YAML.
+func (row *Row) Flow() string { return row.run.Flow() }
+
+// Sends returns how many bytes of messages a run of a row sends, without its warm-up; 0
+// where the row does not fix it.
+func (s *Suite) Sends(row *Row) float64 {
+	run := tree.Overlay(s.run, row.run)
+	text := func(path ...string) string {
+		n := run
+		for _, key := range path {
+			if n = n.Field(key); n == nil {
+				return ""
+			}
+		}
+		return n.Text
+	}
+	size, err := quantity.Size(text("message", "size"))
+	if err != nil {
+		return 0
+	}
+	if n, ok := quantity.Whole(text("messages")); ok {
+		return float64(size) * float64(n)
+	}
+	digits, perSecond := strings.CutSuffix(text("load", "rate"), "/s")
+	rate, ok := quantity.Whole(digits)
+	d, err := quantity.Duration(text("measure"))
+	if !perSecond || !ok || err != nil {
+		return 0
+	}
+	return float64(size) * float64(rate) * d.Seconds()
 }

@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/weirmq/weir/internal/host"
@@ -21,7 +20,7 @@ type Diagnosis struct {
 
 // Diagnose returns the diagnosis of a host, by weir of a version.
 func Diagnose(version string, facts host.Facts, findings []host.Finding) *Diagnosis {
-	return &Diagnosis{Schema: "weir.doctor/v1", Weir: version, Host: facts, Health: Worst(findings), Findings: findings}
+	return &Diagnosis{Schema: "weir.doctor/v1", Weir: version, Host: facts, Health: host.Worst(findings), Findings: findings}
 }
 
 // severities are the healths, worst first, with the word and tone shown.
@@ -35,16 +34,6 @@ var severities = [...]struct {
 	{host.Warn, "warn", "warnings", layout.Doubtful},
 	{host.Unknown, "not known", "not known", layout.Faint},
 	{host.Healthy, "ok", "ok", layout.Good},
-}
-
-// Worst is the worst health of findings. What is not known does not count.
-func Worst(fs []host.Finding) host.Health {
-	for _, h := range []host.Health{host.Bad, host.Warn} {
-		if slices.ContainsFunc(fs, func(f host.Finding) bool { return f.Health == h }) {
-			return h
-		}
-	}
-	return host.Healthy
 }
 
 // Show puts the findings on a page.

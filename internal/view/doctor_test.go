@@ -43,7 +43,7 @@ func TestTheWorstFindingIsTheHealth(t *testing.T) {
 		from, to int
 		want     host.Health
 	}{{0, 4, host.Bad}, {2, 4, host.Warn}, {2, 3, host.Healthy}, {0, 0, host.Healthy}} {
-		if got := Worst(examined()[c.from:c.to]); got != c.want {
+		if got := host.Worst(examined()[c.from:c.to]); got != c.want {
 			t.Errorf("of findings %d to %d: %v; want %v", c.from, c.to, got, c.want)
 		}
 	}

@@ -190,7 +190,7 @@ func TestAllRenderingsSayTheSame(t *testing.T) {
 		agree(t, in, text.String(), markdown.String(), html1(t, e, o))
 	}
 	var text, markdown, page strings.Builder
-	if err := errors.Join(Overview(&text, suite(t), Options{Width: 1000}), OverviewMarkdown(&markdown, suite(t), Options{}), OverviewHTML(&page, suite(t), Options{})); err != nil {
+	if err := errors.Join(Overview(&text, fiveRuns(t), Options{Width: 1000}), OverviewMarkdown(&markdown, fiveRuns(t), Options{}), OverviewHTML(&page, fiveRuns(t), Options{})); err != nil {
 		t.Fatal(err)
 	}
 	agree(t, "the overview", text.String(), markdown.String(), page.String())

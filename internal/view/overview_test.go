@@ -64,8 +64,8 @@ func same(t *testing.T, name string, write func(io.Writer) error) string {
 	return got.String()
 }
 
-// suite is five runs that differ in nearly everything.
-func suite(t *testing.T) []Entry {
+// fiveRuns are five runs that differ in nearly everything.
+func fiveRuns(t *testing.T) []Entry {
 	all := []string{"lost == 0", "send.service.p99 <= 50ms"}
 	far := run(t, "nats-500", all...)
 	far.Environment.Hosts = []host.Facts{{Hostname: "bellows", Arch: "amd64", Cores: 8, CPUModel: "EPYC", Kernel: "6.18", ClockSource: "tsc"}}
@@ -78,7 +78,7 @@ func TestOverview(t *testing.T) {
 		"overview.txt": {}, "overview-80.txt": {Width: 80}, "overview-240.ansi": {Width: 240, Colour: true}, "overview-full.txt": {Full: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := same(t, name, func(w io.Writer) error { return Overview(w, suite(t), o) })
+			got := same(t, name, func(w io.Writer) error { return Overview(w, fiveRuns(t), o) })
 			if o.Width == 80 {
 				tablesWithin(t, got, 80)
 			}
@@ -86,7 +86,7 @@ func TestOverview(t *testing.T) {
 	}
 	for name, o := range map[string]Options{"overview.md": {}, "overview-full.md": {Full: true}} {
 		t.Run(name, func(t *testing.T) {
-			same(t, name, func(w io.Writer) error { return OverviewMarkdown(w, suite(t), o) })
+			same(t, name, func(w io.Writer) error { return OverviewMarkdown(w, fiveRuns(t), o) })
 		})
 	}
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 
+	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/result"
 )
 
@@ -26,6 +27,9 @@ func (p *Pages) Run(e result.Entry, dir string, percentiles []float64) ([]byte, 
 	err := HTML(&b, Entry{Entry: e, Course: course}, Options{Session: p.Session, Percentiles: percentiles})
 	return b.Bytes(), err
 }
+
+// Suite draws the table of a suite.
+func (p *Pages) Suite(r *suite.Report) ([]byte, error) { return SuiteReport{r}.HTML() }
 
 // Runs draws several runs, of which rest more were planned.
 func (p *Pages) Runs(entries []result.Entry, rest int) ([]byte, error) {

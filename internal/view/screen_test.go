@@ -81,7 +81,7 @@ func TestALastScreenIsOneScreen(t *testing.T) {
 	several := func(entries ...Entry) func(io.Writer) error {
 		return func(w io.Writer) error { return Overview(w, entries, Options{Dir: "results/x", Short: true}) }
 	}
-	many := suite(t)
+	many := fiveRuns(t)
 	for len(many) < 30 {
 		many = append(many, many[0])
 	}
@@ -113,10 +113,10 @@ func TestALastScreenIsOneScreen(t *testing.T) {
 		"crowded":    {of("valid", refused, broken, lossy, objectives, stepped), []string{"All of it came after weir's own fault restart broker at 4.0 s."}},
 		"objectives": {of("valid", objectives), []string{"fail       objective e2e.p99 <= 5ms", "undecided  objective e2e.p99 <= 3ms", "pass       objective e2e.p99 <= 4ms"}},
 		"everything": {of("suspect", lossy, broken, stopped, stepped, objectives), []string{"SUSPECT", "the system lost 17 messages", "fail       objective"}},
-		"matrix":     {several(suite(t)[:3]...), []string{"3 runs: ", "\njetstream-500     INVALID", "guarantees differ"}},
+		"matrix":     {several(fiveRuns(t)[:3]...), []string{"3 runs: ", "\njetstream-500     INVALID", "guarantees differ"}},
 		"runs":       {several(many...), []string{"and 22 more runs"}},
 		"capacity": {func(w io.Writer) error {
-			return Overview(w, suite(t)[:1], Options{Short: true, Searches: []*Search{{Dir: "results/x", Report: search}}})
+			return Overview(w, fiveRuns(t)[:1], Options{Short: true, Searches: []*Search{{Dir: "results/x", Report: search}}})
 		}, []string{"capacity    1,000/s kept the promise, 2,000/s did not\n", "promise     send.p99 <= 5ms", "curve "}},
 	} {
 		t.Run(name, func(t *testing.T) {

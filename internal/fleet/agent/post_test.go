@@ -158,7 +158,7 @@ func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
 		}
 		p.mu.Unlock()
 	}
-	p.last(int64(before+away)*1e9+5, []byte("books"), &protocol.Final{Part: &engine.Part{FirstNS: 7}, Extremes: want.Extremes()})
+	p.last(int64(before+away)*1e9+5, []byte("books"), &protocol.Final{Part: &engine.WorkerResult{FirstNS: 7}, Extremes: want.Extremes()})
 	if p.wait(50*time.Millisecond, nil) {
 		t.Error("the last report was taken by a server that is away")
 	}
@@ -239,7 +239,7 @@ func TestOfLedgersThatWaitTheLatestGoes(t *testing.T) {
 		l.Part(&part)
 		p.ledger(at+1, &part)
 	}
-	p.last(1000, nil, &protocol.Final{Part: &engine.Part{}})
+	p.last(1000, nil, &protocol.Final{Part: &engine.WorkerResult{}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()

@@ -108,23 +108,23 @@ func newTask(a *Agent, j *protocol.Job) (*task, error) {
 	}
 	t.cfg = s.Config(j.Run, j.Number)
 	t.cfg.OnOpen = func(facts func(context.Context) (driver.Facts, error)) { t.facts.Store(&facts) }
-	t.cfg.Share = j.Shares[j.Index]
+	t.cfg.Worker = j.Workers[j.Index]
 	t.cfg.Clock, t.cfg.Log = t.clock, a.Log
 	t.cfg.OnStart, t.cfg.OnInterval, t.cfg.OnEvent, t.cfg.OnLedger = t.start, t.interval, t.event, t.ledger
 	t.owners = make([]int, t.cfg.Plan.Producers)
 	for p := range t.owners {
-		for i, share := range j.Shares {
+		for i, share := range j.Workers {
 			if share.Sends(t.cfg.Plan.Producers, uint32(p)) {
 				t.owners[p] = i
 			}
 		}
 	}
-	conductor, err := engine.NewDrainPolicy(t.cfg)
+	outline, err := t.cfg.Outline()
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	t.limits = conductor.Limits()
+	t.limits = outline.Limits
 	if len(j.Agents) > 1 {
 		t.cfg.Correct = t.correct
 	}
@@ -193,7 +193,7 @@ func (t *task) run() {
 }
 
 // measure calibrates and does the engine's part.
-func (t *task) measure() (*protocol.Final, *engine.Part, error) {
+func (t *task) measure() (*protocol.Final, *engine.WorkerResult, error) {
 	f := &protocol.Final{Host: host.Environment(t.ctx), Daemons: []host.Daemon{host.AskDaemon(t.ctx, t.clock)}}
 	t.cfg.FIFO = t.agent.FIFO
 	t.cfg.Pace(pace.Cores())
@@ -309,7 +309,7 @@ func (t *task) Meet(ctx context.Context, stage engine.Stage, p *engine.Progress)
 		o, news, lost := t.orders, t.news, time.Since(t.ordered) > protocol.LostLimit
 		t.mu.Unlock()
 		switch {
-		case stage == engine.Left && t.cfg.Share.Follows && o.Remover != t.agent.Name:
+		case stage == engine.Left && t.cfg.Worker.Follows && o.Remover != t.agent.Name:
 			return engine.Agreed{}, nil
 		case o.Abort != "":
 			return engine.Agreed{}, fmt.Errorf("%w: %s", coordinator.ErrAgent, o.Abort)

@@ -95,7 +95,7 @@ type Job struct {
 	Servers  []Server            `json:"servers,omitempty"` // of it, where the agent is to break its connections to them as the faults say
 	Index    int                 `json:"index"`
 	Agents   []string            `json:"agents"`
-	Shares   []engine.Share      `json:"shares"`
+	Workers  []engine.Worker     `json:"workers"`
 }
 
 // Check returns ErrMalformed for a job that cannot be.
@@ -103,13 +103,13 @@ func (j *Job) Check() error {
 	switch {
 	case j.Session == "", j.Run == "", len(j.Scenario) == 0:
 		return fmt.Errorf("%w: a job without a session, a run or a scenario", ErrMalformed)
-	case len(j.Agents) == 0, len(j.Agents) != len(j.Shares), j.Index < 0, j.Index >= len(j.Agents):
-		return fmt.Errorf("%w: a job of agent %d of %d, with %d shares", ErrMalformed, j.Index, len(j.Agents), len(j.Shares))
+	case len(j.Agents) == 0, len(j.Agents) != len(j.Workers), j.Index < 0, j.Index >= len(j.Agents):
+		return fmt.Errorf("%w: a job of agent %d of %d, with %d shares", ErrMalformed, j.Index, len(j.Agents), len(j.Workers))
 	}
 	if err := checkServers(j.Servers); err != nil {
 		return err
 	}
-	for _, s := range j.Shares {
+	for _, s := range j.Workers {
 		if s.Producers.Count < 1 || s.Producers.Index < 0 || s.Producers.Index >= s.Producers.Count ||
 			s.Consumers.Count < 1 || s.Consumers.Index < 0 || s.Consumers.Index >= s.Consumers.Count {
 			return fmt.Errorf("%w: a share of no part of a run", ErrMalformed)
@@ -160,18 +160,18 @@ func (l *Line) Added(t int64) int64 { return l.Add + int64(l.PPB*float64(t-l.At)
 
 // A Final is what an agent's part came to, beside its histograms and its ledger.
 type Final struct {
-	Part     *engine.Part     `json:"part"`
-	Gone     string           `json:"gone,omitempty"`
-	Error    string           `json:"error,omitempty"` // with figures
-	Kind     string           `json:"kind,omitempty"`
-	Late     []byte           `json:"late,omitempty"` // the ledger of what came after the drain
-	Extremes measure.Extremes `json:"extremes"`       // of all that was measured
-	Cost     result.Cost      `json:"cost"`
-	Host     host.Facts       `json:"host"`
-	Procs    int              `json:"procs"`
-	Window   measure.Window   `json:"window"` // what happened in the measured window as it was
-	Daemons  []host.Daemon    `json:"daemons,omitempty"`
-	Faults   []result.Fault   `json:"faults,omitempty"` // that it did to its own connections, as it tells time
+	Part     *engine.WorkerResult `json:"part"`
+	Gone     string               `json:"gone,omitempty"`
+	Error    string               `json:"error,omitempty"` // with figures
+	Kind     string               `json:"kind,omitempty"`
+	Late     []byte               `json:"late,omitempty"` // the ledger of what came after the drain
+	Extremes measure.Extremes     `json:"extremes"`       // of all that was measured
+	Cost     result.Cost          `json:"cost"`
+	Host     host.Facts           `json:"host"`
+	Procs    int                  `json:"procs"`
+	Window   measure.Window       `json:"window"` // what happened in the measured window as it was
+	Daemons  []host.Daemon        `json:"daemons,omitempty"`
+	Faults   []result.Fault       `json:"faults,omitempty"` // that it did to its own connections, as it tells time
 }
 
 // Check returns ErrMalformed for a last report that cannot be.

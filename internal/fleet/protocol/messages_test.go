@@ -48,10 +48,10 @@ func examples() []any {
 	return []any{
 		&Beacon{Session: "s1", Version: "v1", Host: "h"}, &Challenge{Agent: "a"}, &Answer{Error: "no", Nonce: "5", Nothing: true, Answered: true, Busy: true},
 		&About{Name: "a", Instance: "1", Version: "v1", Labels: map[string]string{"zone": "a"}, Host: "h", Clock: "c", Cores: 4, Allow: []string{"broker"}, MemoryB: 1 << 30},
-		&Job{Session: "s1", Run: "r", Number: 5, Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}, Servers: []Server{{Name: "server-1", Node: 1, Address: "h:1", Host: "10.0.0.5", Ports: []uint16{1}}}, Agents: []string{"a"}, Shares: []engine.Share{{Producers: all, Consumers: all}}},
+		&Job{Session: "s1", Run: "r", Number: 5, Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}, Servers: []Server{{Name: "server-1", Node: 1, Address: "h:1", Host: "10.0.0.5", Ports: []uint16{1}}}, Agents: []string{"a"}, Workers: []engine.Worker{{Producers: all, Consumers: all}}},
 		&Standing{Run: "r", Come: 2, Facts: &driver.Facts{Name: "x"}, Status: &engine.Status{Subs: []engine.SubscriptionStatus{{Distinct: 5}}}, Exchanges: []offset.Exchange{{T1: 1, T2: 2, T3: 3, T4: 4}}},
 		&Orders{Run: "r", Released: 2, Epoch: map[string]int64{"a": 7}, Stop: true, Why: "x", Lines: []Line{{1, 2, 3.5}}},
-		&Final{Part: &engine.Part{From: 1, To: 2, NotSent: []engine.Group{{Phase: measure.Measure, AgeNS: 5, N: 1}}}, Window: measure.Window{Sent: 5}},
+		&Final{Part: &engine.WorkerResult{From: 1, To: 2, NotSent: []engine.Group{{Phase: measure.Measure, AgeNS: 5, N: 1}}}, Window: measure.Window{Sent: 5}},
 		&Wish{Session: "s1", Run: "r", Scenario: []byte("weir: 1"), Files: Files{"/a": []byte("b")}},
 		&Hosted{Up: true, Address: []string{"10.0.0.5:4222"}, Options: map[string][]string{"monitor": {"x"}}, Started: &result.Started{By: "process", Agent: "b", Processes: []result.Process{{Name: "server-1", Node: 1, Pids: []int{5}}}}},
 		&Query{Needs: []scenario.Need{{Env: "PASSWORD"}, {File: "/a"}}, Faults: []string{"kill"}},
@@ -117,9 +117,9 @@ func TestJobsAndLastReportsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*Job){
 		"no session": func(j *Job) { j.Session = "" }, "no run": func(j *Job) { j.Run = "" }, "no scenario": func(j *Job) { j.Scenario = nil },
-		"nobody": func(j *Job) { j.Agents = nil }, "another number of shares": func(j *Job) { j.Shares = nil }, "beyond the last": func(j *Job) { j.Index = 1 },
-		"before the first": func(j *Job) { j.Index = -1 }, "a share of nothing": func(j *Job) { j.Shares[0].Consumers = schedule.Part{} },
-		"a share beyond the last": func(j *Job) { j.Shares[0].Producers.Index = 1 }, "a share before the first": func(j *Job) { j.Shares[0].Producers.Index = -1 },
+		"nobody": func(j *Job) { j.Agents = nil }, "another number of shares": func(j *Job) { j.Workers = nil }, "beyond the last": func(j *Job) { j.Index = 1 },
+		"before the first": func(j *Job) { j.Index = -1 }, "a share of nothing": func(j *Job) { j.Workers[0].Consumers = schedule.Part{} },
+		"a share beyond the last": func(j *Job) { j.Workers[0].Producers.Index = 1 }, "a share before the first": func(j *Job) { j.Workers[0].Producers.Index = -1 },
 		"a server at no address": func(j *Job) { j.Servers[0].Host = "h" }, "a server of no node": func(j *Job) { j.Servers[0].Node = 0 },
 		"a server with a strange name": func(j *Job) { j.Servers[0].Name = "\x1b[2J" }, "too many ports": func(j *Job) { j.Servers[0].Ports = make([]uint16, 100) },
 		"too many servers": func(j *Job) { j.Servers = make([]Server, 1000) },
@@ -134,10 +134,10 @@ func TestJobsAndLastReportsThatCannotBe(t *testing.T) {
 		}
 	}
 	for what, f := range map[string]*Final{
-		"no part": {}, "a phase that there is not": {Part: &engine.Part{NotSent: []engine.Group{{Phase: measure.NumPhases}}}},
-		"a stage that there is not": {Part: &engine.Part{NotSent: []engine.Group{{Stage: measure.MostStages}}}},
-		"a fault of others":         {Part: &engine.Part{}, Faults: []result.Fault{{Agents: []string{"b"}}}},
-		"too many faults":           {Part: &engine.Part{}, Faults: make([]result.Fault, 1001)},
+		"no part": {}, "a phase that there is not": {Part: &engine.WorkerResult{NotSent: []engine.Group{{Phase: measure.NumPhases}}}},
+		"a stage that there is not": {Part: &engine.WorkerResult{NotSent: []engine.Group{{Stage: measure.MostStages}}}},
+		"a fault of others":         {Part: &engine.WorkerResult{}, Faults: []result.Fault{{Agents: []string{"b"}}}},
+		"too many faults":           {Part: &engine.WorkerResult{}, Faults: make([]result.Fault, 1001)},
 	} {
 		if err := f.Check(); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", what, err)

@@ -19,7 +19,7 @@ func reported() *Report {
 	r := &Report{Agent: "a", Seq: 7, At: -5, Ledger: []byte("ledger"), Events: []engine.Event{{At: 3, Kind: "k", Text: "é"}}}
 	r.Interval = measure.Interval{From: 1, To: 2, Backlog: measure.Backlog{{Missing: 1, Passed: 2}}}
 	r.Interval.Kinds[measure.Settle][measure.Measure].Add(1234, 5)
-	r.Final = &Final{Part: &engine.Part{Stages: make([]measure.Stage, 2), Paused: &engine.Paused{}}, Late: []byte("late")}
+	r.Final = &Final{Part: &engine.WorkerResult{Stages: make([]measure.Stage, 2), Paused: &engine.Paused{}}, Late: []byte("late")}
 	for _, c := range []*measure.Counts{&r.Final.Part.Hiccups, &r.Final.Part.Stages[1].Kinds[0], &r.Final.Part.Paused.Old, &r.Final.Part.Paused.Live} {
 		c.Add(9, 9)
 	}
@@ -76,7 +76,7 @@ func TestNoReportsAreRefused(t *testing.T) {
 		"no part":         zipped(`{"agent":"a","seq":1,"final":{}}`),
 		"too many events": encodedReport(t, &Report{Agent: "a", Seq: 1, Events: make([]engine.Event, MaxEvents+2)}),
 		"a long event":    encodedReport(t, &Report{Agent: "a", Seq: 1, Events: []engine.Event{{Text: strings.Repeat("x", maxText+1)}}}),
-		"too many stages": encodedReport(t, &Report{Agent: "a", Seq: 1, Final: &Final{Part: &engine.Part{Stages: make([]measure.Stage, measure.MostStages+1)}}}),
+		"too many stages": encodedReport(t, &Report{Agent: "a", Seq: 1, Final: &Final{Part: &engine.WorkerResult{Stages: make([]measure.Stage, measure.MostStages+1)}}}),
 	} {
 		if _, err := DecodeReport(b); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", name, err)

@@ -34,6 +34,7 @@ const (
 	ordersEvery = 100 * time.Millisecond
 	linesEvery  = 2                // orders
 	jobLimit    = 20 * time.Second // for an agent to take a job
+	makeLimit   = 30 * time.Second // for the stream of reports to be made on a busy disk
 )
 
 // Options of a coordinator.
@@ -139,7 +140,7 @@ func (f *Fleet) connect(ctx context.Context) (err error) {
 	if f.hub != nil {
 		f.clear(ctx, time.Now())
 	}
-	making, cancel := context.WithTimeout(ctx, protocol.AskLimit)
+	making, cancel := context.WithTimeout(ctx, makeLimit)
 	defer cancel()
 	_, err = f.js.CreateOrUpdateStream(making, jetstream.StreamConfig{
 		Name: streamPrefix + f.session, Subjects: []string{protocol.ReportSubject(f.session, "*", "*")}, Storage: jetstream.FileStorage,
@@ -327,14 +328,14 @@ func (f *Fleet) invitation() string {
 
 // A Want is whom a coordinator waits for.
 type Want struct {
-	Agents     int                   // that do a run
-	StartOn    string                // the agent that starts the system on its host; "": none
-	Placements []placement.Placement // of the runs; nil: one that names no agent
+	Agents     int              // that do a run
+	StartOn    string           // the agent that starts the system on its host; "": none
+	Placements []placement.Spec // of the runs; nil: one that names no agent
 }
 
 // carries reports whether an agent may do a part of a run: all may, but the agent that
 // starts the system on its host does so only where the placement names it.
-func carries(a protocol.About, startOn string, p placement.Placement) bool {
+func carries(a protocol.About, startOn string, p placement.Spec) bool {
 	return a.Name != startOn || p.Names(placement.Agent{Name: a.Name, Labels: a.Labels})
 }
 
@@ -343,12 +344,12 @@ func carries(a protocol.About, startOn string, p placement.Placement) bool {
 func (w *Want) of(all []protocol.About) (can int, starter bool) {
 	placements := w.Placements
 	if placements == nil {
-		placements = make([]placement.Placement, 1)
+		placements = make([]placement.Spec, 1)
 	}
 	starter = w.StartOn == ""
 	for _, a := range all {
 		starter = starter || a.Name == w.StartOn
-		if !slices.ContainsFunc(placements, func(p placement.Placement) bool { return !carries(a, w.StartOn, p) }) {
+		if !slices.ContainsFunc(placements, func(p placement.Spec) bool { return !carries(a, w.StartOn, p) }) {
 			can++
 		}
 	}
@@ -454,7 +455,7 @@ func (f *Fleet) Agents() []protocol.About {
 // Choose returns the names of n of the agents that joined: those first that the placement
 // names, then by their names. startOn, the one that starts the system on its host, is
 // chosen only where the placement names it.
-func (f *Fleet) Choose(n int, p placement.Placement, startOn string) []string {
+func (f *Fleet) Choose(n int, p placement.Spec, startOn string) []string {
 	all := slices.DeleteFunc(f.Agents(), func(a protocol.About) bool { return !carries(a, startOn, p) })
 	wanted := func(a protocol.About) int {
 		if p.Names(placement.Agent{Name: a.Name, Labels: a.Labels}) {

@@ -1,0 +1,104 @@
+package survey
+
+import (
+	"strings"
+
+	"github.com/weirmq/weir/internal/host"
+)
+
+// A Status is what weir fleet status --json prints.
+type Status struct {
+	Schema       string      `json:"schema"`
+	Weir         string      `json:"weir"`
+	At           string      `json:"at"`       // where, without secrets
+	StoodIn      bool        `json:"stood_in"` // there was no coordinator: this process listened
+	Coordinators []seenBoss  `json:"coordinators"`
+	Agents       []seenAgent `json:"agents"`
+	Unreadable   int         `json:"unreadable"` // answers that could not be read
+}
+
+type seenBoss struct {
+	ID   string `json:"id"`
+	Host string `json:"host"`
+	Weir string `json:"weir"`
+}
+
+type seenAgent struct {
+	Name        string            `json:"name"`
+	Host        string            `json:"host"`
+	Weir        string            `json:"weir"`
+	Answers     bool              `json:"answers"`
+	SeenAgoNS   int64             `json:"seen_ago_ns"`
+	OS          string            `json:"os,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Cores       int               `json:"cores,omitempty"`
+	MemoryFreeB uint64            `json:"memory_free_b,omitempty"`
+	Allow       []string          `json:"allow,omitempty"`
+	Coordinator string            `json:"coordinator,omitempty"`
+	Run         string            `json:"run,omitempty"`
+	Clock       *seenClock        `json:"clock,omitempty"`
+}
+
+type seenClock struct {
+	Same      bool  `json:"same"`
+	OffsetNS  int64 `json:"offset_ns"`
+	BoundNS   int64 `json:"bound_ns"`
+	WallNS    int64 `json:"wall_ahead_ns"`
+	Exchanges int   `json:"exchanges"`
+}
+
+// Status is what was seen by weir of a version.
+func (s *Sight) Status(version string) *Status {
+	out := &Status{Schema: "weir.fleet-status/v1", Weir: version, At: s.At, StoodIn: s.StoodIn, Coordinators: []seenBoss{}, Agents: []seenAgent{}, Unreadable: s.Strange}
+	for _, b := range s.Coordinators {
+		out.Coordinators = append(out.Coordinators, seenBoss{ID: b.Session, Host: b.Host, Weir: b.Version})
+	}
+	for _, x := range s.Agents {
+		a := seenAgent{
+			Name: x.Name, Host: x.Host, Weir: x.Version, Answers: !x.Gone, SeenAgoNS: int64(x.Ago), OS: x.OS, Labels: x.Labels, Cores: x.Cores,
+			MemoryFreeB: x.MemoryB, Allow: x.Allow, Coordinator: x.Session, Run: x.Busy,
+		}
+		if r := x.Clock; r.Known {
+			a.Clock = &seenClock{Same: r.Same, OffsetNS: r.OffsetNS, BoundNS: r.BoundNS, WallNS: r.WallNS, Exchanges: r.Exchanges}
+		}
+		out.Agents = append(out.Agents, a)
+	}
+	return out
+}
+
+// Where is where agents were asked, for people: without the fingerprint.
+func (s *Sight) Where() string { return Where(s.At) }
+
+// Where is an address without the fingerprint.
+func Where(at string) string {
+	short, _, _ := strings.Cut(at, "?")
+	return short
+}
+
+// A Diagnosis is what weir fleet doctor --json prints.
+type Diagnosis struct {
+	Schema   string      `json:"schema"`
+	Weir     string      `json:"weir"`
+	At       string      `json:"at"`
+	Agents   []string    `json:"agents"` // that answered
+	Health   host.Health `json:"health"` // the worst of all findings; what is not known does not count
+	Findings []Complaint `json:"findings"`
+}
+
+// Diagnosis is what is wrong with the agents that a survey saw with doctors, for weir of a
+// version.
+func (s *Sight) Diagnosis(version string) *Diagnosis {
+	d := &Diagnosis{Schema: "weir.fleet-doctor/v1", Weir: version, At: s.At, Agents: []string{}, Findings: []Complaint{}}
+	d.Findings = append(d.Findings, s.Check(version)...)
+	for _, x := range s.Agents {
+		if !x.Gone {
+			d.Agents = append(d.Agents, x.Name)
+		}
+	}
+	var all []host.Finding
+	for _, f := range d.Findings {
+		all = append(all, f.Finding)
+	}
+	d.Health = host.Worst(all)
+	return d
+}
