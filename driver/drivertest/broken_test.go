@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/needs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -179,6 +180,12 @@ var broken = []struct {
 	{"RequestLost", "forgets requests when cut", nil},
 	{"LostConnectionReported", "reconnects in silence", nil},
 	{"LostConnectionReported", "forgets what was under way when cut", nil},
+	{"AllocBudget", "allocates for each message", nil},
+	{"KilledServer", "confirms without a server", nil},
+	{"KilledServer", "tells facts of servers that are gone", nil},
+	{"KilledServer", "forgets what it confirmed", nil},
+	{"Existing", "finds out late what is missing", nil},
+	{"Existing", "takes away what it found", nil},
 	{"RunsIsolated", "names without the run", nil},
 	{"RunsIsolated", "deletes for everybody", nil},
 	{"LeavesNothing", "deletes nothing", nil},
@@ -210,6 +217,9 @@ func TestBrokenDriversFailExactlyTheirCheck(t *testing.T) {
 	}
 	for _, b := range broken {
 		t.Run(b.check+"/"+b.fault, func(t *testing.T) {
+			if b.check == "AllocBudget" {
+				needs.NoRace(t)
+			}
 			vs := try(t, b.fault, b.change, nil)
 			names, text := failures(vs)
 			if !slices.Equal(names, []string{b.check}) {

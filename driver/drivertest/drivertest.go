@@ -55,6 +55,20 @@ type Harness struct {
 	// does not apply.
 	Hold func(run, destination string) (release func(), err error)
 
+	// Kill ends every server at once, and nothing is put in order first. start starts them
+	// again, with what they stored, and returns when they answer. Where it is nil,
+	// KilledServer does not apply.
+	Kill func() (start func() error)
+
+	// Existing returns the name by which a run with driver.Run.Existing uses a destination of
+	// another run; one with a hyphen and more behind it does not exist. Where it is nil, the
+	// check of that name does not apply.
+	Existing func(run, destination string) string
+
+	// Allocs is the most allocations of a message that is sent, delivered and settled: those
+	// of the client library, and few more. 0: AllocBudget does not apply.
+	Allocs float64
+
 	// DeadTwice is why the system may move a message to the dead letters more than
 	// once; "": it does not.
 	DeadTwice string
@@ -109,7 +123,7 @@ type check struct {
 // checks is the suite, in the order of running. CapabilitiesTrue is the last,
 // because it looks at what became of the others.
 func checks() []check {
-	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), yieldChecks(), settleChecks(), backlogChecks(), replayChecks(), requestChecks(), lifeChecks(), []check{capabilitiesTrue()})
+	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), yieldChecks(), settleChecks(), backlogChecks(), replayChecks(), requestChecks(), budgetChecks(), lifeChecks(), []check{capabilitiesTrue()})
 }
 
 // Names returns the names of all checks in the order of running.

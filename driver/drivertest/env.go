@@ -135,8 +135,9 @@ type session struct {
 
 // open connects. The connection is closed, and what was declared deleted, when
 // the check ends.
-func (e *env) open() *session {
-	run := newRun()
+func (e *env) open() *session { return e.openFor(newRun()) }
+
+func (e *env) openFor(run driver.Run) *session {
 	s := &session{env: e, run: run.ID}
 	cfg := e.config(nil)
 	// That the context may end before the connection does is OpenClose's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"go.uber.org/goleak"
 
@@ -19,6 +20,16 @@ func lifeChecks() []check {
 			lacks: func(d driver.Definition) string { return lackIf(d.Capabilities.InProcess, "a connection (InProcess)") },
 			needs: func(h *Harness) string { return lackIf(h.Cut == nil, "Cut") },
 			run:   lostConnectionReported,
+		},
+		{
+			name: "KilledServer", rule: "What Facts call stable outlives the servers, and a producer goes on when they are back",
+			without: func(h *Harness) string { return lackIf(h.Kill == nil, "Kill") },
+			run:     killedServer,
+		},
+		{
+			name: "Existing", rule: "A run of destinations that exist uses them by the names that they have, and leaves them",
+			without: func(h *Harness) string { return lackIf(h.Existing == nil, "Existing") },
+			run:     existing,
 		},
 		{name: "RunsIsolated", rule: "The run's ID is the prefix of every name that the driver creates", run: runsIsolated},
 		{name: "LeavesNothing", rule: "Delete removes the destinations with everything in them, and Close leaves nothing behind", run: leavesNothing},
@@ -53,6 +64,91 @@ func lostConnectionReported(e *env) {
 			e.fatalf("a message published when the connection had been lost was completed %d times by the end of Close", f.completions)
 		}
 	}
+}
+
+// killedServer kills the servers and starts them again.
+func killedServer(e *env) {
+	s := e.open()
+	s.declare("d")
+	if e.caps.Consume {
+		s.receive(e.spec("s", "d"), nil).close() // its subscription keeps what comes
+	}
+	x := s.sender("d")
+	kept := messages("d", "kept", 20, 64)
+	x.send(kept...)
+	var f driver.Facts
+	e.must("facts", func(ctx context.Context) (err error) {
+		f, err = s.conn.Facts(ctx)
+		return err
+	})
+	start := sync.OnceValue(e.s.h.Kill())
+	e.cleanup(func() { _ = start() })
+	sent := 0
+	confirmed := func() bool {
+		sent++
+		m := messages("d", fmt.Sprint("later-", sent), 1, 64)[0]
+		x.publish(m)
+		x.await(m)
+		return x.fate(m).err == nil
+	}
+	if !eventually(func() bool { return !confirmed() }) {
+		e.errorf("messages are confirmed while no server runs")
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, 2*askLimit)
+	defer cancel()
+	if err := e.call("facts", func(context.Context) error { _, err := s.conn.Facts(ctx); return err }); !errors.Is(err, driver.ErrUnreachable) {
+		e.errorf("facts while no server runs: %v; want ErrUnreachable", err)
+	}
+	if err := start(); err != nil {
+		e.fatalf("the harness cannot start the servers again: %v", err)
+	}
+	if !eventually(confirmed) {
+		e.errorf("no message is confirmed after the servers are back")
+	}
+	if !e.caps.Consume || f.Confirms.Stable == driver.StableNone || e.s.seen["Resumes"] == failed {
+		return
+	}
+	r := s.receive(e.spec("s", "d"), nil)
+	var missing []string
+	if !eventually(func() bool {
+		missing, _ = difference(payloads(kept), r.texts())
+		return len(missing) == 0
+	}) {
+		e.errorf("%d of %d messages are missing that were confirmed as %v%s%s", len(missing), len(kept), f.Confirms.Stable, sample(missing), lost([]*receiver{r}))
+	}
+}
+
+// existing uses the destination of another run by its name.
+func existing(e *env) {
+	owner := e.open()
+	owner.declare("d")
+	name := e.s.h.Existing(owner.run, "d")
+	run := newRun()
+	run.Existing = true
+	s := e.openFor(run)
+	missing := name + "-missing"
+	s.refuses("a producer to a destination that is missing", func(ctx context.Context) error {
+		p, err := s.conn.Producer(ctx, driver.ProducerSpec{Destinations: []string{missing}, InFlight: 1}, &sender{})
+		if err == nil {
+			s.later(p.Close)
+		}
+		return err
+	})
+	var r *receiver
+	if e.caps.Consume {
+		s.refuses("a consumer of a destination that is missing", s.consumer(e.spec("s", missing)))
+		r = s.receive(e.spec("s", name), nil)
+	}
+	ms := messages(name, "existing", 5, 64)
+	x := s.sender(name)
+	x.send(ms...)
+	if r != nil {
+		e.expect("a consumer of a destination that exists", payloads(ms), r)
+		r.close()
+	}
+	e.must("close the producer", x.p.Close)
+	_ = e.call("close", s.conn.Close)
+	owner.sender("d").send(messages("d", "owned", 1, 64)...)
 }
 
 func runsIsolated(e *env) {

@@ -27,6 +27,7 @@ type memProducer struct {
 	stopped   chan struct{} // closed when the goroutine has ended
 	published int
 	cuts      int
+	scrap     []byte     // what it allocated last for nothing
 	held      *memStored // by the fault that swaps
 	heldTopic string
 }
@@ -140,6 +141,14 @@ func (m *memory) cut() int {
 // send puts m into the broker.
 func (p *memProducer) send(ctx context.Context, m *driver.Message) error {
 	p.published++
+	if p.m.gone() && p.m.fault != "confirms without a server" {
+		return driver.ErrDisconnected
+	}
+	if p.m.fault == "allocates for each message" {
+		for range 40_000 {
+			p.scrap = make([]byte, 8)
+		}
+	}
 	if len(m.Payload) > p.m.caps.MaxPayload && p.m.caps.MaxPayload > 0 {
 		switch p.m.fault {
 		case "swallows what is too large":

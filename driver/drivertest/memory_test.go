@@ -29,6 +29,7 @@ type memory struct {
 	shared   *memConfig
 	looking  delivering
 	stalled  bool
+	killed   bool
 	held     string // the destination that stands still; "": none
 	senders  []*memProducer
 	readers  []*memConsumer
@@ -110,6 +111,11 @@ func (m *memory) harness() Harness {
 			m.hold(destination)
 			return func() { m.hold("") }, nil
 		},
+		Kill:   m.kill,
+		Allocs: 30_000, // one fault allocates in small pieces, which is another check's
+		Existing: func(run, destination string) string {
+			return (&memConn{m: m, run: run}).name(destination)
+		},
 		Cut: func() error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -125,6 +131,33 @@ func (m *memory) stall(yes bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stalled = yes
+}
+
+// kill ends the broker until start is called.
+func (m *memory) kill() (start func() error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.killed = true
+	return func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.killed = false
+		if m.fault == "forgets what it confirmed" {
+			for _, t := range m.topics {
+				for _, s := range t.subs {
+					s.queue = nil
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// gone reports whether the broker was killed.
+func (m *memory) gone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.killed
 }
 
 // hold has a destination stand still, and no other; "": none.
@@ -199,7 +232,7 @@ func (c *memConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, erro
 			return nil, fmt.Errorf("dial %s: %w", c.Address, driver.ErrUnreachable)
 		}
 	}
-	conn := &memConn{m: c.m, run: run.ID, opened: ctx}
+	conn := &memConn{m: c.m, run: run.ID, existing: run.Existing, opened: ctx}
 	switch {
 	case c.m.fault == "does not say what is left":
 		return struct{ driver.Conn }{conn}, nil // neither Backlogger nor Requester
@@ -244,13 +277,14 @@ func (c *memConn) Backlog(ctx context.Context, subscription string, destinations
 type memConn struct {
 	m         *memory
 	run       string
+	existing  bool
 	opened    context.Context // of Open; only one fault uses it
 	consumers int
 }
 
 // name is a topic's name in the system.
 func (c *memConn) name(destination string) string {
-	if c.m.fault == "names without the run" {
+	if c.existing || c.m.fault == "names without the run" {
 		return destination
 	}
 	return c.run + "/" + destination
@@ -301,7 +335,10 @@ func (c *memConn) Delete(_ context.Context, ds ...driver.Destination) error {
 }
 
 func (c *memConn) Facts(context.Context) (driver.Facts, error) {
-	f := driver.Facts{Name: "memory", Version: "1", Nodes: c.m.nodes, Confirms: driver.Confirms{Guarantee: driver.Received}}
+	f := driver.Facts{Name: "memory", Version: "1", Nodes: c.m.nodes, Confirms: driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}}
+	if c.m.gone() && c.m.fault != "tells facts of servers that are gone" {
+		return f, driver.ErrUnreachable
+	}
 	if c.m.caps.Leaders && c.m.fault != "tells no leader" {
 		f.Leaders = []string{"here:1"}
 	}
@@ -319,13 +356,21 @@ func (c *memConn) Facts(context.Context) (driver.Facts, error) {
 }
 
 func (c *memConn) Close(context.Context) error {
+	if c.existing && c.m.fault == "takes away what it found" {
+		c.m.mu.Lock()
+		defer c.m.mu.Unlock()
+		clear(c.m.topics)
+	}
 	if c.m.fault == "cannot close" {
 		return errors.New("busy")
 	}
 	return nil
 }
 
-func (c *memConn) Producer(_ context.Context, _ driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+func (c *memConn) Producer(_ context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
+	if err := c.missing(spec.Destinations); err != nil {
+		return nil, err
+	}
 	p := &memProducer{c: c, m: c.m, cuts: c.m.cut(), done: done, stopped: make(chan struct{}), wake: make(chan struct{}, 1)}
 	c.m.mu.Lock()
 	c.m.senders = append(c.m.senders, p)
@@ -349,12 +394,24 @@ func (c *memConn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.
 	m.readers = append(m.readers, r)
 	t := m.topics[c.name(spec.Destinations[0])]
 	if t == nil {
-		return nil, errors.New("no such destination")
+		return nil, fmt.Errorf("no such destination: %w", driver.ErrUnsupported)
 	}
 	if m.caps.Retains && m.fault != "keeps nothing before Run" && !r.late() {
 		r.subscribe()
 	}
 	return r, nil
+}
+
+// missing refuses destinations of a run that uses those that exist, where they do not.
+func (c *memConn) missing(destinations []string) error {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	for _, d := range destinations {
+		if c.existing && c.m.topics[c.name(d)] == nil && c.m.fault != "finds out late what is missing" {
+			return fmt.Errorf("no such destination: %w", driver.ErrUnsupported)
+		}
+	}
+	return nil
 }
 
 // deliver puts a message into every subscription of a topic, and waits for room

@@ -3,33 +3,12 @@ package activemq
 import (
 	"context"
 	"errors"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
-
-	client "github.com/Azure/go-amqp"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
-
-// plain connects as a program without weir would.
-func plain(t *testing.T, s *served.System) *client.Session {
-	t.Helper()
-	c, err := client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	session, err := c.NewSession(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return session
-}
 
 // TestConfirmationsMeanWhatTheServerIsSetTo reads the guarantee of two servers.
 func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
@@ -53,184 +32,20 @@ func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
 	}
 }
 
-// TestAKilledServerKeepsWhatIsDurable kills it, and has it start again.
-func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
+func TestWhatIsRefused(t *testing.T) {
 	s := shared.Up(t, 1)
-	const n = 50
-	durable, transient := trial.Declared(t, Definition(), s.Options), trial.Declared(t, Definition(), s.Options, "durable", "no")
-	p, f := trial.Producer(t, durable, "d")
-	q, g := trial.Producer(t, transient, "d")
-	if a, b := f.Confirmed(t, p, n), g.Confirmed(t, q, n); a != n || b != n {
-		t.Fatalf("%d and %d of %d confirmed", a, b, n)
-	}
-	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 0 }) {
-		t.Error("a message is confirmed by a server that was killed")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, err := durable.Facts(ctx); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("facts of a server that was killed: %v", err)
-	}
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	if got := trial.Backlog(t, durable); got < n {
-		t.Errorf("%d of %d durable messages are there", got, n)
-	}
-	if got := trial.Backlog(t, transient); got != 0 {
-		t.Errorf("%d messages that are not durable are there", got)
-	}
-	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
-		t.Error("the producer does not connect again")
-	}
-}
-
-// TestAQueueThatExists takes the queue of another run by its name.
-func TestAQueueThatExists(t *testing.T) {
-	s := shared.Up(t, 1)
-	owner, err := trial.Open(t, Definition(), driver.Run{ID: "owner"}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
-	if err := owner.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = owner.Delete(context.Background(), d); _ = owner.Close(context.Background()) })
+	trial.Refuses(t, Definition(), s.Options,
+		trial.Mistake{Name: "a password without a user", Set: []string{"user", "", "password", "wr0ng"}, Option: "password"},
+		trial.Mistake{Name: "no user", Set: []string{"user", "", "password", ""}, Is: driver.ErrAuth},
+	)
 	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	f := make(trial.Fates, 1)
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"weir.owner.d"}, InFlight: 1}, f)
-	if err != nil {
-		t.Fatal(err)
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"weir.*"}}, nil); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a name of several queues: %v", err)
 	}
-	p.Publish(t.Context(), &driver.Message{Destination: "weir.owner.d"})
-	if err := errors.Join(<-f, p.Close(t.Context())); err != nil {
-		t.Error(err)
-	}
-	if n := trial.Backlog(t, owner); n != 1 {
-		t.Errorf("%d messages", n)
-	}
-	_, noProducer := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"missing"}}, nil)
-	_, noConsumer := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"missing"}})
-	_, several := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"weir.owner.*"}}, nil)
-	for _, err := range []error{noProducer, noConsumer, several} {
-		if !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("a queue that is missing: %v", err)
-		}
-	}
-}
-
-func TestWhatIsRefused(t *testing.T) {
-	s := shared.Up(t, 1)
-	for name, set := range map[string][]string{
-		"address":            {"address", "http://127.0.0.1:1"},
-		"password":           {"user", "", "password", "secret"},
-		"store":              {"store", "maybe"},
-		"reconnect-wait":     {"reconnect-wait", "0s"},
-		"idle-timeout":       {"idle-timeout", "1s"},
-		"tls.cert":           {"tls.cert", "x"},
-		"server.persistence": {"server.persistence", "perhaps"},
-	} {
-		_, err := trial.Open(t, Definition(), driver.Run{}, s.Options, set...)
-		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%v: %v", set, err)
-		}
-	}
-	if _, err := trial.Open(t, Definition(), driver.Run{}, s.Options, "password", "wrong-secret"); !errors.Is(err, driver.ErrAuth) || strings.Contains(err.Error(), "wrong-secret") {
-		t.Errorf("a wrong password: %v", err)
-	}
-	anonymous := map[string][]string{"address": s.Options["address"]}
-	if _, err := trial.Open(t, Definition(), driver.Run{}, anonymous); !errors.Is(err, driver.ErrAuth) {
-		t.Errorf("no user: %v", err)
-	}
-}
-
-// signals is a sink that tells of each delivery.
-type signals struct {
-	ready sync.WaitGroup
-	got   chan struct{}
-}
-
-func (s *signals) Ready()                           { s.ready.Done() }
-func (s *signals) Deliver([]driver.Delivery) error  { s.got <- struct{}{}; return nil }
-func (s *signals) Settled([]driver.Delivery, error) {}
-func (s *signals) Fault(error)                      {}
-
-// TestAMessageCostsWhatTheClientDoes: the driver allocates nothing of its own for a
-// message that is sent and one that is received. The client uses several goroutines, so
-// its own number moves by a part of an allocation.
-func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
-	s := shared.Up(t, 1)
-	c := trial.Declared(t, Definition(), s.Options)
-	session := plain(t, s)
-	const rounds = 40 // the server syncs each message
-	ctx, body := t.Context(), make([]byte, 64)
-	address := "weir-budget"
-	x, err := session.NewSender(ctx, address, &client.SenderOptions{TargetCapabilities: []string{"queue"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := session.NewReceiver(ctx, address, &client.ReceiverOptions{SourceCapabilities: []string{"queue"}, Credit: 200})
-	if err != nil {
-		t.Fatal(err)
-	}
-	message := client.Message{Header: &client.MessageHeader{Durable: true}, Data: [][]byte{body}}
-	theirs := allocs(rounds, func() {
-		receipt, err := x.SendWithReceipt(ctx, &message, nil)
-		if err == nil {
-			_, err = receipt.Wait(ctx)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-		m, err := r.Receive(ctx, nil)
-		if err == nil {
-			err = r.AcceptMessage(ctx, m)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
-
-	sink := &signals{got: make(chan struct{}, 1)}
-	sink.ready.Add(1)
-	consumer, err := c.Consumer(ctx, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	life, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { _ = consumer.Run(life, sink) })
-	defer func() { stop(); running.Wait(); _ = consumer.Close(context.Background()) }()
-	sink.ready.Wait()
-	p, f := trial.Producer(t, c, "d")
-	m := &driver.Message{Destination: "d", Payload: body}
-	own := allocs(rounds, func() {
-		p.Publish(ctx, m)
-		if err := <-f; err != nil {
-			t.Error(err)
-		}
-		<-sink.got
-	})
-	if own > theirs+1 {
-		t.Errorf("%v allocations a message sent and received, %v of the client's own", own, theirs)
-	}
-}
-
-// allocs is the least of a few counts: what else the process does adds to one.
-func allocs(rounds int, f func()) float64 {
-	least := testing.AllocsPerRun(rounds, f)
-	for range 3 {
-		least = min(least, testing.AllocsPerRun(rounds, f))
-	}
-	return least
 }
 
 func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/names"
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
@@ -25,7 +26,8 @@ func TestConformance(t *testing.T) {
 		s := shared.Up(t, 1)
 		maps.Copy(s.Options, options)
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 29,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Kill: s.Kill, Stall: s.Stall, Allocs: 34, Expect: 32,
+			Existing: func(run, d string) string { return names.Join(200, "weir", run, d) },
 		})
 	}
 	t.Run("durable", func(t *testing.T) { conform(t, nil) })

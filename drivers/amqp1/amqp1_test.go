@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
-
-	client "github.com/Azure/go-amqp"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
@@ -39,41 +35,6 @@ func TestConfirmationsMeanWhatIsStatedAndRead(t *testing.T) {
 		if err != nil || f.Confirms != tc.want || f.Version != "10.1.0" || f.Name != "Apache Qpid Broker-J Core" {
 			t.Errorf("%v: %+v, %v; want %+v", tc.set, f, err, tc.want)
 		}
-	}
-}
-
-// TestAKilledServerKeepsWhatIsDurable kills it, and has it start again.
-func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
-	s := shared.Up(t, 1)
-	const n = 50
-	durable, transient := trial.Declared(t, Definition(), s.Options), trial.Declared(t, Definition(), s.Options, "durable", "no")
-	p, f := trial.Producer(t, durable, "d")
-	q, g := trial.Producer(t, transient, "d")
-	if a, b := f.Confirmed(t, p, n), g.Confirmed(t, q, n); a != n || b != n {
-		t.Fatalf("%d and %d of %d confirmed", a, b, n)
-	}
-	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 0 }) {
-		t.Error("a message is confirmed by a server that was killed")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, err := durable.Facts(ctx); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("facts of a server that was killed: %v", err)
-	}
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	if got := trial.Backlog(t, durable); got < n {
-		t.Errorf("%d of %d durable messages are there", got, n)
-	}
-	if _, err := transient.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("the queue that is not durable: %v", err)
-	}
-	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
-		t.Error("the producer does not connect again")
 	}
 }
 
@@ -128,68 +89,10 @@ func TestWithoutManagementItOnlySends(t *testing.T) {
 }
 
 func TestWhatIsRefused(t *testing.T) {
-	s := shared.Up(t, 1)
-	for name, set := range map[string][]string{
-		"address":            {"address", "http://127.0.0.1:1"},
-		"password":           {"user", "", "password", "secret"},
-		"store":              {"store", "maybe"},
-		"management":         {"management", "artemis"},
-		"idle-timeout":       {"idle-timeout", "1s"},
-		"server.persistence": {"server.persistence", "perhaps"},
-	} {
-		_, err := trial.Open(t, Definition(), driver.Run{ID: "r"}, s.Options, set...)
-		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%v: %v", set, err)
-		}
-	}
-	_, err := trial.Open(t, Definition(), driver.Run{ID: "r"}, s.Options, "password", "wrong-secret")
-	if !errors.Is(err, driver.ErrAuth) || strings.Contains(err.Error(), "wrong-secret") {
-		t.Errorf("a wrong password: %v", err)
-	}
-}
-
-// TestAMessageCostsWhatTheClientDoes: the driver allocates nothing of its own for a message
-// that is sent. The client uses several goroutines, so its own number moves by a part of
-// an allocation.
-func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
-	s := shared.Up(t, 1)
-	c := trial.Declared(t, Definition(), s.Options, "durable", "no")
-	p, f := trial.Producer(t, c, "d")
-	conn, err := client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	session, err := conn.NewSession(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := session.NewSender(t.Context(), "amq.fanout", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const rounds = 100
-	ctx, body := t.Context(), make([]byte, 64)
-	message := client.Message{Header: &client.MessageHeader{}, Data: [][]byte{body}}
-	theirs := testing.AllocsPerRun(rounds, func() {
-		receipt, err := x.SendWithReceipt(ctx, &message, nil)
-		if err == nil {
-			_, err = receipt.Wait(ctx)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	m := &driver.Message{Destination: "d", Payload: body}
-	own := testing.AllocsPerRun(rounds, func() {
-		p.Publish(ctx, m)
-		if err := <-f; err != nil {
-			t.Error(err)
-		}
-	})
-	if own > theirs+1 {
-		t.Errorf("%v allocations a message sent, %v of the client's own", own, theirs)
-	}
+	trial.Refuses(t, Definition(), shared.Up(t, 1).Options,
+		trial.Mistake{Name: "a password without a user", Set: []string{"user", "", "password", "wr0ng"}, Option: "password"},
+		trial.Mistake{Name: "a wrong password", Set: []string{"password", "wr0ng"}, Is: driver.ErrAuth},
+	)
 }
 
 // TestRabbitMQIsReadAsItIs: facts are those of the queue that is there, and a server that

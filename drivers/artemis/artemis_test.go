@@ -2,14 +2,7 @@ package artemis
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -33,42 +26,6 @@ func plain(t *testing.T, s *served.System) *client.Session {
 	return session
 }
 
-// TestWithoutTheCapabilityAReceiverWaitsForEver shows the trap that the driver avoids: a
-// receiver that does not ask for a queue gets a subscription of its own.
-func TestWithoutTheCapabilityAReceiverWaitsForEver(t *testing.T) {
-	s := shared.Up(t, 1)
-	session := plain(t, s)
-	address := fmt.Sprintf("weir-trap-%d", time.Now().UnixNano())
-	for _, capabilities := range [][]string{nil, {"queue"}} {
-		r, err := session.NewReceiver(t.Context(), address, &client.ReceiverOptions{SourceCapabilities: capabilities})
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := session.NewSender(t.Context(), address, &client.SenderOptions{TargetCapabilities: []string{"queue"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := x.Send(t.Context(), client.NewMessage([]byte("m")), nil); err != nil {
-			t.Fatal(err)
-		}
-		limit := 300 * time.Millisecond
-		if capabilities != nil {
-			limit = trial.Patience
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		m, err := r.Receive(ctx, nil)
-		cancel()
-		if got := err == nil; got != (capabilities != nil) {
-			t.Errorf("with the capabilities %v: received %v, %v", capabilities, got, err)
-		}
-		if m != nil {
-			_ = r.AcceptMessage(t.Context(), m)
-		}
-		_ = r.Close(t.Context())
-		_ = x.Close(t.Context())
-	}
-}
-
 // TestConfirmationsMeanWhatTheServerIsSetTo reads the guarantee of two servers.
 func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
 	journal, memory := shared.Up(t, 1), served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"persistence": "no"}})
@@ -90,212 +47,42 @@ func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
 	}
 }
 
-// TestAKilledServerKeepsWhatIsDurable kills it, and has it start again.
-func TestAKilledServerKeepsWhatIsDurable(t *testing.T) {
+// TestAConsumerOutlivesItsServerBeforeItRuns opens a consumer, kills the server and starts
+// it again, and runs the consumer then.
+func TestAConsumerOutlivesItsServerBeforeItRuns(t *testing.T) {
 	s := shared.Up(t, 1)
 	const n = 50
-	durable, transient := trial.Declared(t, Definition(), s.Options), trial.Declared(t, Definition(), s.Options, "durable", "no")
-	p, f := trial.Producer(t, durable, "d")
-	q, g := trial.Producer(t, transient, "d")
-	if a, b := f.Confirmed(t, p, n), g.Confirmed(t, q, n); a != n || b != n {
-		t.Fatalf("%d and %d of %d confirmed", a, b, n)
+	c := trial.Declared(t, Definition(), s.Options)
+	p, f := trial.Producer(t, c, "d")
+	if a := f.Confirmed(t, p, n); a != n {
+		t.Fatalf("%d of %d confirmed", a, n)
 	}
-	_ = q.Close(t.Context()) // or it makes the queue again when it connects
-	early, err := durable.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach})
+	early, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleEach})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = early.Close(context.Background()) })
-	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
+	if err := s.Kill()(); err != nil {
 		t.Fatal(err)
 	}
-	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 0 }) {
-		t.Error("a message is confirmed by a server that was killed")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, err := durable.Facts(ctx); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("facts of a server that was killed: %v", err)
-	}
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	if got := trial.Backlog(t, durable); got < n {
-		t.Errorf("%d of %d durable messages are there", got, n)
-	}
-	if _, err := transient.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("the queue that is not durable: %v", err)
-	}
-	if !trial.Eventually(func() bool { return f.Confirmed(t, p, 1) == 1 }) {
-		t.Error("the producer does not connect again")
-	}
-	// A consumer that was opened before the server died, and runs after it is back.
-	got := &tally{}
+	l := trial.NewLog()
 	running, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- early.Run(running, got) }()
-	if !trial.Eventually(func() bool { return got.delivered.Load() >= n }) {
-		t.Errorf("%d of %d messages came to a consumer whose connection was lost before it ran", got.delivered.Load(), n)
-	}
+	go func() { ended <- early.Run(running, l) }()
+	l.Until(t, "all messages", func() bool { return len(l.Got) >= n })
 	stop()
-	if err := <-ended; err != nil || got.ready.Load() != 1 || got.faults.Load() != 1 {
-		t.Errorf("it ended with %v, was ready %d times and told of %d faults; want nil, 1 and 1", err, got.ready.Load(), got.faults.Load())
-	}
-}
-
-// A tally is a sink that counts.
-type tally struct{ ready, delivered, faults atomic.Int64 }
-
-func (c *tally) Ready()                             { c.ready.Add(1) }
-func (c *tally) Deliver(ds []driver.Delivery) error { c.delivered.Add(int64(len(ds))); return nil }
-func (c *tally) Settled([]driver.Delivery, error)   {}
-func (c *tally) Fault(error)                        { c.faults.Add(1) }
-
-// TestAQueueThatExists takes the queue of another run by its name.
-func TestAQueueThatExists(t *testing.T) {
-	s := shared.Up(t, 1)
-	owner, err := trial.Open(t, Definition(), driver.Run{ID: "owner"}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
-	if err := owner.Declare(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = owner.Delete(context.Background(), d); _ = owner.Close(context.Background()) })
-	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	f := make(trial.Fates, 1)
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"weir.owner.d"}, InFlight: 1}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Publish(t.Context(), &driver.Message{Destination: "weir.owner.d"})
-	if err := errors.Join(<-f, p.Close(t.Context())); err != nil {
-		t.Error(err)
-	}
-	if n := trial.Backlog(t, owner); n != 1 {
-		t.Errorf("%d messages", n)
-	}
-	_, noProducer := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"missing"}}, nil)
-	_, noConsumer := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"missing"}})
-	for _, err := range []error{noProducer, noConsumer} {
-		if !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("a queue that is missing: %v", err)
-		}
+	if err := <-ended; err != nil || len(l.Faults) != 1 {
+		t.Errorf("it ended with %v, and told of the faults %v; want nil, and one", err, l.Faults)
 	}
 }
 
 func TestWhatIsRefused(t *testing.T) {
-	s := shared.Up(t, 1)
-	for name, set := range map[string][]string{
-		"address":            {"address", "http://127.0.0.1:1"},
-		"password":           {"user", "", "password", "secret"},
-		"datasync":           {"datasync", "maybe"},
-		"reconnect-wait":     {"reconnect-wait", "0s"},
-		"idle-timeout":       {"idle-timeout", "1s"},
-		"tls.cert":           {"tls.cert", "x"},
-		"server.persistence": {"server.persistence", "perhaps"},
-	} {
-		_, err := trial.Open(t, Definition(), driver.Run{}, s.Options, set...)
-		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%v: %v", set, err)
-		}
-	}
-	if _, err := trial.Open(t, Definition(), driver.Run{}, s.Options, "password", "wrong-secret"); !errors.Is(err, driver.ErrAuth) || strings.Contains(err.Error(), "wrong-secret") {
-		t.Errorf("a wrong password: %v", err)
-	}
-	anonymous := map[string][]string{"address": s.Options["address"]}
-	if _, err := trial.Open(t, Definition(), driver.Run{}, anonymous); !errors.Is(err, driver.ErrAuth) {
-		t.Errorf("no user: %v", err)
-	}
-	if _, err := trial.Open(t, Definition(), driver.Run{}, s.Options, "tls.insecure", "yes", "timeout", "1s"); err == nil {
-		t.Error("TLS with a server that has none")
-	}
-}
-
-// signals is a sink that tells of each delivery.
-type signals struct {
-	ready sync.WaitGroup
-	got   chan struct{}
-}
-
-func (s *signals) Ready()                           { s.ready.Done() }
-func (s *signals) Deliver([]driver.Delivery) error  { s.got <- struct{}{}; return nil }
-func (s *signals) Settled([]driver.Delivery, error) {}
-func (s *signals) Fault(error)                      {}
-
-// TestAMessageCostsWhatTheClientDoes: the driver allocates nothing of its own for a
-// message that is sent and one that is received. The client uses several goroutines, so
-// its own number moves by a part of an allocation.
-func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
-	s := shared.Up(t, 1)
-	c := trial.Declared(t, Definition(), s.Options)
-	session := plain(t, s)
-	const rounds = 300
-	ctx, body := t.Context(), make([]byte, 64)
-	address := "weir-budget"
-	x, err := session.NewSender(ctx, address, &client.SenderOptions{TargetCapabilities: []string{"queue"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := session.NewReceiver(ctx, address, &client.ReceiverOptions{SourceCapabilities: []string{"queue"}, Credit: 200})
-	if err != nil {
-		t.Fatal(err)
-	}
-	message := client.Message{Header: &client.MessageHeader{Durable: true}, Data: [][]byte{body}}
-	theirs := allocs(rounds, func() {
-		receipt, err := x.SendWithReceipt(ctx, &message, nil)
-		if err == nil {
-			_, err = receipt.Wait(ctx)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-		m, err := r.Receive(ctx, nil)
-		if err == nil {
-			err = r.AcceptMessage(ctx, m)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
-
-	sink := &signals{got: make(chan struct{}, 1)}
-	sink.ready.Add(1)
-	consumer, err := c.Consumer(ctx, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	life, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { _ = consumer.Run(life, sink) })
-	defer func() { stop(); running.Wait(); _ = consumer.Close(context.Background()) }()
-	sink.ready.Wait()
-	p, f := trial.Producer(t, c, "d")
-	m := &driver.Message{Destination: "d", Payload: body}
-	own := allocs(rounds, func() {
-		p.Publish(ctx, m)
-		if err := <-f; err != nil {
-			t.Error(err)
-		}
-		<-sink.got
-	})
-	if own > theirs+1 {
-		t.Errorf("%v allocations a message sent and received, %v of the client's own", own, theirs)
-	}
-}
-
-// allocs is the least of a few counts: what else the process does adds to one.
-func allocs(rounds int, f func()) float64 {
-	least := testing.AllocsPerRun(rounds, f)
-	for range 3 {
-		least = min(least, testing.AllocsPerRun(rounds, f))
-	}
-	return least
+	trial.Refuses(t, Definition(), shared.Up(t, 1).Options,
+		trial.Mistake{Name: "a password without a user", Set: []string{"user", "", "password", "wr0ng"}, Option: "password"},
+		trial.Mistake{Name: "a wrong password", Set: []string{"password", "wr0ng"}, Is: driver.ErrAuth},
+		trial.Mistake{Name: "no user", Set: []string{"user", "", "password", ""}, Is: driver.ErrAuth},
+		trial.Mistake{Name: "TLS with a server that has none", Set: []string{"tls.insecure", "yes", "timeout", "1s"}},
+	)
 }
 
 func TestThePageSaysWhatTheServersSay(t *testing.T) {

@@ -30,15 +30,21 @@ func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, nodes int, options map[string][]string) {
 		s := shared.Up(t, nodes)
 		maps.Copy(s.Options, options)
-		expect, hold := 29, block(t, s)
+		expect, hold := 31, block(t, s)
 		if options == nil {
 			expect++
 		} else {
 			hold = nil
 		}
-		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Nodes: nodes, Expect: expect, Hold: hold,
-		})
+		h := drivertest.Harness{
+			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Nodes: nodes, Expect: expect, Hold: hold, Allocs: 34,
+			Existing: func(run, d string) string { return names.Join(200, "weir", run, d) },
+		}
+		if nodes == 1 && options == nil {
+			h.Kill = s.Kill
+			h.Expect++
+		}
+		drivertest.Run(t, Definition(), h)
 	}
 	t.Run("durable", func(t *testing.T) { conform(t, 1, nil) })
 	t.Run("not durable, sent settled", func(t *testing.T) {

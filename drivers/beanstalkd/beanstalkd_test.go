@@ -3,10 +3,8 @@ package beanstalkd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -43,15 +41,9 @@ func put(t testing.TB, p *producer, f trial.Fates, destination, text string) err
 	return f.Next(t)
 }
 
-// A sink takes what a consumer yields.
+// A sink has its consumer.
 type sink struct {
-	mu       sync.Mutex
-	texts    []string
-	settled  []error
-	faults   int
-	deliver  func() // called in each Deliver
-	readying sync.Once
-	ready    chan struct{}
+	*trial.Log
 	consumer driver.Consumer
 }
 
@@ -64,45 +56,20 @@ func (s *sink) stir(t testing.TB) {
 	}
 }
 
-func (s *sink) Ready() { s.readying.Do(func() { close(s.ready) }) }
-
-func (s *sink) Deliver(ds []driver.Delivery) error {
-	s.mu.Lock()
-	for _, d := range ds {
-		s.texts = append(s.texts, string(d.Payload))
-	}
-	s.mu.Unlock()
-	if s.deliver != nil {
-		s.deliver()
-	}
-	return nil
-}
-
-func (s *sink) Settled(_ []driver.Delivery, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.settled = append(s.settled, err)
-}
-
-func (s *sink) Fault(error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults++
-}
-
 // has returns how many deliveries there were, and settlements.
 func (s *sink) has() (delivered, settled int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.texts), len(s.settled)
+	s.Lock()
+	defer s.Unlock()
+	return len(s.Got), s.Settlements + len(s.Unsettled)
 }
 
 // consume runs a consumer until the test ends.
 func consume(t testing.TB, c driver.Conn, deliver func(), destinations ...string) *sink {
 	t.Helper()
-	s := &sink{deliver: deliver, ready: make(chan struct{})}
+	s := &sink{Log: trial.NewLog()}
+	s.OnDeliver = func([]driver.Delivery) error { deliver(); return nil }
 	s.consumer, _ = trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: destinations}, s)
-	<-s.ready
+	s.WaitReady(t)
 	return s
 }
 
@@ -152,58 +119,6 @@ func TestAMessageLargerThanTheServerTakes(t *testing.T) {
 	}
 	if err := put(t, p, f, "d", "small"); err != nil {
 		t.Errorf("the next: %v", err)
-	}
-}
-
-// TestAKilledServerHasItsBinlog kills the server while a producer and a consumer use it.
-func TestAKilledServerHasItsBinlog(t *testing.T) {
-	port := served.FreePorts(t, 1)[0]
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	server := served.Start(t, Definition(), served.Spec{
-		Program: "beanstalkd", Args: []string{"-l127.0.0.1", fmt.Sprintf("-p%d", port), "-b."},
-		Ready: func() error {
-			c, err := net.Dial("tcp", address)
-			if err == nil {
-				err = c.Close()
-			}
-			return err
-		},
-	})
-	events := make(chan string, 100)
-	run := driver.Run{ID: "killed", Event: func(kind, text string) { events <- kind + " " + text }}
-	c := open(t, run, nil, "address", address, "reconnect-wait", "10ms")
-	p, f := produce(t, c, "d", "e")
-	r := consume(t, c, nil, "e")
-	for i := range 100 {
-		if err := put(t, p, f, "d", fmt.Sprint("before-", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := put(t, p, f, "d", "lost"); !errors.Is(err, driver.ErrDisconnected) {
-		t.Errorf("without a server: %v", err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if !trial.Eventually(func() bool { return put(t, p, f, "e", "after") == nil }) {
-		t.Fatal("the producer did not connect again")
-	}
-	if !trial.Eventually(func() bool { n, _ := r.has(); return n > 0 }) || r.faults == 0 {
-		t.Errorf("the consumer has %v, %d faults", r.texts, r.faults)
-	}
-	told := map[string]bool{}
-	for len(events) > 0 {
-		told[<-events] = true
-	}
-	if !told["reconnect producer 0"] || !told["reconnect consumer s 0"] {
-		t.Errorf("told: %v", told)
-	}
-	n, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"})
-	if n != 100 || err != nil {
-		t.Errorf("%d of 100 confirmed messages are there, %v", n, err)
 	}
 }
 
@@ -268,12 +183,7 @@ func TestTimeToRun(t *testing.T) {
 				t.Errorf("%d deliveries, want %d", n, want)
 			}
 			trial.Eventually(func() bool { _, a := first.has(); _, b := second.has(); return a+b == want })
-			refused := 0
-			for _, err := range append(first.settled, second.settled...) {
-				if err != nil {
-					refused++
-				}
-			}
+			refused := len(first.Unsettled) + len(second.Unsettled)
 			if refused != want-1 {
 				t.Errorf("%d settlements were refused, want %d", refused, want-1)
 			}
@@ -343,86 +253,14 @@ func TestDeleteTakesWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWhenItConnects(t *testing.T) {
-	for _, address := range []string{"", "http://127.0.0.1:1", "user:secret@127.0.0.1:1"} {
-		_, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", address)
-		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != "address" || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", address, err)
-		}
-	}
-	// One that accepts and says nothing.
+// TestASilentServerIsUnreachable has one that accepts and says nothing.
+func TestASilentServerIsUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", l.Addr().String(), "timeout", "3s"); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("a server that is silent: %v", err)
-	}
+	trial.Refuses(t, Definition(), nil, trial.Mistake{Name: "silence", Set: []string{"address", l.Addr().String(), "timeout", "3s"}, Is: driver.ErrUnreachable})
 }
-
-// TestAMessageCostsWhatTheClientDoes: the driver allocates nothing of its own for a
-// message that is sent and one that is received.
-func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
-	s := shared.Up(t, 1)
-	c := open(t, driver.Run{ID: "budget"}, s.Options)
-	k, err := client.Dial("tcp", s.Address[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = k.Close() }()
-	const rounds = 500
-	ctx, body := t.Context(), make([]byte, 64)
-
-	p, f := produce(t, c, "d")
-	m := &driver.Message{Destination: "d", Payload: body}
-	tube := client.NewTube(k, "weir.budget.d")
-	own := allocs(rounds, func() { p.Publish(ctx, m); <-f })
-	plain := allocs(rounds, func() { _, _ = tube.Put(body, priority, 0, time.Minute) })
-	if own > plain {
-		t.Errorf("%v allocations a message sent, %v of the client's own", own, plain)
-	}
-
-	feed, err := driver.Inside(c).(*conn).feed(ctx, "budget", "d", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer feed.link.Close()
-	var out driver.Sink = nowhere{}
-	own = allocs(rounds, func() {
-		if err := feed.link.Do(ctx, feed.reserve); err != nil {
-			t.Error(err)
-		}
-		feed.deliver(out)
-	})
-	set := client.NewTubeSet(k, "weir.budget.d")
-	plain = allocs(rounds, func() {
-		id, _, err := set.Reserve(time.Second)
-		if err == nil {
-			err = k.Delete(id)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	if own > plain {
-		t.Errorf("%v allocations a message received, %v of the client's own", own, plain)
-	}
-}
-
-// allocs is the least of a few counts: what else the process does adds to one.
-func allocs(rounds int, f func()) float64 {
-	least := testing.AllocsPerRun(rounds, f)
-	for range 3 {
-		least = min(least, testing.AllocsPerRun(rounds, f))
-	}
-	return least
-}
-
-// nowhere is a sink that costs nothing.
-type nowhere struct{ driver.Sink }
-
-func (nowhere) Deliver([]driver.Delivery) error  { return nil }
-func (nowhere) Settled([]driver.Delivery, error) {}
 
 func TestThePageSaysWhatTheServerSays(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		settings["max-job-size"] = "1048576" // for all payloads of the suite
 		s := shared.Up(t, 1, served.With{Settings: settings})
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 30,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Kill: s.Kill, Stall: s.Stall, Allocs: 24, Expect: 32,
 		})
 	}
 	t.Run("memory", func(t *testing.T) { conform(t, map[string]string{}) })

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/local"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestAFullQueueHoldsCapacityMessagesInOrder(t *testing.T) {
@@ -72,25 +72,7 @@ func TestAMessageAllocatesNothing(t *testing.T) {
 }
 
 func TestValidateRefuses(t *testing.T) {
-	for _, tc := range []struct{ what, name, value string }{
-		{"no capacity", "capacity", "0"},
-		{"a negative capacity", "capacity", "-4"},
-		{"a capacity that is too large", "capacity", "2097152"},
-		{"an empty cell", "cell", "0B"},
-		{"more memory than a process should take", "cell", "1GiB"},
-	} {
-		cfg := Definition().New()
-		if err := driver.SetOption(cfg, tc.name, tc.value); err != nil {
-			t.Fatal(err)
-		}
-		var oe *driver.OptionError
-		if err := driver.Check(cfg); !errors.As(err, &oe) {
-			t.Errorf("%s: %v", tc.what, err)
-		}
-		if _, err := cfg.Open(t.Context(), driver.Run{}); err == nil {
-			t.Errorf("%s: opened", tc.what)
-		}
-	}
+	trial.Refuses(t, Definition(), nil, trial.Mistake{Name: "more memory than a process should take", Set: []string{"cell", "1GiB"}})
 }
 
 // BenchmarkMove is one message of 64 bytes, put and taken, by as many producers

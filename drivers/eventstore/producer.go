@@ -46,7 +46,6 @@ func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
 	})
 }
 
-// Close implements driver.Producer.
 func (p *producer) Close(ctx context.Context) error {
 	err := p.Pool.Close(ctx)
 	p.link.close()

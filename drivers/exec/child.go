@@ -408,7 +408,6 @@ type output struct {
 	text []byte
 }
 
-// Write implements io.Writer.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -53,7 +53,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	}, nil
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	err := x.send(run)
 	late := time.AfterFunc(time.Hour, func() { x.child.drop(x.conn) })

@@ -368,7 +368,6 @@ func answerAll(l net.Listener) {
 // completer is a function as a driver.Completer.
 type completer func(m *driver.Message, err error)
 
-// Complete implements driver.Completer.
 func (f completer) Complete(m *driver.Message, err error) { f(m, err) }
 
 // sink takes all.

@@ -80,7 +80,6 @@ func newProducer(c *child, conn *peer, targets *driver.Targets[uint16], inFlight
 	return p
 }
 
-// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.outstanding.Add(1)
 	destination, err := p.targets.Of(ctx, m)
@@ -241,7 +240,6 @@ func (p *producer) abandon(err error) {
 	}
 }
 
-// Flush implements driver.Producer.
 func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
 // Close has the child complete what is in flight and close the connection, within ctx and

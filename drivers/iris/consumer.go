@@ -107,7 +107,6 @@ func (f *feed) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -263,7 +262,6 @@ func (f *feed) deliver(sink driver.Sink, body []byte) error {
 	return nil
 }
 
-// Close implements driver.Consumer.
 func (x *consumer) Close(context.Context) error {
 	x.conn.consumers.Remove(x)
 	for _, f := range x.feeds {

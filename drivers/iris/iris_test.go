@@ -67,18 +67,10 @@ func TestWhatIsNoRelayOfThisProtocolIsRefused(t *testing.T) {
 }
 
 func TestWhatIsWrongBeforeItConnects(t *testing.T) {
-	for _, test := range []struct{ option, value, says string }{
-		{"address", "http://127.0.0.1:1", `scheme "http"`},
-		{"address", "", "is not an address"},
-	} {
-		_, err := trial.Open(t, Definition(), driver.Run{}, nil, test.option, test.value)
-		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != test.option || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s %q: %v", test.option, test.value, err)
-		}
-	}
-	if _, err := trial.Open(t, Definition(), driver.Run{}, nil, "address", "localhost:1", "namespace", "f"); err == nil || !strings.Contains(err.Error(), "is not an IP address") {
-		t.Errorf("a name of a host, with a namespace: %v", err)
-	}
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "no address", Set: []string{"address", ""}, Option: "address", Says: "is not an address"},
+		trial.Mistake{Name: "a name of a host, with a namespace", Set: []string{"address", "localhost:1", "namespace", "f"}, Option: "address", Says: "is not an IP address"},
+	)
 	if _, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("destinations that exist: %v", err)
 	}

@@ -52,7 +52,6 @@ func (p *producer) send(ctx context.Context, _ int, m *driver.Message) (err erro
 	return p.l.Do(ctx, p.write)
 }
 
-// Close implements driver.Producer.
 func (p *producer) Close(ctx context.Context) error {
 	p.c.producers.Remove(p)
 	err := p.Pool.Close(ctx)

@@ -314,5 +314,4 @@ func (s *session) ask(cluster string, payload []byte, limit time.Duration) (repl
 	return e.body, e.err
 }
 
-// Close implements io.Closer.
 func (s *session) Close() error { return s.c.Close() }

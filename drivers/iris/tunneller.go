@@ -130,7 +130,6 @@ func (l *lane) keep(t *tunnel) {
 	}
 }
 
-// Publish implements driver.Producer.
 func (p *tunneller) Publish(ctx context.Context, m *driver.Message) {
 	l, err := p.targets.Of(ctx, m)
 	if len(m.Payload) == 0 {

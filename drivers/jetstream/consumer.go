@@ -78,7 +78,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	x.Begin(sink)
 	r := &running{x: x, sink: sink, failed: make(chan error, 1)}

@@ -33,7 +33,8 @@ func TestConformance(t *testing.T) {
 			Quiet:   quiet,
 			Options: map[string][]string{"address": s.Address, "ack-confirm": {"true"}},
 			Cut:     s.Restart,
-			Expect:  33,
+			Allocs:  60,
+			Expect:  34,
 			Stall:   s.Stall,
 			Offset:  sequence,
 		})

@@ -108,10 +108,9 @@ func TestOneDurableTakesAllDestinationsOnAStream(t *testing.T) {
 	// Two that compete, and share what there is.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	both := keep(9, cancel)
-	other := &sharer{both}
+	both := endingAt(9, cancel)
 	ended := make(chan error, 2)
-	for i, sink := range []driver.Sink{both, other} {
+	for i := range 2 {
 		spec.Index = i
 		x, err := conn.Consumer(t.Context(), spec)
 		if err != nil {
@@ -122,13 +121,13 @@ func TestOneDurableTakesAllDestinationsOnAStream(t *testing.T) {
 				t.Errorf("backlog %d, %v; want 9", left, err)
 			}
 		}
-		go func() { ended <- errors.Join(x.Run(ctx, sink), x.Close(context.Background())) }()
+		go func() { ended <- errors.Join(x.Run(ctx, both), x.Close(context.Background())) }()
 	}
 	if err := errors.Join(<-ended, <-ended); err != nil {
 		t.Error(err)
 	}
-	slices.Sort(both.got)
-	if diff := cmp.Diff(numbered(1, 9), both.got); diff != "" {
+	slices.Sort(both.Got)
+	if diff := cmp.Diff(numbered(1, 9), both.Got); diff != "" {
 		t.Errorf("received (-want +got):\n%s", diff)
 	}
 
@@ -154,11 +153,6 @@ func TestOneDurableTakesAllDestinationsOnAStream(t *testing.T) {
 		}
 	}
 }
-
-// A sharer delivers to a keeper that another consumer has made ready.
-type sharer struct{ *keeper }
-
-func (s *sharer) Ready() {}
 
 func TestANameThatIsTakenSaysByWhat(t *testing.T) {
 	t.Parallel()

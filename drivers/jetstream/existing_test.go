@@ -3,9 +3,7 @@ package jetstream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -64,30 +63,6 @@ func existing(t *testing.T, s *natstest.Server, options ...map[string]string) ba
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c.(backlogger)
 }
-
-// gather is a sink that counts, and refuses nothing.
-type gather struct {
-	n     atomic.Int64
-	want  int64
-	all   chan struct{}
-	ready chan struct{}
-	hold  chan struct{} // where it is not nil, Deliver waits for it
-}
-
-func (g *gather) Ready() { close(g.ready) }
-
-func (g *gather) Deliver(ds []driver.Delivery) error {
-	if g.hold != nil {
-		<-g.hold
-	}
-	if n := int64(len(ds)); g.n.Add(n) >= g.want && g.n.Load()-n < g.want {
-		close(g.all)
-	}
-	return nil
-}
-
-func (g *gather) Settled([]driver.Delivery, error) {}
-func (g *gather) Fault(error)                      {}
 
 // within fails the test where c is not closed in time.
 func within(t *testing.T, what string, c <-chan struct{}) {
@@ -172,19 +147,19 @@ func TestAStreamThatExistsIsFilledAndReadAndStays(t *testing.T) {
 			if left, err := conn.Backlog(t.Context(), "r1-s0", spec.Destinations); err != nil || left != n {
 				t.Errorf("backlog %d, %v; want %d", left, err, n)
 			}
-			g := &gather{want: n, all: make(chan struct{}), ready: make(chan struct{})}
+			l := trial.NewLog()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)
-			go func() { ended <- x.Run(ctx, g) }()
-			within(t, fmt.Sprintf("%d messages", n), g.all)
+			go func() { ended <- x.Run(ctx, l) }()
+			l.Until(t, "all messages", func() bool { return len(l.Got) >= n })
 			cancel()
 			if err := errors.Join(<-ended, x.Close(t.Context())); err != nil {
 				t.Error(err)
 			}
 			drained(t, conn, spec)
-			if g.n.Load() != n {
-				t.Errorf("%d received; want %d", g.n.Load(), n)
+			if len(l.Got) != n {
+				t.Errorf("%d received; want %d", len(l.Got), n)
 			}
 			stream, err := js.Stream(t.Context(), c.stream)
 			if err != nil {
@@ -238,59 +213,6 @@ func TestWhatCannotBePublishedToSaysWhy(t *testing.T) {
 	_, err := own.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: natsd.MaxPayload + 1}, newFates())
 	if !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), driver.FormatSize(natsd.MaxPayload)) {
 		t.Errorf("more than the server takes: %v; want ErrTooLarge and the server's size", err)
-	}
-}
-
-func TestBacklogCountsWhatIsUnderWay(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, natsd.Options{})
-	ds := []driver.Destination{{Name: "a", Partitions: 1, Replicas: 1}, {Name: "b", Partitions: 1, Replicas: 1}}
-	c := open(t, s, nil, ds...)
-	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"a", "b"}, Prefetch: 8}
-	x, err := c.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := newFates()
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"a", "b"}, InFlight: 64}, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 20 {
-		p.Publish(t.Context(), &driver.Message{Destination: spec.Destinations[i%2], Payload: []byte("x")})
-	}
-	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	g := &gather{want: 20, all: make(chan struct{}), ready: make(chan struct{}), hold: make(chan struct{})}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, g) }()
-	within(t, "ready", g.ready)
-	b := c.(driver.Backlogger)
-	if n, err := b.Backlog(t.Context(), "s", spec.Destinations); err != nil || n != 20 {
-		t.Errorf("backlog while the first is being delivered: %d, %v; want 20", n, err)
-	}
-	close(g.hold)
-	within(t, "20 messages", g.all)
-	cancel()
-	if err := errors.Join(<-ended, x.Close(t.Context())); err != nil {
-		t.Error(err)
-	}
-	drained(t, b, spec)
-	if _, err := b.Backlog(t.Context(), "nobody", spec.Destinations); !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		t.Errorf("backlog of no subscription: %v; want ErrConsumerNotFound", err)
-	}
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
-	short, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer end()
-	if _, err := b.Backlog(short, "s", spec.Destinations); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("backlog of a server that is silent: %v; want ErrUnreachable", err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/natsd"
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
@@ -62,16 +63,6 @@ func openWith(t testing.TB, options map[string][]string, ds ...driver.Destinatio
 
 // inside returns the Conn behind the guard.
 func inside(c driver.Conn) *conn { return driver.Inside(c).(*conn) }
-
-func TestWhoOpensSaysWhat(t *testing.T) {
-	cfg := newConfig()
-	cfg.Address = []string{"127.0.0.1:1"}
-	// The engine puts "opening jetstream: " before it.
-	_, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t"})
-	if !errors.Is(err, driver.ErrUnreachable) || !strings.HasPrefix(err.Error(), "connecting to nats://127.0.0.1:1: ") {
-		t.Errorf("Open: %v; want ErrUnreachable, without the driver's name", err)
-	}
-}
 
 func TestGuaranteeIsReadFromTheRunningServers(t *testing.T) {
 	t.Parallel()
@@ -355,31 +346,11 @@ func TestRedeliveredIsReadFromTheReplySubject(t *testing.T) {
 	}
 }
 
-func TestValidateReportsEveryFault(t *testing.T) {
-	c := newConfig()
-	c.AckTimeout, c.AckWait, c.MaxAckPending, c.Monitor = 0, -1, 0, []string{"ftp://host:8222"}
-	c.Server = Server{SyncAlways: true, SyncInterval: time.Second}
-	err := driver.Check(c)
-	for _, name := range []string{"ack-timeout", "ack-wait", "max-ack-pending", "monitor", "server.sync-interval"} {
-		if err == nil || !cmp.Equal(true, containsOption(err, name)) {
-			t.Errorf("Validate: %v; want a fault in %s", err, name)
-		}
-	}
-}
-
-// containsOption reports whether one of the errors joined is about the option.
-func containsOption(err error, name string) bool {
-	switch e := err.(type) { //nolint:errorlint // the tree of joined errors is walked by hand
-	case *driver.OptionError:
-		return e.Name == name
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			if containsOption(one, name) {
-				return true
-			}
-		}
-	}
-	return false
+func TestSettingsThatContradictEachOther(t *testing.T) {
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "a monitor of another scheme", Set: []string{"monitor", "ftp://host:8222"}, Option: "monitor"},
+		trial.Mistake{Name: "an interval of a server that always syncs", Set: []string{"server.sync-always", "yes", "server.sync-interval", "1s"}, Option: "server.sync-interval"},
+	)
 }
 
 // count is a Completer that counts.

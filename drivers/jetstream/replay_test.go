@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,39 +14,9 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/natsd"
 )
-
-// A keeper is a sink that keeps what it accepts, in order, and calls full when it
-// has as many as it wants.
-type keeper struct {
-	want int
-	full func()
-
-	mu    sync.Mutex
-	got   []string
-	ready chan struct{}
-}
-
-func keep(want int, full func()) *keeper {
-	return &keeper{want: want, full: full, ready: make(chan struct{})}
-}
-
-func (k *keeper) Ready() { close(k.ready) }
-
-func (k *keeper) Deliver(ds []driver.Delivery) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, d := range ds {
-		if k.got = append(k.got, string(d.Payload)); len(k.got) == k.want {
-			k.full()
-		}
-	}
-	return nil
-}
-
-func (k *keeper) Settled([]driver.Delivery, error) {}
-func (k *keeper) Fault(error)                      {}
 
 // receive opens a consumer, has it receive n messages, and closes it. meanwhile,
 // where it is not nil, is called when the consumer is ready.
@@ -59,17 +28,31 @@ func receive(t *testing.T, c driver.Conn, spec driver.ConsumerSpec, n int, meanw
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	k := keep(n, cancel)
+	l := endingAt(n, cancel)
 	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, k) }()
+	go func() { ended <- x.Run(ctx, l) }()
 	if meanwhile != nil {
-		within(t, "ready", k.ready)
+		l.WaitReady(t)
 		meanwhile()
 	}
 	if err := errors.Join(<-ended, x.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	return k.got
+	return l.Got
+}
+
+// endingAt returns a sink that calls end when it has n messages.
+func endingAt(n int, end func()) *trial.Log {
+	l := trial.NewLog()
+	l.OnDeliver = func([]driver.Delivery) error {
+		l.Lock()
+		defer l.Unlock()
+		if len(l.Got) >= n {
+			end()
+		}
+		return nil
+	}
+	return l
 }
 
 // anyOrder compares what was left by a consumer that ended: what the server was
@@ -237,22 +220,6 @@ func TestADurableContinuesAtTheEarliestUnacknowledged(t *testing.T) {
 	}
 }
 
-func TestASubscriptionWithoutAConsumerContinues(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, natsd.Options{})
-	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
-	c := open(t, s, map[string]string{"ack-wait": "1h"}, d)
-	js := theirs(t, s, nil)
-	fill(t, js, "weir.t.d", 1, 10)
-	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}
-	got := receive(t, c, spec, 4, nil)
-	spec.Index = 1
-	got = append(got, receive(t, c, spec, 6, nil)...)
-	if diff := cmp.Diff(numbered(1, 10), got, anyOrder()); diff != "" {
-		t.Errorf("two consumers, one after the other (-want +got):\n%s", diff)
-	}
-}
-
 func TestRunEndsThoughTheServerIsSilent(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
@@ -266,15 +233,15 @@ func TestRunEndsThoughTheServerIsSilent(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		g := &gather{want: 10, all: make(chan struct{}), ready: make(chan struct{})}
+		l := trial.NewLog()
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			if err := x.Run(ctx, g); err != nil {
+			if err := x.Run(ctx, l); err != nil {
 				t.Error(err)
 			}
 		}()
-		within(t, "10 messages", g.all)
+		l.Until(t, "10 messages", func() bool { return len(l.Got) >= 10 })
 		resume, err := s.Stall()
 		if err != nil {
 			t.Fatal(err)

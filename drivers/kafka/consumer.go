@@ -42,7 +42,6 @@ type running struct {
 	data   []*kgo.Record // of ds
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	r := &running{x: x, sink: sink}
 	opts := []kgo.Opt{kgo.AutoCommitInterval(x.conn.cfg.AutoCommit)}
@@ -71,7 +70,6 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return err
 }
 
-// Room implements kafkaconn.Reader.
 func (r *running) Room(ctx context.Context) int {
 	if r.settle == nil {
 		return r.x.Spec.Prefetch
@@ -110,7 +108,6 @@ func (r *running) Taken(ctx context.Context, client *kgo.Client, ps map[string][
 	r.Anew(ps)
 }
 
-// Anew implements kafkaconn.Reader.
 func (r *running) Anew(ps map[string][]int32) {
 	if r.settle != nil {
 		r.settle.forget(ps)

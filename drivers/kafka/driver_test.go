@@ -51,7 +51,6 @@ func TestConformance(t *testing.T) {
 			},
 		})
 		replays(t, s)
-		resumes(t, s)
 	})
 }
 

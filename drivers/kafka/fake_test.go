@@ -94,12 +94,12 @@ func TestACommitThatFailsIsReportedAndTheNextOneCoversIt(t *testing.T) {
 			consume(t, c, spec, g)
 			f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.OffsetMetadataTooLarge})
 			publish(t, c, "d", 0, 1, nil)
-			eventually(t, "the failure", func() bool { return g.All(func(g *gather) bool { return g.Failed == 1 && len(g.Faults) == 1 }) })
+			eventually(t, "the failure", func() bool { return g.All(func(g *gather) bool { return len(g.Unsettled) == 1 && len(g.Faults) == 1 }) })
 			if err := g.Faults[0]; !errors.Is(err, kerr.OffsetMetadataTooLarge) || !strings.Contains(err.Error(), "not settled") {
 				t.Errorf("fault %v", err)
 			}
 			publish(t, c, "d", 1, 1, nil)
-			eventually(t, "the next", func() bool { return g.All(func(g *gather) bool { return g.Count == 1 }) })
+			eventually(t, "the next", func() bool { return g.All(func(g *gather) bool { return g.Settlements == 1 }) })
 			if n, err := c.Backlog(t.Context(), "s", spec.Destinations); err != nil || n != 0 {
 				t.Errorf("backlog %d, %v; want 0: a position covers all before it", n, err)
 			}
@@ -316,6 +316,6 @@ func TestConsumersOfOneGroupOpenOneAfterTheOther(t *testing.T) {
 		g := newGather()
 		consume(t, c, driver.ConsumerSpec{Index: i, Subscription: "s", Destinations: []string{name}, Settle: driver.SettleEach}, g)
 		publish(t, c, name, 0, 1, nil)
-		eventually(t, "the message of "+name, func() bool { return g.All(func(g *gather) bool { return g.Count == 1 }) })
+		eventually(t, "the message of "+name, func() bool { return g.All(func(g *gather) bool { return g.Settlements == 1 }) })
 	}
 }

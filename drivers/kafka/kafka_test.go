@@ -13,6 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // open connects with options and declares destinations.
@@ -24,10 +25,10 @@ func open(t testing.TB, address []string, run driver.Run, options map[string]str
 // The parts of package kafkatest, under the names that they have here.
 type (
 	fates  = kafkatest.Fates
-	gather = kafkatest.Gather
+	gather = trial.Log
 )
 
-func newGather() *gather { return kafkatest.NewGather() }
+func newGather() *gather { return trial.NewLog() }
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
@@ -36,7 +37,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 
 func consume(t testing.TB, c *conn, spec driver.ConsumerSpec, g *gather) (stop func()) {
 	t.Helper()
-	return kafkatest.Consume(t, c, spec, g)
+	return g.Consume(t, c, spec)
 }
 
 func publish(t testing.TB, c *conn, destination string, from, n int, key func(int) []byte) {
@@ -51,9 +52,7 @@ func TestOneBroker(t *testing.T) {
 	s := shared.Up(t, 1)
 	t.Run("keys and partitioners decide partitions", func(t *testing.T) { keysAndPartitioners(t, s) })
 	t.Run("a topic that exists is filled and read and stays", func(t *testing.T) { existing(t, s) })
-	t.Run("the backlog is what is not committed", func(t *testing.T) { backlog(t, s) })
 	t.Run("a group begins where asked to", func(t *testing.T) { replays(t, s) })
-	t.Run("a group continues at what is not settled", func(t *testing.T) { resumes(t, s) })
 	t.Run("a durable group continues where another process left it", func(t *testing.T) { durable(t, s) })
 	t.Run("a name that is taken is refused", func(t *testing.T) { nameTaken(t, s) })
 	t.Run("nothing is committed behind what was refused", func(t *testing.T) { refused(t, s) })
@@ -91,9 +90,9 @@ func keysAndPartitioners(t *testing.T, s *served.System) {
 			g := newGather()
 			consume(t, conn, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
 			publish(t, conn, "d", 0, 100, c.key)
-			eventually(t, "100 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Got) == 100 }) })
+			eventually(t, "100 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Deliveries) == 100 }) })
 			of, used := map[string]map[int32]bool{}, map[int32]bool{}
-			for _, d := range g.Got {
+			for _, d := range g.Deliveries {
 				if of[string(d.Key)] == nil {
 					of[string(d.Key)] = map[int32]bool{}
 				}
@@ -124,7 +123,9 @@ func existing(t *testing.T, s *served.System) {
 	publish(t, ours, "orders.v1", 0, 50, nil)
 	g := newGather()
 	stop := consume(t, ours, driver.ConsumerSpec{Subscription: "r1-s0", Destinations: []string{"orders.v1"}}, g)
-	eventually(t, "50 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Got) == 50 && g.Count == 50 }) })
+	eventually(t, "50 messages", func() bool {
+		return g.All(func(g *gather) bool { return len(g.Deliveries) == 50 && g.Settlements == 50 })
+	})
 	stop()
 	f, err := ours.Facts(t.Context())
 	if err != nil || f.Settings["max.message.bytes"] != "2000" {
@@ -145,26 +146,6 @@ func existing(t *testing.T, s *served.System) {
 	}
 }
 
-func backlog(t *testing.T, s *served.System) {
-	c := open(t, s.Address, driver.Run{ID: "lag"}, nil, driver.Destination{Name: "a", Partitions: 3}, driver.Destination{Name: "b"})
-	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"a", "b"}}
-	publish(t, c, "a", 0, 30, nil)
-	publish(t, c, "b", 0, 12, nil)
-	if n, err := c.Backlog(t.Context(), "s", spec.Destinations); err != nil || n != 42 {
-		t.Errorf("backlog of nobody %d, %v; want 42", n, err)
-	}
-	for _, settle := range []driver.Settle{driver.SettleBatch, driver.SettleEach, driver.SettleAuto} {
-		spec.Subscription, spec.Settle = settle.String(), settle
-		g := newGather()
-		stop := consume(t, c, spec, g)
-		eventually(t, "42 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Got) == 42 }) })
-		stop()
-		if n, err := c.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil || n != 0 {
-			t.Errorf("settle %v: backlog %d, %v; want 0", settle, n, err)
-		}
-	}
-}
-
 func refused(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "no"}, nil, driver.Destination{Name: "d"})
 	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}
@@ -172,16 +153,16 @@ func refused(t *testing.T, s *served.System) {
 	g.Refuse = func(d driver.Delivery) bool { return string(d.Payload) == "000003" }
 	stop := consume(t, c, spec, g)
 	publish(t, c, "d", 0, 3, nil)
-	eventually(t, "3 messages", func() bool { return g.All(func(g *gather) bool { return g.Count == 3 }) })
+	eventually(t, "3 messages", func() bool { return g.All(func(g *gather) bool { return g.Settlements == 3 }) })
 	publish(t, c, "d", 3, 1, nil)
 	publish(t, c, "d", 4, 5, nil)
-	eventually(t, "what is behind", func() bool { return g.All(func(g *gather) bool { return len(g.Got) >= 8 }) })
+	eventually(t, "what is behind", func() bool { return g.All(func(g *gather) bool { return len(g.Deliveries) >= 8 }) })
 	stop()
 	again := newGather()
 	consume(t, c, spec, again)
-	eventually(t, "what was refused", func() bool { return again.All(func(g *gather) bool { return len(g.Got) >= 6 }) })
-	if again.Texts[0] != "000003" {
-		t.Errorf("the group begins again at %s; want 000003", again.Texts[0])
+	eventually(t, "what was refused", func() bool { return again.All(func(g *gather) bool { return len(g.Deliveries) >= 6 }) })
+	if again.Got[0] != "000003" {
+		t.Errorf("the group begins again at %s; want 000003", again.Got[0])
 	}
 }
 
@@ -214,9 +195,9 @@ func handedOver(t *testing.T, s *served.System) {
 	stop := <-joined
 	send(500)
 	eventually(t, "one for the second consumer", func() bool {
-		second.Mu.Lock()
-		defer second.Mu.Unlock()
-		return len(second.Texts) > 0
+		second.Lock()
+		defer second.Unlock()
+		return len(second.Got) > 0
 	})
 	stop() // and leaves
 	send(500)
@@ -224,15 +205,15 @@ func handedOver(t *testing.T, s *served.System) {
 		t.Fatal(err)
 	}
 	count := func() int {
-		return len(first.Texts) + len(second.Texts)
+		return len(first.Got) + len(second.Got)
 	}
 	eventually(t, "all", func() bool {
-		first.Mu.Lock()
-		defer first.Mu.Unlock()
+		first.Lock()
+		defer first.Unlock()
 		return count() >= sent
 	})
 	seen := map[string]int{}
-	for _, text := range append(append([]string{}, first.Texts...), second.Texts...) {
+	for _, text := range append(append([]string{}, first.Got...), second.Got...) {
 		seen[text]++
 	}
 	if len(seen) != sent || count() != sent {

@@ -68,9 +68,9 @@ func replays(t *testing.T, s *served.System) {
 			}
 			g := newGather()
 			consume(t, c, spec, g)
-			eventually(t, "all from there", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 60-w.first }) })
-			if want := fmt.Sprintf("%06d", w.first); g.Texts[0] != want || len(g.Texts) != 60-w.first {
-				t.Errorf("%d messages from %s on; want %d from %s on", len(g.Texts), g.Texts[0], 60-w.first, want)
+			eventually(t, "all from there", func() bool { return g.All(func(g *gather) bool { return len(g.Got) >= 60-w.first }) })
+			if want := fmt.Sprintf("%06d", w.first); g.Got[0] != want || len(g.Got) != 60-w.first {
+				t.Errorf("%d messages from %s on; want %d from %s on", len(g.Got), g.Got[0], 60-w.first, want)
 			}
 		})
 	}
@@ -78,9 +78,9 @@ func replays(t *testing.T, s *served.System) {
 	for _, name := range []string{"latest", "offset beyond the end", "time after all"} {
 		g := newGather()
 		consume(t, c, driver.ConsumerSpec{Subscription: name, Destinations: []string{"d"}}, g)
-		eventually(t, "what was sent later", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 5 }) })
-		if g.Texts[0] != "000060" || len(g.Texts) != 5 {
-			t.Errorf("%s: %v; want what was sent after the opening", name, g.Texts)
+		eventually(t, "what was sent later", func() bool { return g.All(func(g *gather) bool { return len(g.Got) >= 5 }) })
+		if g.Got[0] != "000060" || len(g.Got) != 5 {
+			t.Errorf("%s: %v; want what was sent after the opening", name, g.Got)
 		}
 	}
 	for name, from := range map[string]driver.Position{
@@ -119,39 +119,6 @@ func backdated(t *testing.T, c *conn, destination string, from, n int, at time.T
 	}
 }
 
-// resumes has a consumer accept some of 100 messages and refuse the rest, and looks
-// where the next one begins.
-func resumes(t *testing.T, s *served.System) {
-	c := open(t, s.Address, driver.Run{ID: "resume"}, nil, driver.Destination{Name: "d"})
-	publish(t, c, "d", 0, 100, nil)
-	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
-		t.Run(settle.String(), func(t *testing.T) {
-			spec := driver.ConsumerSpec{Subscription: settle.String(), Destinations: []string{"d"}, Settle: settle, Prefetch: 7}
-			first := newGather()
-			first.Refuse = func(d driver.Delivery) bool { return string(d.Payload) >= "000040" && string(d.Payload) < "000060" }
-			stop := consume(t, c, spec, first)
-			eventually(t, "what is behind the refused", func() bool {
-				return first.All(func(g *gather) bool { return len(g.Texts) > 0 && g.Texts[len(g.Texts)-1] == "000099" })
-			})
-			stop()
-			settled := first.Count
-			if settled == 0 || settled > 40 || first.Failed > 0 {
-				t.Fatalf("%d settled, %d failed; want up to 40, and none", settled, first.Failed)
-			}
-			second := newGather()
-			stop = consume(t, c, spec, second)
-			eventually(t, "the rest", func() bool { return second.All(func(g *gather) bool { return len(g.Texts) >= 100-settled }) })
-			stop()
-			if want := fmt.Sprintf("%06d", settled); second.Texts[0] != want || len(second.Texts) != 100-settled {
-				t.Errorf("%d messages from %s on; want %d from %s on, the earliest not settled", len(second.Texts), second.Texts[0], 100-settled, want)
-			}
-			if n, err := c.Backlog(t.Context(), spec.Subscription, spec.Destinations); err != nil || n != 0 {
-				t.Errorf("backlog %d, %v; want 0", n, err)
-			}
-		})
-	}
-}
-
 func durable(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
 	if err := theirs.Link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 2}, nil); err != nil {
@@ -180,11 +147,11 @@ func durable(t *testing.T, s *served.System) {
 		publish(t, c, "kept", sent, 20, nil)
 		g := newGather()
 		stop := consume(t, c, spec, g)
-		eventually(t, "what was sent since", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 20 }) })
+		eventually(t, "what was sent since", func() bool { return g.All(func(g *gather) bool { return len(g.Got) >= 20 }) })
 		stop()
-		for _, text := range g.Texts {
-			if text < fmt.Sprintf("%06d", sent) || len(g.Texts) != 20 {
-				t.Fatalf("round %d: %v; want the 20 from %d on", round, g.Texts, sent)
+		for _, text := range g.Got {
+			if text < fmt.Sprintf("%06d", sent) || len(g.Got) != 20 {
+				t.Fatalf("round %d: %v; want the 20 from %d on", round, g.Got, sent)
 			}
 		}
 		if n, err := c.Backlog(t.Context(), group, spec.Destinations); err != nil || n != 0 {

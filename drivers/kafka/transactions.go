@@ -269,7 +269,6 @@ func (t *transactor) current() *kafkaconn.Producer {
 	return t.inner
 }
 
-// Flush implements driver.Producer.
 func (t *transactor) Flush(ctx context.Context) error {
 	t.turn.Lock()
 	defer t.turn.Unlock()

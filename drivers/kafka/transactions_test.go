@@ -112,12 +112,12 @@ func abortedUnseen(t *testing.T, s *served.System) {
 	large := &driver.Message{Destination: "b", Payload: make([]byte, 5000)}
 	eventually(t, "a broker that refuses", func() bool { // it may not have heard yet
 		together(t, p, large)
-		f.Mu.Lock()
-		defer f.Mu.Unlock()
+		f.Lock()
+		defer f.Unlock()
 		errs := f.Errs[large]
 		return errors.Is(errs[len(errs)-1], driver.ErrTooLarge)
 	})
-	seen := g.All(func(g *gather) bool { return len(g.Texts) > 0 })
+	seen := g.All(func(g *gather) bool { return len(g.Got) > 0 })
 	before, _, _ := inTheLog(t, c, "weir.abort.a")
 	small := numbered("a", 0, 20)
 	together(t, p, append(small, large)...)
@@ -145,8 +145,8 @@ func abortedUnseen(t *testing.T, s *served.System) {
 			t.Fatalf("%s, after the abort, completed with %v", m.Payload, errs)
 		}
 	}
-	eventually(t, "what was committed", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 20 && g.Count >= 20 }) })
-	for _, text := range g.Texts {
+	eventually(t, "what was committed", func() bool { return g.All(func(g *gather) bool { return len(g.Got) >= 20 && g.Settlements >= 20 }) })
+	for _, text := range g.Got {
 		if len(text) == 6 && text < "000100" {
 			t.Errorf("%s was delivered, which was aborted (anything before: %v)", text, seen)
 		}
@@ -179,7 +179,7 @@ func transactionSizes(t *testing.T, s *served.System) {
 			g := newGather()
 			spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle}
 			stop := consume(t, c, spec, g)
-			eventually(t, "95 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) >= 95 }) })
+			eventually(t, "95 messages", func() bool { return g.All(func(g *gather) bool { return len(g.Got) >= 95 }) })
 			eventually(t, "the last end", func() bool {
 				if settle == driver.SettleAuto {
 					stop() // commits at the end
@@ -188,10 +188,10 @@ func transactionSizes(t *testing.T, s *served.System) {
 				return err == nil && n == 0
 			})
 			if settle != driver.SettleAuto { // what the server has committed the client hears of a moment later
-				eventually(t, "95 settled", func() bool { return g.All(func(g *gather) bool { return g.Count >= 95 }) })
+				eventually(t, "95 settled", func() bool { return g.All(func(g *gather) bool { return g.Settlements >= 95 }) })
 			}
-			if g.All(func(g *gather) bool { return len(g.Texts) != 95 || settle != driver.SettleAuto && g.Count != 95 }) {
-				t.Errorf("%d messages, %d settled; want 95", len(g.Texts), g.Count)
+			if g.All(func(g *gather) bool { return len(g.Got) != 95 || settle != driver.SettleAuto && g.Settlements != 95 }) {
+				t.Errorf("%d messages, %d settled; want 95", len(g.Got), g.Settlements)
 			}
 			if facts, err := c.Facts(t.Context()); err != nil || facts.Settings["isolation.level"] != "read_committed" || facts.Settings["transaction"] != "10" {
 				t.Errorf("facts %+v, %v", facts, err)
@@ -217,15 +217,15 @@ func openTransaction(t *testing.T, s *served.System) {
 		t.Fatal(err)
 	}
 	publish(t, c, "d", 1, 5, nil) // confirmed: it is committed, behind what is not
-	if g.All(func(g *gather) bool { return len(g.Texts) > 0 }) {
+	if g.All(func(g *gather) bool { return len(g.Got) > 0 }) {
 		t.Error("messages came from behind a transaction that is open")
 	}
 	if err := theirs.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all", func() bool { return g.All(func(g *gather) bool { return len(g.Texts) == 6 }) })
-	if g.Texts[0] != "000000" {
-		t.Errorf("%v", g.Texts)
+	eventually(t, "all", func() bool { return g.All(func(g *gather) bool { return len(g.Got) == 6 }) })
+	if g.Got[0] != "000000" {
+		t.Errorf("%v", g.Got)
 	}
 }
 
@@ -285,10 +285,10 @@ func fatesHold(t *testing.T, c *conn, f *fates) (committed, aborted, doubtful in
 		n, err := c.Backlog(t.Context(), "s", []string{"d"})
 		return err == nil && n == 0
 	})
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
+	g.Lock()
+	defer g.Unlock()
 	came := map[string]int{}
-	for _, text := range g.Texts {
+	for _, text := range g.Got {
 		came[text]++
 	}
 	for m, errs := range f.Errs {

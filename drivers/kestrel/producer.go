@@ -40,7 +40,6 @@ func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
 	return p.link.Do(ctx, func(s *session) error { return s.set(queue, p.expiry, m.Payload) })
 }
 
-// Close implements driver.Producer.
 func (p *producer) Close(ctx context.Context) error {
 	err := p.Pool.Close(ctx)
 	p.link.Close()

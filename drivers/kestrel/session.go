@@ -45,7 +45,6 @@ func newSession(c net.Conn) *session {
 	return &session{r: bufio.NewReaderSize(c, longestLine), w: bufio.NewWriterSize(c, 32<<10), c: c}
 }
 
-// Close implements io.Closer.
 func (s *session) Close() error { return s.c.Close() }
 
 // command sends a line.

@@ -20,6 +20,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
@@ -61,16 +62,16 @@ func scanAll(t *testing.T, c *conn, topic string) (rs []*kgo.Record) {
 
 func theMarkers(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "marks"}, map[string]string{"redeliver-after": "5s"}, driver.Destination{Name: "d"})
-	g := kafkatest.NewGather()
+	g := trial.NewLog()
 	first := true
 	g.Refuse = func(driver.Delivery) bool {
 		refuse := first
 		first = false
 		return refuse
 	}
-	stop := kafkatest.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
+	stop := g.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
 	kafkatest.Publish(t, c, "d", 7, 1, func(int) []byte { return []byte("key") })
-	kafkatest.Eventually(t, "the message", func() bool { return g.All(func(g *kafkatest.Gather) bool { return g.Count == 1 }) })
+	kafkatest.Eventually(t, "the message", func() bool { return g.All(func(g *trial.Log) bool { return g.Settlements == 1 }) })
 	stop()
 	rs := scanAll(t, c, "weir.marks.d")
 	if len(rs) != 2 {
@@ -95,7 +96,7 @@ func theMarkers(t *testing.T, s *served.System) {
 
 func tooSlow(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "slow"}, map[string]string{"redeliver-after": "1s"}, driver.Destination{Name: "d"})
-	g := kafkatest.NewGather()
+	g := trial.NewLog()
 	release := make(chan struct{})
 	holding := true
 	g.Refuse = func(driver.Delivery) bool {
@@ -105,13 +106,13 @@ func tooSlow(t *testing.T, s *served.System) {
 		}
 		return false
 	}
-	kafkatest.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
+	g.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
 	kafkatest.Publish(t, c, "d", 0, 1, nil)
 	kafkatest.Eventually(t, "the message again", func() bool { return len(scanAll(t, c, "weir.slow.d")) == 2 })
 	close(release)
-	kafkatest.Eventually(t, "both", func() bool { return g.All(func(g *kafkatest.Gather) bool { return g.Count == 2 }) })
-	if g.Got[0].Redelivered || !g.Got[1].Redelivered {
-		t.Errorf("flags %v", g.Got)
+	kafkatest.Eventually(t, "both", func() bool { return g.All(func(g *trial.Log) bool { return g.Settlements == 2 }) })
+	if g.Deliveries[0].Redelivered || !g.Deliveries[1].Redelivered {
+		t.Errorf("flags %v", g.Deliveries)
 	}
 }
 
@@ -123,9 +124,11 @@ func existing(t *testing.T, s *served.System) {
 	t.Cleanup(func() { _ = theirs.Link.DeleteTopic(context.Background(), "orders.v1") })
 	ours := open(t, s.Address, driver.Run{ID: "r1", Existing: true}, nil)
 	kafkatest.Publish(t, ours, "orders.v1", 0, 50, nil)
-	g := kafkatest.NewGather()
-	stop := kafkatest.Consume(t, ours, driver.ConsumerSpec{Subscription: "r1-s0", Destinations: []string{"orders.v1"}}, g)
-	kafkatest.Eventually(t, "50 messages", func() bool { return g.All(func(g *kafkatest.Gather) bool { return len(g.Got) == 50 && g.Count == 50 }) })
+	g := trial.NewLog()
+	stop := g.Consume(t, ours, driver.ConsumerSpec{Subscription: "r1-s0", Destinations: []string{"orders.v1"}})
+	kafkatest.Eventually(t, "50 messages", func() bool {
+		return g.All(func(g *trial.Log) bool { return len(g.Deliveries) == 50 && g.Settlements == 50 })
+	})
 	stop()
 	const markers = "weir.r1.orders_2ev1.markers"
 	if n, err := theirs.Link.Partitions(t.Context(), markers); err != nil || n != 2 {
@@ -163,7 +166,7 @@ func durable(t *testing.T, s *served.System) {
 	spec := driver.ConsumerSpec{Subscription: group, Durable: true, Destinations: []string{"kept"}, Prefetch: 1}
 	after := map[string]string{"redeliver-after": "5s"}
 	one := open(t, s.Address, driver.Run{ID: "one", Existing: true}, after)
-	g := kafkatest.NewGather()
+	g := trial.NewLog()
 	refused := 0
 	g.Refuse = func(d driver.Delivery) bool {
 		refuse := string(d.Payload) < "000004"
@@ -172,9 +175,9 @@ func durable(t *testing.T, s *served.System) {
 		}
 		return refuse
 	}
-	stop := kafkatest.Consume(t, one, spec, g)
+	stop := g.Consume(t, one, spec)
 	kafkatest.Publish(t, one, "kept", 0, 10, nil)
-	kafkatest.Eventually(t, "6 accepted", func() bool { return g.All(func(g *kafkatest.Gather) bool { return g.Count >= 6 && refused >= 4 }) })
+	kafkatest.Eventually(t, "6 accepted", func() bool { return g.All(func(g *trial.Log) bool { return g.Settlements >= 6 && refused >= 4 }) })
 	stop()
 	n, err := one.Backlog(t.Context(), group, spec.Destinations)
 	if err != nil || n < 4 {
@@ -184,18 +187,18 @@ func durable(t *testing.T, s *served.System) {
 		t.Error(err)
 	}
 	two := open(t, s.Address, driver.Run{ID: "two", Existing: true}, after)
-	rest := kafkatest.NewGather()
-	stop = kafkatest.Consume(t, two, spec, rest)
-	kafkatest.Eventually(t, "the 4 that were left", func() bool { return rest.All(func(g *kafkatest.Gather) bool { return g.Count >= 4 }) })
+	rest := trial.NewLog()
+	stop = rest.Consume(t, two, spec)
+	kafkatest.Eventually(t, "the 4 that were left", func() bool { return rest.All(func(g *trial.Log) bool { return g.Settlements >= 4 }) })
 	stop()
 	seen := map[string]bool{}
-	for _, text := range rest.Texts {
+	for _, text := range rest.Got {
 		if seen[text] = true; text >= "000004" {
 			t.Errorf("%s came, which was settled", text)
 		}
 	}
 	if len(seen) != 4 {
-		t.Errorf("%v came; want the 4 that were refused", rest.Texts)
+		t.Errorf("%v came; want the 4 that were refused", rest.Got)
 	}
 	if n, err := two.Backlog(t.Context(), group, spec.Destinations); err != nil || n != 0 {
 		t.Errorf("backlog %d, %v; want 0", n, err)
@@ -205,9 +208,9 @@ func durable(t *testing.T, s *served.System) {
 // removed removes a message from the log that was refused.
 func removed(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "gone"}, map[string]string{"redeliver-after": "5s"}, driver.Destination{Name: "d"})
-	g := kafkatest.NewGather()
+	g := trial.NewLog()
 	g.Refuse = func(d driver.Delivery) bool { return string(d.Payload) == "000000" }
-	kafkatest.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
+	g.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
 	kafkatest.Publish(t, c, "d", 0, 1, nil)
 	kafkatest.Eventually(t, "its start marker", func() bool { return len(scanAll(t, c, "weir.gone.d.markers")) > 0 })
 	kafkatest.Publish(t, c, "d", 1, 1, nil)
@@ -222,7 +225,7 @@ func removed(t *testing.T, s *served.System) {
 		t.Fatal(err)
 	}
 	kafkatest.Eventually(t, "the report", func() bool {
-		return g.All(func(g *kafkatest.Gather) bool {
+		return g.All(func(g *trial.Log) bool {
 			return len(g.Faults) > 0 && strings.Contains(g.Faults[0].Error(), "removed before it could be sent again")
 		})
 	})
@@ -267,11 +270,11 @@ func unconsumable(t *testing.T, s *served.System) {
 
 // through sends messages one after the other while fault happens, until all that was
 // confirmed has been delivered.
-func through(t *testing.T, s *served.System, id string, fault func()) *kafkatest.Gather {
+func through(t *testing.T, s *served.System, id string, fault func()) *trial.Log {
 	t.Helper()
 	c := open(t, s.Address, driver.Run{ID: id}, map[string]string{"redeliver-after": "5s"}, driver.Destination{Name: "d", Partitions: 2})
-	g := kafkatest.NewGather()
-	kafkatest.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, g)
+	g := trial.NewLog()
+	g.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
 	f := &kafkatest.Fates{}
 	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 5000}, f)
 	if err != nil {
@@ -297,7 +300,7 @@ func through(t *testing.T, s *served.System, id string, fault func()) *kafkatest
 	}
 	kafkatest.Eventually(t, "all completed", func() bool { return f.Len() == sent })
 	confirmed := map[string]bool{}
-	f.Mu.Lock()
+	f.Lock()
 	for m, errs := range f.Errs {
 		if len(errs) != 1 {
 			t.Errorf("%s completed %d times", m.Payload, len(errs))
@@ -306,14 +309,14 @@ func through(t *testing.T, s *served.System, id string, fault func()) *kafkatest
 			confirmed[string(m.Payload)] = true
 		}
 	}
-	f.Mu.Unlock()
+	f.Unlock()
 	if len(confirmed) < 50 {
 		t.Errorf("%d of %d messages were confirmed", len(confirmed), sent)
 	}
 	kafkatest.Eventually(t, "all that was confirmed", func() bool {
-		return g.All(func(g *kafkatest.Gather) bool {
+		return g.All(func(g *trial.Log) bool {
 			seen := map[string]bool{}
-			for _, text := range g.Texts {
+			for _, text := range g.Got {
 				seen[text] = true
 			}
 			for text := range confirmed {

@@ -45,7 +45,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	defer x.conn.listen(sink)()
 	r := newRunning(x, sink)
@@ -172,5 +171,4 @@ func (r *running) end(rs []*kgo.Record) {
 // message may end it wherever its partition is.
 func (*running) Taken(context.Context, *kgo.Client, map[string][]int32) {}
 
-// Anew implements kafkaconn.Reader.
 func (*running) Anew(map[string][]int32) {}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 	"github.com/weirmq/weir/drivers/internal/kafkatest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func open(t testing.TB, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) *conn {
@@ -26,7 +27,7 @@ func comesAgain(t *testing.T, s *served.System, replicas int) {
 		t.Run("refused, settle "+settle.String(), func(t *testing.T) {
 			c := open(t, s.Address, driver.Run{ID: "again"}, map[string]string{"redeliver-after": "5s"},
 				driver.Destination{Name: "d", Partitions: 3, Replicas: replicas})
-			g := kafkatest.NewGather()
+			g := trial.NewLog()
 			refused := map[string]int{}
 			g.Refuse = func(d driver.Delivery) bool {
 				if text := string(d.Payload); text < "000010" && refused[text] < 2 {
@@ -36,9 +37,9 @@ func comesAgain(t *testing.T, s *served.System, replicas int) {
 				return false
 			}
 			spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle, Prefetch: 1}
-			kafkatest.Consume(t, c, spec, g)
+			g.Consume(t, c, spec)
 			kafkatest.Publish(t, c, "d", 0, 40, func(i int) []byte { return fmt.Appendf(nil, "%d", i) })
-			kafkatest.Eventually(t, "all", func() bool { return g.All(func(g *kafkatest.Gather) bool { return g.Count >= 40 }) })
+			kafkatest.Eventually(t, "all", func() bool { return g.All(func(g *trial.Log) bool { return g.Settlements >= 40 }) })
 			kafkatest.Eventually(t, "nothing left", func() bool {
 				n, err := c.Backlog(t.Context(), "s", spec.Destinations)
 				if err != nil {
@@ -46,16 +47,16 @@ func comesAgain(t *testing.T, s *served.System, replicas int) {
 				}
 				return n == 0
 			})
-			g.Mu.Lock()
-			defer g.Mu.Unlock()
+			g.Lock()
+			defer g.Unlock()
 			seen := map[string]int{}
-			for i, text := range g.Texts {
-				if seen[text]++; g.Got[i].Redelivered != (text < "000010") {
-					t.Errorf("%s is flagged as redelivered: %v", text, g.Got[i].Redelivered)
+			for i, text := range g.Got {
+				if seen[text]++; g.Deliveries[i].Redelivered != (text < "000010") {
+					t.Errorf("%s is flagged as redelivered: %v", text, g.Deliveries[i].Redelivered)
 				}
 			}
-			if len(seen) != 40 || len(g.Texts) != 40 {
-				t.Errorf("%d of 40 messages came, in %d deliveries", len(seen), len(g.Texts))
+			if len(seen) != 40 || len(g.Got) != 40 {
+				t.Errorf("%d of 40 messages came, in %d deliveries", len(seen), len(g.Got))
 			}
 			if len(g.Faults) > 0 {
 				t.Errorf("faults: %v", g.Faults)
@@ -69,14 +70,14 @@ func comesAgain(t *testing.T, s *served.System, replicas int) {
 func theLarge(t *testing.T, s *served.System) {
 	const most = kafkaconn.MaxPayload
 	c := open(t, s.Address, driver.Run{ID: "large"}, map[string]string{"redeliver-after": "1s"}, driver.Destination{Name: "d"})
-	g := kafkatest.NewGather()
+	g := trial.NewLog()
 	refused := map[int]bool{}
 	g.Refuse = func(d driver.Delivery) bool {
 		again := refused[len(d.Payload)]
 		refused[len(d.Payload)] = true
 		return !again
 	}
-	kafkatest.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: 1}, g)
+	g.Consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: 1})
 	f := &kafkatest.Fates{}
 	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 3, Largest: most}, f)
 	if err != nil {
@@ -88,14 +89,14 @@ func theLarge(t *testing.T, s *served.System) {
 	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.Wrong(3)); err != nil {
 		t.Fatal(err)
 	}
-	kafkatest.Eventually(t, "all", func() bool { return g.All(func(g *kafkatest.Gather) bool { return g.Count >= 3 || len(g.Faults) > 0 }) })
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
+	kafkatest.Eventually(t, "all", func() bool { return g.All(func(g *trial.Log) bool { return g.Settlements >= 3 || len(g.Faults) > 0 }) })
+	g.Lock()
+	defer g.Unlock()
 	if len(g.Faults) > 0 {
 		t.Errorf("faults: %v", g.Faults)
 	}
-	for i := range g.Got {
-		if !g.Got[i].Redelivered {
+	for i := range g.Deliveries {
+		if !g.Deliveries[i].Redelivered {
 			t.Errorf("delivery %d is not flagged as redelivered", i)
 		}
 	}

@@ -118,7 +118,6 @@ func (c *conn) marking(room int) []kgo.Opt {
 	return append(c.cfg.Client(""), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(room), kgo.DisableAutoCommit())
 }
 
-// Room implements kafkaconn.Reader.
 func (t *tracker) Room(ctx context.Context) int {
 	if ctx.Err() != nil {
 		return 0

@@ -62,7 +62,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// Close implements blocking.Feed.
 func (f *feed) Close() { f.end() }
 
 // Run implements blocking.Feed. It ends when no message can ever be taken again. The end of

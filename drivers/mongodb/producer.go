@@ -84,7 +84,6 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.Pool.Publish(ctx, m)
 }
 
-// PublishBatch implements driver.BatchProducer.
 func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	b := &batch{ms: make([]*driver.Message, 0, len(ms))}
 	for _, m := range ms {

@@ -114,7 +114,6 @@ func (x *consumer) subscribe(ctx context.Context, l *line) error {
 	return err
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	x.mu.Lock()
 	x.sink = sink

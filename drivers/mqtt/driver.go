@@ -272,7 +272,6 @@ func number(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// Close implements driver.Conn.
 func (c *conn) Close(context.Context) error { return nil }
 
 var (

@@ -150,7 +150,6 @@ func (f *five) answered(id uint16, code byte) {
 	f.l.complete(m, err)
 }
 
-// over implements client.
 func (f *five) over(why error) {
 	f.mu.Lock()
 	open := f.open
@@ -174,7 +173,6 @@ func (f *five) take(p paho.PublishReceived) (bool, error) {
 // Ack implements session.SessionManager for the client: take has done it.
 func (f *five) Ack(*packets.Publish) error { return nil }
 
-// subscribe implements client.
 func (f *five) subscribe(ctx context.Context, qos byte, filters ...string) ([]byte, error) {
 	ctx, cancel := f.l.during(ctx)
 	defer cancel()
@@ -192,7 +190,6 @@ func (f *five) subscribe(ctx context.Context, qos byte, filters ...string) ([]by
 	return nil, cause(ctx, err)
 }
 
-// ask implements client.
 func (f *five) ask(ctx context.Context) error {
 	ctx, cancel := f.l.during(ctx)
 	defer cancel()
@@ -203,7 +200,6 @@ func (f *five) ask(ctx context.Context) error {
 	return cause(ctx, err)
 }
 
-// end implements client.
 func (f *five) end(forget bool) {
 	none := uint32(0)
 	d := &paho.Disconnect{}

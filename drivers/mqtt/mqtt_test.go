@@ -73,7 +73,7 @@ func times(l *trial.Log, text string) (times, again int) {
 			times++
 		}
 	}
-	return times, l.Again
+	return times, len(l.Again)
 }
 
 // settle waits until the subscription has all that the server had for it.

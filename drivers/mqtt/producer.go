@@ -106,7 +106,6 @@ func (p *producer) connect(ctx context.Context) (*line, error) {
 	})
 }
 
-// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	topic, err := p.topics.Of(ctx, m)
 	if p.Admit(m, err) {

@@ -59,7 +59,6 @@ func (t *three) wait(ctx context.Context, token paho.Token) error {
 	}
 }
 
-// publish implements client.
 func (t *three) publish(topic string, qos byte, m *driver.Message) {
 	r := receipt{t.client.Publish(topic, qos, false, m.Payload), m}
 	t.mu.Lock()
@@ -88,7 +87,6 @@ func (t *three) confirm() {
 	}
 }
 
-// over implements client.
 func (t *three) over(error) {
 	t.mu.Lock()
 	if !t.closed {
@@ -106,7 +104,6 @@ func (t *three) take(_ paho.Client, m paho.Message) {
 	}
 }
 
-// subscribe implements client.
 func (t *three) subscribe(ctx context.Context, qos byte, filters ...string) ([]byte, error) {
 	ctx, cancel := t.l.during(ctx)
 	defer cancel()
@@ -125,7 +122,6 @@ func (t *three) subscribe(ctx context.Context, qos byte, filters ...string) ([]b
 	return granted, nil
 }
 
-// ask implements client.
 func (t *three) ask(ctx context.Context) error {
 	ctx, cancel := t.l.during(ctx)
 	defer cancel()

@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 					}
 				}
 				def.Capabilities = def.Capabilities.With(cfg)
-				drivertest.Run(t, def, drivertest.Harness{Quiet: 50 * time.Millisecond, Options: options, Expect: expect[pattern]})
+				drivertest.Run(t, def, drivertest.Harness{Quiet: 50 * time.Millisecond, Options: options, Allocs: 8, Expect: expect[pattern] + 1})
 			})
 		}
 	}

@@ -69,7 +69,6 @@ func (x *socket) pipe(e mangos.PipeEvent, _ mangos.Pipe) {
 	}
 }
 
-// Listen implements mesh.Socket.
 func (x *socket) Listen(address string) (string, error) {
 	l, err := x.s.NewListener(address, nil)
 	if err != nil {
@@ -79,7 +78,6 @@ func (x *socket) Listen(address string) (string, error) {
 	return l.Address(), err
 }
 
-// Connect implements mesh.Socket.
 func (x *socket) Connect(address string) (stop func(), err error) {
 	d, err := x.s.NewDialer(address, nil)
 	if err != nil {
@@ -88,13 +86,10 @@ func (x *socket) Connect(address string) (stop func(), err error) {
 	return func() { _ = d.Close() }, d.Dial()
 }
 
-// Peers implements mesh.Socket.
 func (x *socket) Peers() int { return int(x.peers.Load()) }
 
-// Send implements mesh.Socket.
 func (x *socket) Send(payload []byte) error { return failure(x.s.Send(payload)) }
 
-// Receive implements mesh.Socket.
 func (x *socket) Receive(take func(payload []byte)) error {
 	m, err := x.s.RecvMsg()
 	if err != nil {
@@ -105,7 +100,6 @@ func (x *socket) Receive(take func(payload []byte)) error {
 	return nil
 }
 
-// Close implements mesh.Socket.
 func (x *socket) Close() error {
 	if err := x.s.Close(); !errors.Is(err, mangos.ErrClosed) {
 		return err

@@ -139,48 +139,6 @@ func TestFlushOnANewConnectionConfirmsNothingOfTheOld(t *testing.T) {
 	}
 }
 
-func TestWhoOpensSaysWhat(t *testing.T) {
-	cfg := Definition().New()
-	if err := driver.SetOption(cfg, "address", "127.0.0.1:1"); err != nil {
-		t.Fatal(err)
-	}
-	// The engine puts "opening nats: " before it.
-	_, err := driver.Open(t.Context(), Definition(), cfg, driver.Run{ID: "t"})
-	if !errors.Is(err, driver.ErrUnreachable) || !strings.HasPrefix(err.Error(), "connecting to nats://127.0.0.1:1: ") {
-		t.Errorf("Open: %v; want ErrUnreachable, without the driver's name", err)
-	}
-}
-
-// A nobody takes completions.
-type nobody struct{ room chan struct{} }
-
-func (n nobody) Complete(*driver.Message, error) { <-n.room }
-
-func BenchmarkPublish(b *testing.B) {
-	s := natstest.Start(b, natsd.Options{})
-	for _, confirm := range []string{confirmNone, confirmFlush} {
-		b.Run(confirm, func(b *testing.B) {
-			c := open(b, s, map[string]string{"confirm": confirm})
-			n := nobody{make(chan struct{}, 1024)}
-			p, err := c.Producer(b.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1024}, n)
-			if err != nil {
-				b.Fatal(err)
-			}
-			m := &driver.Message{Destination: "d", Payload: make([]byte, 64)} // shared: the driver keeps nothing in it
-			b.ReportAllocs()
-			for b.Loop() {
-				n.room <- struct{}{}
-				p.Publish(b.Context(), m)
-			}
-			if err := p.Flush(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			b.StopTimer()
-			_ = p.Close(context.Background())
-		})
-	}
-}
-
 func TestSubjectsThatExistAreUsedAsTheyAre(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	cfg := Definition().New()

@@ -78,7 +78,6 @@ func (p *producer) Flush(ctx context.Context) error {
 	return p.pending.open.Wait(ctx)
 }
 
-// Close implements driver.Producer.
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()
 	p.ends.Producers.Remove(p.link)

@@ -53,7 +53,6 @@ func (c *conn) answered(m *driver.Message, reply *nats.Msg, err error) error {
 	return err
 }
 
-// Close implements driver.Producer.
 func (q requester) Close(ctx context.Context) error {
 	q.ends.Producers.Remove(q.Link)
 	return q.Publisher.Close(ctx)

@@ -127,29 +127,3 @@ func TestAReplyConfirmsMoreThanABuffer(t *testing.T) {
 		t.Errorf("%+v, %v; want the guarantee received, by the reply", f, err)
 	}
 }
-
-func BenchmarkRequest(b *testing.B) {
-	c := open(b, natstest.Start(b, natsd.Options{}), nil)
-	answerBy(b, c, func() error { return nil })
-	n := nobody{make(chan struct{}, 1024)}
-	p, err := c.(driver.Requester).Requester(b.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1024}, n)
-	if err != nil {
-		b.Fatal(err)
-	}
-	ms := make([]driver.Message, 1024) // each is out when its turn comes again only where all are
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		n.room <- struct{}{}
-		m := &ms[i%len(ms)]
-		m.Destination, m.Payload = "d", payload
-		p.Publish(b.Context(), m)
-	}
-	if err := p.Flush(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	b.StopTimer()
-	_ = p.Close(context.Background())
-}
-
-// payload is what the benchmark asks with.
-var payload = make([]byte, 64)

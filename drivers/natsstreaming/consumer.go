@@ -120,7 +120,6 @@ func (x *consumer) sessionLost(of stan.Conn, why error) {
 	}
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	x.Begin(sink)
 	r := &running{x: x, sink: sink}

@@ -40,9 +40,14 @@ func TestConformance(t *testing.T) {
 		// number of replicas. The suite asks for 2: for one that cannot be had.
 		def := Definition()
 		def.Capabilities = (&Config{Monitor: s.Options["monitor"]}).Narrow(def.Capabilities)
-		drivertest.Run(t, def, drivertest.Harness{
-			Quiet: quiet, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Offset: offset, Expect: 32,
-		})
+		h := drivertest.Harness{
+			Quiet: quiet, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Offset: offset, Allocs: 100, Expect: 33,
+		}
+		if nodes == 1 && settings["store"] != "memory" {
+			h.Kill = s.Kill
+			h.Expect++
+		}
+		drivertest.Run(t, def, h)
 	}
 	t.Run("file", func(t *testing.T) { conform(t, 1, nil, nil) })
 	t.Run("memory", func(t *testing.T) { conform(t, 1, map[string]string{"store": "memory"}, nil) })

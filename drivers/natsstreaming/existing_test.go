@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // theirs connects as the user.
@@ -43,22 +44,6 @@ func groups(t testing.TB, s *served.System, name string) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// backlog waits for a backlog: the server counts a moment later.
-func backlog(t testing.TB, c driver.Conn, subscription, destination string, want uint64) {
-	t.Helper()
-	var n uint64
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		var err error
-		if n, err = c.(driver.Backlogger).Backlog(t.Context(), subscription, []string{destination}); err != nil {
-			t.Fatal(err)
-		}
-		if n == want {
-			return
-		}
-	}
-	t.Errorf("backlog of %s: %d, want %d", subscription, n, want)
 }
 
 func TestAChannelThatExistsIsReadFromWhereItIsAsked(t *testing.T) {
@@ -96,16 +81,16 @@ func TestAChannelThatExistsIsReadFromWhereItIsAsked(t *testing.T) {
 		{"a time to come", driver.Position{At: driver.AtTime, Time: between.Add(time.Hour)}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := newBook()
+			b := trial.NewLog()
 			spec := driver.ConsumerSpec{Subscription: "s" + string(rune('a'+i)), Destinations: []string{"ann.orders"}, From: tc.from}
 			stop := consume(t, c, spec, b)
 			live := "live-" + string(rune('a'+i))
-			send(t, produce(t, c, newBook(), "ann.orders"), newBook(), live)
-			b.until(t, "the message sent last", func() bool { return b.has(live) })
-			if err := stop(); err != nil || len(b.faults) > 0 {
-				t.Errorf("Run: %v, faults %v", err, b.faults)
+			send(t, produce(t, c, trial.NewLog(), "ann.orders"), trial.NewLog(), live)
+			b.Until(t, "the message sent last", func() bool { return has(b, live) })
+			if err := stop(); err != nil || len(b.Faults) > 0 {
+				t.Errorf("Run: %v, faults %v", err, b.Faults)
 			}
-			got := slices.DeleteFunc(slices.Clone(b.got), func(m string) bool { return strings.HasPrefix(m, "live-") })
+			got := slices.DeleteFunc(slices.Clone(b.Got), func(m string) bool { return strings.HasPrefix(m, "live-") })
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
@@ -152,7 +137,7 @@ func TestADurableStaysAndContinues(t *testing.T) {
 		if i == 1 {
 			spec.From.At = driver.AtEarliest
 		}
-		b := newBook()
+		b := trial.NewLog()
 		p := produce(t, c, b, "ann.orders")
 		if i == 2 { // sent when nobody is there
 			send(t, p, b, "three")
@@ -160,18 +145,21 @@ func TestADurableStaysAndContinues(t *testing.T) {
 		stop := consume(t, c, spec, b)
 		switch i {
 		case 0:
-			b.until(t, "what the user's group had not had", func() bool { return b.has("two") })
+			b.Until(t, "what the user's group had not had", func() bool { return has(b, "two") })
 		case 1:
-			b.until(t, "all", func() bool { return b.has("one") && b.has("two") })
+			b.Until(t, "all", func() bool { return has(b, "one") && has(b, "two") })
 		case 2:
-			b.until(t, "what came meanwhile", func() bool { return b.has("three") })
+			b.Until(t, "what came meanwhile", func() bool { return has(b, "three") })
 		}
-		backlog(t, c, tc.name, "ann.orders", 0)
-		if err := errors.Join(stop(), p.Close(t.Context()), c.Close(t.Context())); err != nil || len(b.faults) > 0 {
-			t.Errorf("%s: %v, faults %v", tc.name, err, b.faults)
+		b.Until(t, "no backlog", func() bool {
+			n, err := c.(driver.Backlogger).Backlog(t.Context(), tc.name, []string{"ann.orders"})
+			return n == 0 && err == nil
+		})
+		if err := errors.Join(stop(), p.Close(t.Context()), c.Close(t.Context())); err != nil || len(b.Faults) > 0 {
+			t.Errorf("%s: %v, faults %v", tc.name, err, b.Faults)
 		}
-		if want := []int{1, 2, 1}[i]; len(b.got) != want {
-			t.Errorf("%s, time %d: got %q, want %d messages", tc.name, i, b.got, want)
+		if want := []int{1, 2, 1}[i]; len(b.Got) != want {
+			t.Errorf("%s, time %d: got %q, want %d messages", tc.name, i, b.Got, want)
 		}
 		if !slices.Contains(groups(t, s, "ann.orders"), tc.group) {
 			t.Errorf("the group %s is gone", tc.group)
@@ -197,7 +185,7 @@ func TestWhatIsNoChannelIsRefused(t *testing.T) {
 		"not.there": "there is no such channel", "a.*": "is not a channel", "a.>": "is not a channel", "a/b": "is not a channel",
 		"a b": "is not a subject", ".a": "is not a subject",
 	} {
-		_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}, InFlight: 1}, newBook())
+		_, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}, InFlight: 1}, trial.NewLog())
 		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
 			t.Errorf("producer to %q: %v; want %q", name, err, want)
 		}
@@ -206,37 +194,8 @@ func TestWhatIsNoChannelIsRefused(t *testing.T) {
 			t.Errorf("consumer of %q: %v; want %q", name, err, want)
 		}
 	}
-	p := produce(t, c, newBook(), "there")
-	send(t, p, newBook(), "there it is")
-}
-
-// TestTheBacklogIsWhatIsLeft counts what was not delivered and what was refused.
-func TestTheBacklogIsWhatIsLeft(t *testing.T) {
-	for _, nodes := range []int{1, 3} {
-		s := served.Up(t, Definition(), nodes)
-		c, b := open(t, driver.Run{ID: "backlog"}, s.Options, "d"), newBook()
-		x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := produce(t, c, b, "d")
-		send(t, p, b, numbered("m", 100)...)
-		backlog(t, c, "s", "d", 100)
-		if err := x.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		b.refuse = func(p string) bool { return p == "m-0007" }
-		stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
-		b.until(t, "all but one settled", func() bool { return len(b.got) == 100 })
-		backlog(t, c, "s", "d", 1)
-		if _, err := c.(driver.Backlogger).Backlog(t.Context(), "nobody", []string{"d"}); !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("backlog of a subscription that is not there: %v", err)
-		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		backlog(t, c, "s", "d", 1) // kept for who comes
-	}
+	p := produce(t, c, trial.NewLog(), "there")
+	send(t, p, trial.NewLog(), "there it is")
 }
 
 // Without a monitor the server is asked all the same, so that one that stands still is
@@ -267,11 +226,11 @@ func TestWithoutAMonitorTheServerAnswersOrNot(t *testing.T) {
 // uses: Delete has left no subscription that would keep one.
 func TestTheServerRemovesWhatWeirCannot(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"max-inactivity": "1s"}})
-	c, b := open(t, driver.Run{ID: "gone"}, s.Options, "d"), newBook()
+	c, b := open(t, driver.Run{ID: "gone"}, s.Options, "d"), trial.NewLog()
 	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
 	p := produce(t, c, b, "d")
 	send(t, p, b, "x")
-	b.until(t, "the message", func() bool { return b.has("x") })
+	b.Until(t, "the message", func() bool { return has(b, "x") })
 	if err := errors.Join(stop(), p.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // impatient are options with which a test sees soon what takes minutes else.
@@ -24,7 +25,7 @@ func impatient(s *served.System) map[string][]string {
 
 // lossless publishes until stop is called, one message after the other, and returns
 // those that were confirmed.
-func lossless(t *testing.T, p *producer, b *book, label string) (stop func() []string) {
+func lossless(t *testing.T, p *producer, b *trial.Log, label string) (stop func() []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan []string, 1)
 	go func() {
@@ -46,10 +47,10 @@ func lossless(t *testing.T, p *producer, b *book, label string) (stop func() []s
 		if err := p.Flush(flush); err != nil {
 			t.Fatalf("messages are not completed: %v", err)
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
+		b.Lock()
+		defer b.Unlock()
 		return slices.DeleteFunc(sent, func(s string) bool {
-			err, told := b.fates[s]
+			err, told := b.Done[s]
 			if !told {
 				t.Errorf("message %s was never completed", s)
 			}
@@ -59,26 +60,26 @@ func lossless(t *testing.T, p *producer, b *book, label string) (stop func() []s
 }
 
 // all reports whether every payload was delivered.
-func (b *book) all(payloads []string) bool {
+func all(b *trial.Log, payloads []string) bool {
 	got := map[string]bool{}
-	for _, g := range b.got {
-		got[strings.TrimSuffix(g, "+")] = true
+	for _, g := range b.Got {
+		got[g] = true
 	}
 	return !slices.ContainsFunc(payloads, func(p string) bool { return !got[p] })
 }
 
 // confirmedSince waits until a message was confirmed that had not been completed
 // when it was called.
-func confirmedSince(t *testing.T, b *book) {
+func confirmedSince(t *testing.T, b *trial.Log) {
 	t.Helper()
-	b.mu.Lock()
+	b.Lock()
 	before := map[string]bool{}
-	for p := range b.fates {
+	for p := range b.Done {
 		before[p] = true
 	}
-	b.mu.Unlock()
-	b.until(t, "a message confirmed again", func() bool {
-		for p, err := range b.fates {
+	b.Unlock()
+	b.Until(t, "a message confirmed again", func() bool {
+		for p, err := range b.Done {
 			if err == nil && !before[p] {
 				return true
 			}
@@ -93,15 +94,15 @@ func TestARestartIsSurvived(t *testing.T) {
 	for _, store := range []string{"file", "memory"} {
 		t.Run(store, func(t *testing.T) {
 			s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"store": store}})
-			b := newBook()
-			c := open(t, driver.Run{ID: "restart", Event: b.event}, impatient(s), "d")
+			b := trial.NewLog()
+			c := open(t, driver.Run{ID: "restart", Event: b.Event}, impatient(s), "d")
 			stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
 			p := produce(t, c, b, "d")
 			before := lossless(t, p, b, "before")
 			confirmedSince(t, b)
 			if store == "memory" { // what it has forgotten cannot be delivered
 				sent := before()
-				b.until(t, "all before", func() bool { return b.all(sent) })
+				b.Until(t, "all before", func() bool { return all(b, sent) })
 				before = lossless(t, p, b, "lost")
 			}
 			if err := s.Restart(); err != nil {
@@ -115,17 +116,17 @@ func TestARestartIsSurvived(t *testing.T) {
 			if store == "memory" {
 				sent = slices.DeleteFunc(sent, func(p string) bool { return strings.HasPrefix(p, "lost") })
 			}
-			b.until(t, "all that was confirmed", func() bool { return b.all(sent) })
-			if len(b.faults) == 0 || !errors.Is(b.faults[0], driver.ErrDisconnected) {
-				t.Errorf("faults: %v", b.faults)
+			b.Until(t, "all that was confirmed", func() bool { return all(b, sent) })
+			if len(b.Faults) == 0 || !errors.Is(b.Faults[0], driver.ErrDisconnected) {
+				t.Errorf("faults: %v", b.Faults)
 			}
 			for _, who := range []string{"producer 0", "consumer s 0"} {
-				if !slices.ContainsFunc(b.events, func(e string) bool { return strings.HasPrefix(e, "reconnect: "+who) }) {
-					t.Errorf("no event of %s in %q", who, b.events)
+				if !slices.ContainsFunc(b.Events, func(e string) bool { return strings.HasPrefix(e, "reconnect "+who) }) {
+					t.Errorf("no event of %s in %q", who, b.Events)
 				}
 			}
-			if store == "memory" && !slices.Contains(b.events, "reconnect: consumer s 0: a new session") {
-				t.Errorf("the consumer had no new session: %q", b.events)
+			if store == "memory" && !slices.Contains(b.Events, "reconnect consumer s 0: a new session") {
+				t.Errorf("the consumer had no new session: %q", b.Events)
 			}
 			if err := stop(); err != nil {
 				t.Errorf("Run: %v", err)
@@ -138,8 +139,8 @@ func TestARestartIsSurvived(t *testing.T) {
 // is there.
 func TestAPauseIsSurvived(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
-	b := newBook()
-	c := open(t, driver.Run{ID: "pause", Event: b.event}, impatient(s), "d")
+	b := trial.NewLog()
+	c := open(t, driver.Run{ID: "pause", Event: b.Event}, impatient(s), "d")
 	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
 	p := produce(t, c, b, "d")
 	sending := lossless(t, p, b, "m")
@@ -149,11 +150,11 @@ func TestAPauseIsSurvived(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resume()
-	b.until(t, "the lost connection", func() bool { return len(b.faults) > 0 })
+	b.Until(t, "the lost connection", func() bool { return len(b.Faults) > 0 })
 	resume()
 	confirmedSince(t, b)
 	sent := sending()
-	b.until(t, "all that was confirmed", func() bool { return b.all(sent) })
+	b.Until(t, "all that was confirmed", func() bool { return all(b, sent) })
 	if err := stop(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
@@ -162,16 +163,16 @@ func TestAPauseIsSurvived(t *testing.T) {
 // TestNothingHangsWithoutAServer kills the server for good.
 func TestNothingHangsWithoutAServer(t *testing.T) {
 	s := start(t)
-	b := newBook()
+	b := trial.NewLog()
 	c := open(t, driver.Run{ID: "killed"}, s.options(), "d")
 	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
 	p := produce(t, c, b, "d")
 	send(t, p, b, "before")
 	s.kill()
-	b.until(t, "the fault", func() bool { return len(b.faults) > 0 })
+	b.Until(t, "the fault", func() bool { return len(b.Faults) > 0 })
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("after")})
-	b.until(t, "the message's end", func() bool { return b.fates["after"] != nil })
-	if err := b.fates["after"]; !errors.Is(err, driver.ErrDisconnected) {
+	b.Until(t, "the message's end", func() bool { return b.Done["after"] != nil })
+	if err := b.Done["after"]; !errors.Is(err, driver.ErrDisconnected) {
 		t.Errorf("a message without a server: %v", err)
 	}
 	if _, err := c.Facts(t.Context()); !errors.Is(err, driver.ErrUnreachable) {
@@ -194,7 +195,7 @@ func TestNothingHangsWithoutAServer(t *testing.T) {
 // TestAClosedProducerLeavesNothingOpen closes one whose server is stopped.
 func TestAClosedProducerLeavesNothingOpen(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
-	b := newBook()
+	b := trial.NewLog()
 	c := open(t, driver.Run{ID: "close"}, s.Options, "d")
 	p := produce(t, c, b, "d")
 	resume, err := s.Stall()
@@ -208,7 +209,7 @@ func TestAClosedProducerLeavesNothingOpen(t *testing.T) {
 	}
 	_ = p.Close(t.Context())
 	for _, m := range ms {
-		if err := b.fates[m]; !errors.Is(err, driver.ErrClosed) {
+		if err := b.Done[m]; !errors.Is(err, driver.ErrClosed) {
 			t.Fatalf("message %s, under way at Close: %v", m, err)
 		}
 	}
@@ -218,9 +219,9 @@ func TestAClosedProducerLeavesNothingOpen(t *testing.T) {
 // there, by whichever node the others talk to the cluster.
 func TestTheLossOfALeaderIsSurvived(t *testing.T) {
 	s := served.Up(t, Definition(), 3)
-	b := newBook()
+	b := trial.NewLog()
 	impatient(s)["ack-timeout"] = []string{"5s"} // of what meets no leader
-	c := open(t, driver.Run{ID: "leader", Event: b.event}, s.Options)
+	c := open(t, driver.Run{ID: "leader", Event: b.Event}, s.Options)
 	if err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 3}); err != nil {
 		t.Fatal(err)
 	}
@@ -239,13 +240,13 @@ func TestTheLossOfALeaderIsSurvived(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	b.until(t, "another leader", func() bool {
+	b.Until(t, "another leader", func() bool {
 		address, err := inside(c).monitors.serving(t.Context())
 		return err == nil && address != leader
 	})
 	confirmedSince(t, b)
 	sent := sending()
-	b.until(t, "all that was confirmed", func() bool { return b.all(sent) })
+	b.Until(t, "all that was confirmed", func() bool { return all(b, sent) })
 	f, err := c.Facts(t.Context())
 	if err != nil || f.Nodes != 2 || f.Confirms.Guarantee != driver.Replicated {
 		t.Errorf("facts with two of three: %+v, %v", f, err)

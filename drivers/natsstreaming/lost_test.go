@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestAConnectionThatIsGivenUpEndsAConsumerThatHasNotBegun(t *testing.T) {
@@ -23,9 +24,9 @@ func TestAConnectionThatIsGivenUpEndsAConsumerThatHasNotBegun(t *testing.T) {
 	x.(*consumer).Conn.Close() // as the client itself, when its credentials are refused twice
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	b := newBook()
-	if err := x.Run(ctx, b); !errors.Is(err, driver.ErrDisconnected) || b.ready != 0 {
-		t.Errorf("Run: %v, ready %d times; want that the subscription is lost", err, b.ready)
+	b := trial.NewLog()
+	if err := x.Run(ctx, b); !errors.Is(err, driver.ErrDisconnected) || b.IsReady() {
+		t.Errorf("Run: %v, ready %v; want that the subscription is lost", err, b.IsReady())
 	}
 	if err := x.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -34,15 +35,15 @@ func TestAConnectionThatIsGivenUpEndsAConsumerThatHasNotBegun(t *testing.T) {
 
 func TestASessionThatIsOverUntoldIsMadeAgain(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
-	b := newBook()
-	c := open(t, driver.Run{ID: "untold", Event: b.event}, s.Options, "d")
+	b := trial.NewLog()
+	c := open(t, driver.Run{ID: "untold", Event: b.Event}, s.Options, "d")
 	p := produce(t, c, b, "d")
 	if err := p.current.Load().Close(); err != nil {
 		t.Fatal(err)
 	}
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("first")})
-	b.until(t, "a completion", func() bool { return errors.Is(b.fates["first"], driver.ErrDisconnected) })
-	b.until(t, "a new session", func() bool { return len(b.events) > 0 })
+	b.Until(t, "a completion", func() bool { return errors.Is(b.Done["first"], driver.ErrDisconnected) })
+	b.Until(t, "a new session", func() bool { return len(b.Events) > 0 })
 	send(t, p, b, "second")
 }
 

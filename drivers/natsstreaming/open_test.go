@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
@@ -15,36 +14,15 @@ import (
 
 const secret = "hunter2-geheim"
 
-func TestFaultsInSettingsAreReportedTogether(t *testing.T) {
-	for _, tc := range []struct {
-		options map[string]string
-		want    []string
-	}{
-		{map[string]string{"cluster-id": "a b"}, []string{`option cluster-id: "a b" is not a name of a cluster`}},
-		{map[string]string{"cluster-id": ""}, []string{"option cluster-id"}},
-		{map[string]string{"discover-prefix": "a..b"}, []string{"option discover-prefix"}},
-		{map[string]string{"ack-wait": "500ms", "session-ping-interval": "1500ms"}, []string{"option ack-wait: 500ms (1s or more, a multiple of 1s)", "option session-ping-interval: 1.5s (1s or more, a multiple of 1s)"}},
-		{map[string]string{"ack-timeout": "0s", "request-timeout": "-1s"}, []string{"option ack-timeout", "option request-timeout"}},
-		{map[string]string{"session-pings-out": "1"}, []string{"option session-pings-out: 1 (2 or more)"}},
-		{map[string]string{"monitor": "ftp://127.0.0.1:8222"}, []string{`option monitor: scheme "ftp" (http, https)`}},
-		{map[string]string{"monitor": ":8222"}, []string{"option monitor: is not an address such as"}},
-		{map[string]string{"server.max-msgs": "-1", "server.max-bytes": "-1", "server.max-inactivity": "-1s"}, []string{"server.max-msgs", "server.max-bytes", "server.max-inactivity"}},
-		{map[string]string{"address": "http://a", "password": "x"}, []string{`option address: scheme "http"`, "option user: is given without user"}},
-	} {
-		cfg := Definition().New()
-		for k, v := range tc.options {
-			if err := driver.SetOption(cfg, k, v); err != nil {
-				t.Fatal(err)
-			}
-		}
-		err := driver.Check(cfg)
-		for _, w := range tc.want {
-			w = strings.Replace(w, "option user: is given without user", "is given without user", 1)
-			if err == nil || !strings.Contains(err.Error(), w) {
-				t.Errorf("%v: %v; want %q", tc.options, err, w)
-			}
-		}
-	}
+func TestFaultsInSettings(t *testing.T) {
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "a cluster", Set: []string{"cluster-id", "a b"}, Option: "cluster-id", Says: `"a b" is not a name of a cluster`},
+		trial.Mistake{Name: "no cluster", Set: []string{"cluster-id", ""}, Option: "cluster-id"},
+		trial.Mistake{Name: "a prefix", Set: []string{"discover-prefix", "a..b"}, Option: "discover-prefix"},
+		trial.Mistake{Name: "a monitor of another scheme", Set: []string{"monitor", "ftp://127.0.0.1:8222"}, Option: "monitor", Says: `scheme "ftp" (http, https)`},
+		trial.Mistake{Name: "a monitor without a host", Set: []string{"monitor", ":8222"}, Option: "monitor", Says: "is not an address such as"},
+		trial.Mistake{Name: "a password without a user", Set: []string{"password", "wr0ng"}, Says: "is given without user"},
+	)
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
@@ -105,12 +83,12 @@ func TestMessagesPass(t *testing.T) {
 		"TLS, loose": encrypted.options("tls.insecure", "true"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, b := open(t, driver.Run{ID: "pass"}, options, "d"), newBook()
+			c, b := open(t, driver.Run{ID: "pass"}, options, "d"), trial.NewLog()
 			stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
 			send(t, produce(t, c, b, "d"), b, "hello")
-			b.until(t, "the message", func() bool { return b.has("hello") })
-			if err := stop(); err != nil || len(b.faults) > 0 {
-				t.Errorf("Run: %v, faults: %v", err, b.faults)
+			b.Until(t, "the message", func() bool { return has(b, "hello") })
+			if err := stop(); err != nil || len(b.Faults) > 0 {
+				t.Errorf("Run: %v, faults: %v", err, b.Faults)
 			}
 		})
 	}
@@ -118,7 +96,7 @@ func TestMessagesPass(t *testing.T) {
 
 func TestWhatIsTooLargeIsRefused(t *testing.T) {
 	vendor := start(t) // takes 1 MiB
-	c, b := open(t, driver.Run{ID: "large"}, vendor.options(), "d"), newBook()
+	c, b := open(t, driver.Run{ID: "large"}, vendor.options(), "d"), trial.NewLog()
 	spec := driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 10, Largest: 1 << 20}
 	if _, err := c.Producer(t.Context(), spec, b); !errors.Is(err, driver.ErrTooLarge) {
 		t.Errorf("a producer of messages of 1 MiB, to which the protocol adds: %v", err)
@@ -136,7 +114,7 @@ func TestWhatIsTooLargeIsRefused(t *testing.T) {
 	p := produce(t, c, b, "d")
 	big := strings.Repeat("x", 1<<20)
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(big)})
-	if err := b.fates[big]; !errors.Is(err, driver.ErrTooLarge) {
+	if err := b.Done[big]; !errors.Is(err, driver.ErrTooLarge) {
 		t.Errorf("a message of 1 MiB: %v", err)
 	}
 	send(t, p, b, "small")
@@ -146,7 +124,7 @@ func TestWhatIsTooLargeIsRefused(t *testing.T) {
 func TestTheLargestPasses(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		s := served.Up(t, Definition(), nodes)
-		c, b := open(t, driver.Run{ID: "large"}, s.Options, "d"), newBook()
+		c, b := open(t, driver.Run{ID: "large"}, s.Options, "d"), trial.NewLog()
 		stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)
 		p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 2, Largest: MaxPayload}, b)
 		if err != nil {
@@ -154,9 +132,9 @@ func TestTheLargestPasses(t *testing.T) {
 		}
 		big := strings.Repeat("x", MaxPayload)
 		send(t, p.(*producer), b, big)
-		b.until(t, "the message", func() bool { return b.has(big) })
-		if err := errors.Join(p.Close(t.Context()), stop()); err != nil || len(b.faults) > 0 {
-			t.Errorf("%d nodes: %v, faults %v", nodes, err, b.faults)
+		b.Until(t, "the message", func() bool { return has(b, big) })
+		if err := errors.Join(p.Close(t.Context()), stop()); err != nil || len(b.Faults) > 0 {
+			t.Errorf("%d nodes: %v, faults %v", nodes, err, b.Faults)
 		}
 	}
 }
@@ -164,7 +142,7 @@ func TestTheLargestPasses(t *testing.T) {
 func TestATakenClientIDIsSaid(t *testing.T) {
 	s := start(t)
 	c := open(t, driver.Run{ID: "taken"}, s.options(), "d")
-	b := newBook()
+	b := trial.NewLog()
 	p := produce(t, c, b, "d")
 	in := inside(c)
 	_, err := in.cfg.newSession(in.link, p.id, 1, nil)
@@ -199,28 +177,5 @@ func TestReplicasThatCannotBeAreRefused(t *testing.T) {
 		case tc.want != "" && (!errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s: %v; want %q", tc.name, err, tc.want)
 		}
-	}
-}
-
-// TestOpenKeepsToItsContext has nobody answer: the server is stopped.
-func TestOpenKeepsToItsContext(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
-	began := make(chan error, 1)
-	go func() {
-		_, err := tryOpen(t, driver.Run{ID: "x"}, s.Options)
-		began <- err
-	}()
-	select {
-	case err := <-began:
-		if !errors.Is(err, driver.ErrUnreachable) {
-			t.Errorf("a stopped server: %v", err)
-		}
-	case <-time.After(patience):
-		t.Error("Open of a stopped server does not return")
 	}
 }

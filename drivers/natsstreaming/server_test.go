@@ -8,13 +8,14 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/needs"
 )
@@ -118,104 +119,9 @@ func program(t testing.TB) string {
 	return in.Programs["nats-streaming-server"]
 }
 
-// A book keeps what a producer and a consumer tell.
-type book struct {
-	mu     sync.Mutex
-	fates  map[string]error // by payload
-	got    []string         // payloads, redelivered ones with a + behind them
-	faults []error
-	events []string
-	ready  int
-	refuse func(payload string) bool
-}
-
-func newBook() *book { return &book{fates: map[string]error{}} }
-
-func (b *book) Complete(m *driver.Message, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.fates[string(m.Payload)] = err
-}
-
-func (b *book) Ready() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ready++
-}
-
-func (b *book) Deliver(ds []driver.Delivery) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, d := range ds {
-		p := string(d.Payload)
-		again := ""
-		if d.Redelivered {
-			again = "+"
-		}
-		b.got = append(b.got, p+again)
-		if b.refuse != nil && b.refuse(p) {
-			return errors.New("refused")
-		}
-	}
-	return nil
-}
-
-func (b *book) Settled([]driver.Delivery, error) {}
-
-func (b *book) Fault(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.faults = append(b.faults, err)
-}
-
-func (b *book) event(kind, text string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.events = append(b.events, kind+": "+text)
-}
-
-// until waits until what was told satisfies ok.
-func (b *book) until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		b.mu.Lock()
-		done := ok()
-		b.mu.Unlock()
-		if done {
-			return
-		}
-		if time.Now().After(end) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			t.Fatalf("%s: not within %v; got %q, fates %v, faults %v, events %q", what, patience, b.got, b.fates, b.faults, b.events)
-		}
-	}
-}
-
-// has reports whether a payload was delivered, again or for the first time.
-func (b *book) has(payload string) bool {
-	for _, g := range b.got {
-		if g == payload || g == payload+"+" {
-			return true
-		}
-	}
-	return false
-}
-
 func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.Conn, error) {
 	t.Helper()
-	cfg := Definition().New()
-	for k, v := range options {
-		if err := driver.SetOption(cfg, k, v...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := driver.Check(cfg); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	return driver.Open(ctx, Definition(), cfg, run)
+	return trial.Open(t, Definition(), run, options)
 }
 
 // inside returns the Conn behind the guard.
@@ -270,7 +176,7 @@ func produce(t testing.TB, c driver.Conn, done driver.Completer, destination str
 
 // send publishes payloads and waits for their ends, and fails with the first that
 // was not confirmed.
-func send(t testing.TB, p *producer, b *book, payloads ...string) {
+func send(t testing.TB, p *producer, b *trial.Log, payloads ...string) {
 	t.Helper()
 	destination := ""
 	for d := range p.channels.All() {
@@ -285,9 +191,9 @@ func send(t testing.TB, p *producer, b *book, payloads ...string) {
 		t.Fatal(err)
 	}
 	for _, s := range payloads {
-		b.mu.Lock()
-		err := b.fates[s]
-		b.mu.Unlock()
+		b.Lock()
+		err := b.Done[s]
+		b.Unlock()
 		if err != nil {
 			t.Fatalf("message %q: %v", s, err)
 		}
@@ -305,35 +211,12 @@ func numbered(label string, n int) []string {
 
 // consume opens a consumer and runs it until stop is called, which returns what Run
 // did.
-func consume(t testing.TB, c driver.Conn, spec driver.ConsumerSpec, b *book) (stop func() error) {
+func consume(t testing.TB, c driver.Conn, spec driver.ConsumerSpec, b *trial.Log) (stop func() error) {
 	t.Helper()
-	x, err := c.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	b.mu.Lock()
-	before := b.ready
-	b.mu.Unlock()
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, b) }()
-	var once sync.Once
-	var result error
-	stop = func() error {
-		once.Do(func() {
-			cancel()
-			select {
-			case result = <-ended:
-			case <-time.After(patience):
-				result = errors.New("Run does not end")
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			_ = x.Close(ctx)
-		})
-		return result
-	}
-	t.Cleanup(func() { _ = stop() })
-	b.until(t, "ready", func() bool { return b.ready > before || len(ended) > 0 })
+	_, stop = trial.Run(t, c, spec, b)
+	b.WaitReady(t)
 	return stop
 }
+
+// has reports whether a payload was delivered. The Log is locked.
+func has(b *trial.Log, payload string) bool { return slices.Contains(b.Got, payload) }

@@ -55,7 +55,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	})
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	r := &running{
 		consumer: x, sink: sink,
@@ -364,7 +363,6 @@ func (s *stream) OnMessage(_ *client.Conn, m *client.Message) {
 	s.feed.running.queue <- yielded{m, s.feed.source}
 }
 
-// OnResponse implements client.ConnDelegate.
 func (s *stream) OnResponse(_ *client.Conn, answer []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -378,7 +376,6 @@ func (s *stream) OnResponse(_ *client.Conn, answer []byte) {
 	}
 }
 
-// OnError implements client.ConnDelegate.
 func (s *stream) OnError(_ *client.Conn, text []byte) {
 	err := refusal(string(text))
 	s.mu.Lock()
@@ -392,13 +389,11 @@ func (s *stream) OnError(_ *client.Conn, text []byte) {
 	s.feed.running.sink.Fault(err)
 }
 
-// OnIOError implements client.ConnDelegate.
 func (s *stream) OnIOError(c *client.Conn, err error) {
 	s.lose(err)
 	_ = c.Close()
 }
 
-// OnClose implements client.ConnDelegate.
 func (s *stream) OnClose(*client.Conn) {
 	s.lose(nil)
 	close(s.gone)

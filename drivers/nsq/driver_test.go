@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 			s.Options[k] = v
 		}
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: quietTime, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 29,
+			Quiet: quietTime, Options: s.Options, Nodes: nodes, Cut: s.Restart, Kill: s.Kill, Stall: s.Stall, Allocs: 24, Expect: 31,
 		})
 	}
 	t.Run("memory", func(t *testing.T) { conform(t, 1, nil, nil) })

@@ -2,7 +2,6 @@ package nsq
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -99,11 +98,11 @@ func TestARefusedMessageAndOneNotSettledInTimeComeAgainAndAreFlagged(t *testing.
 	if err := publish(t, p, l, "refused"); err != nil {
 		t.Fatal(err)
 	}
-	l.Until(t, "the refused message", func() bool { return len(l.Got) == 2 && l.Again == 1 })
+	l.Until(t, "the refused message", func() bool { return len(l.Got) == 2 && len(l.Again) == 1 })
 	if err := publish(t, p, l, "late"); err != nil {
 		t.Fatal(err)
 	}
-	l.Until(t, "the late message", func() bool { return len(l.Got) == 4 && l.Again == 2 })
+	l.Until(t, "the late message", func() bool { return len(l.Got) == 4 && len(l.Again) == 2 })
 	l.Until(t, "the settlement that came too late", func() bool {
 		return slices.ContainsFunc(l.Faults, func(err error) bool { return strings.Contains(err.Error(), "E_FIN_FAILED FIN failed ID not in flight") })
 	})
@@ -141,100 +140,6 @@ func TestAnOlderVersionRuns(t *testing.T) {
 	f, err := open(t, driver.Run{ID: "older"}, s.Options).Facts(t.Context())
 	if err != nil || f.Version != "1.2.1" {
 		t.Errorf("the server's version is %q, %v; want 1.2.1", f.Version, err)
-	}
-}
-
-func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
-	s := served.Up(t, Definition(), 1)
-	c := open(t, driver.Run{ID: "backlog"}, s.Options)
-	l := trial.NewLog()
-	p := producerOf(t, c, l)
-	ask := func() uint64 {
-		n, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	let := make(chan struct{})
-	l.OnDeliver = func([]driver.Delivery) error { <-let; return nil }
-	stop := l.Consume(t, c, driver.ConsumerSpec{Prefetch: 2})
-	for i := range 5 {
-		if err := publish(t, p, l, fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.Until(t, "a backlog of 5", func() bool { return ask() == 5 })
-	close(let)
-	l.Until(t, "no backlog", func() bool { return ask() == 0 })
-	stop()
-	if len(l.Got) != 5 {
-		t.Errorf("%d messages came", len(l.Got))
-	}
-}
-
-func TestAKilledServerFailsMessagesAndBothSidesGoOnWithTheNext(t *testing.T) {
-	s := startServer(t, "nsqd")
-	l := trial.NewLog()
-	c := open(t, driver.Run{ID: "killed", Event: l.Event}, map[string][]string{"address": {s.tcp}, "reconnect-wait": {"5ms"}})
-	p := producerOf(t, c, l)
-	l.Consume(t, c, driver.ConsumerSpec{})
-	if err := publish(t, p, l, "before"); err != nil {
-		t.Fatal(err)
-	}
-	l.Until(t, "the first message", func() bool { return len(l.Got) == 1 })
-	if err := s.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	l.Until(t, "a fault", func() bool { return len(l.Faults) > 0 })
-	if err := publish(t, p, l, "while it is gone"); !errors.Is(err, driver.ErrDisconnected) {
-		t.Errorf("completed with %v", err)
-	}
-	if _, err := c.Facts(t.Context()); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("facts of nobody: %v", err)
-	}
-	if _, err := c.(driver.Backlogger).Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("backlog of nobody: %v", err)
-	}
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
-	l.Until(t, "two connections", func() bool { return len(l.Events) == 2 })
-	if err := publish(t, p, l, "after"); err != nil {
-		t.Error(err)
-	}
-	l.Until(t, "the last message", func() bool { return slices.Contains(l.Got, "after") })
-	for _, err := range l.Faults {
-		if !errors.Is(err, driver.ErrDisconnected) {
-			t.Errorf("fault: %v", err)
-		}
-	}
-}
-
-func TestCloseOfAProducerWhoseServerStandsStillEnds(t *testing.T) {
-	s := startServer(t, "nsqd")
-	c := open(t, driver.Run{ID: "still"}, map[string][]string{"address": {s.tcp}})
-	l := trial.NewLog()
-	p := producerOf(t, c, l)
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
-	const n = 100
-	for range n {
-		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
-	}
-	if err := p.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if len(l.Errs) != n {
-		t.Fatalf("%d of %d completed", len(l.Errs), n)
-	}
-	for _, err := range l.Errs {
-		if !errors.Is(err, driver.ErrClosed) {
-			t.Fatalf("completed with %v", err)
-		}
 	}
 }
 

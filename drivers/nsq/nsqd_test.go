@@ -53,3 +53,21 @@ func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.
 	t.Helper()
 	return trial.Open(t, Definition(), run, options)
 }
+
+// producerOf opens a producer to the destination d, with whoever takes completions.
+func producerOf(t testing.TB, c driver.Conn, done driver.Completer) *producer {
+	t.Helper()
+	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
+	if err := c.Declare(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1000}, done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Close(context.Background())
+		_ = c.Delete(context.Background(), d)
+	})
+	return p.(*producer)
+}

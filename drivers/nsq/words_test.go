@@ -8,47 +8,20 @@ import (
 	client "github.com/nsqio/go-nsq"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-func TestFaultsInSettingsAreReportedTogether(t *testing.T) {
-	for _, tc := range []struct {
-		name    string
-		options map[string][]string
-		want    []string
-	}{
-		{"an address without a port", map[string][]string{"address": {"localhost"}}, []string{"option address: is not an address such as 127.0.0.1:4150"}},
-		{"an address of another scheme", map[string][]string{"address": {"http://a:1"}}, []string{`option address: scheme "http" (tcp, tls)`}},
-		{"an address with a password", map[string][]string{"address": {"tcp://ann:secret@a:1"}}, []string{"option address: holds a user or a password (they are options)"}},
-		{"HTTP addresses for some servers only", map[string][]string{"address": {"a:1", "b:1"}, "http": {"a:2"}}, []string{"option http: has 1 addresses, and address has 2"}},
-		{"a lookupd without a port", map[string][]string{"lookupd": {"a"}}, []string{"option lookupd: is not an address such as"}},
-		{"half a certificate", map[string][]string{"tls.cert": {"f"}}, []string{"option tls.cert: tls.cert and tls.key go together"}},
-		{"times that nobody takes", map[string][]string{"heartbeat": {"1ms"}, "write-timeout": {"1h"}, "msg-timeout": {"10ms"}}, []string{"option heartbeat: 1ms (1s to 1m)", "option write-timeout", "option msg-timeout: 10ms (0, or 1s or more)"}},
-		{"a buffer that is too small", map[string][]string{"output-buffer": {"1B"}}, []string{"option output-buffer: 1B (0, or 64B or more)"}},
-		{"a server that keeps less than nothing", map[string][]string{"server.mem-queue-size": {"-1"}, "server.sync-every": {"0"}}, []string{"option server.mem-queue-size: -1 (0 or more)", "option server.sync-every: 0 (1 or more)"}},
-	} {
-		cfg := newConfig()
-		for k, v := range tc.options {
-			if err := driver.SetOption(cfg, k, v...); err != nil {
-				t.Fatal(err)
-			}
-		}
-		err := driver.Check(cfg)
-		if err == nil {
-			t.Errorf("%s: is valid", tc.name)
-			continue
-		}
-		var oe *driver.OptionError
-		if !errors.As(err, &oe) {
-			t.Errorf("%s: %v is no OptionError", tc.name, err)
-		}
-		for _, w := range tc.want {
-			if !strings.Contains(err.Error(), w) {
-				t.Errorf("%s: %q is not in: %v", tc.name, w, err)
-			}
-		}
-		if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: shows a password: %v", tc.name, err)
-		}
+func TestFaultsInSettings(t *testing.T) {
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "an address without a port", Set: []string{"address", "localhost"}, Option: "address", Says: "is not an address such as 127.0.0.1:4150"},
+		trial.Mistake{Name: "an address with a password", Set: []string{"address", "tcp://ann:wr0ng@a:1"}, Option: "address", Says: "holds a user or a password (they are options)"},
+		trial.Mistake{Name: "a lookupd without a port", Set: []string{"lookupd", "a"}, Option: "lookupd", Says: "is not an address such as"},
+		trial.Mistake{Name: "no duration that nobody takes, and off", Set: []string{"msg-timeout", "10ms"}, Option: "msg-timeout", Says: "10ms (0, or 1s or more)"},
+	)
+	cfg := newConfig()
+	cfg.Address, cfg.HTTP = []string{"a:1", "b:1"}, []string{"a:2"}
+	if err := driver.Check(cfg); err == nil || !strings.Contains(err.Error(), "option http: has 1 addresses, and address has 2") {
+		t.Errorf("HTTP addresses for some servers only: %v", err)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // TestWhoMayConnect has one server ask for passwords, certificates and TLS.
@@ -53,7 +54,7 @@ func TestWhoMayConnect(t *testing.T) {
 		execute(t, s, `ALTER SYSTEM SET `+set)
 	}
 	execute(t, s, `SELECT pg_reload_conf()`)
-	if !eventually(func() bool { return execute(t, s, `SHOW ssl`)[0][0] == "on" }) {
+	if !trial.Eventually(func() bool { return execute(t, s, `SHOW ssl`)[0][0] == "on" }) {
 		t.Fatal("the server takes no TLS")
 	}
 

@@ -100,7 +100,6 @@ func (x *consumer) open(ctx context.Context) (*taking, error) {
 	return k, nil
 }
 
-// Close implements driver.Consumer.
 func (x *consumer) Close(ctx context.Context) error {
 	if x.link != nil {
 		x.link.close(ctx)

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // patience bounds every wait, which ends as soon as it is over.
@@ -87,29 +87,20 @@ func execute(t testing.TB, s *served.System, sql string) [][]string {
 	return rows
 }
 
-// fates are what became of messages, by their payloads.
-type fates struct {
-	mu  sync.Mutex
-	all map[string]error
-}
-
-func (f *fates) Complete(m *driver.Message, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all[string(m.Payload)] = err
-}
+// fates are what became of messages.
+type fates struct{ *trial.Log }
 
 func (f *fates) of(payload string) (error, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	err, ok := f.all[payload]
+	f.Lock()
+	defer f.Unlock()
+	err, ok := f.Done[payload]
 	return err, ok
 }
 
 // producer opens a producer of destinations.
 func produce(t testing.TB, c *conn, destinations ...string) (*producer, *fates) {
 	t.Helper()
-	f := &fates{all: map[string]error{}}
+	f := &fates{trial.NewLog()}
 	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: destinations}, f)
 	if err != nil {
 		t.Fatal(err)
@@ -148,53 +139,17 @@ func (f *fates) confirmed(t testing.TB, texts ...string) {
 
 // A sink takes the deliveries of one consumer.
 type sink struct {
-	deliver func(ds []driver.Delivery) error // nil: accept
-
-	mu      sync.Mutex
-	got     []string
-	again   []bool // redelivered
-	settled int
-	faults  []error
-	ready   chan struct{}
-	ended   chan struct{}
-	err     error
-	cancel  context.CancelFunc
-}
-
-func (s *sink) Ready() { close(s.ready) }
-
-func (s *sink) Deliver(ds []driver.Delivery) error {
-	s.mu.Lock()
-	for _, d := range ds {
-		s.got = append(s.got, string(d.Payload))
-		s.again = append(s.again, d.Redelivered)
-	}
-	s.mu.Unlock()
-	if s.deliver != nil {
-		return s.deliver(ds)
-	}
-	return nil
-}
-
-func (s *sink) Settled(ds []driver.Delivery, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil {
-		s.settled += len(ds)
-	}
-}
-
-func (s *sink) Fault(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = append(s.faults, err)
+	*trial.Log
+	ended  chan struct{}
+	err    error
+	cancel context.CancelFunc
 }
 
 // look returns copies of what there is.
-func (s *sink) look() (got []string, again []bool, settled int, faults []error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.got), slices.Clone(s.again), s.settled, slices.Clone(s.faults)
+func (s *sink) look() (got, again []string, settled int, faults []error) {
+	s.Lock()
+	defer s.Unlock()
+	return slices.Clone(s.Got), slices.Clone(s.Again), s.Settlements, slices.Clone(s.Faults)
 }
 
 // consume opens a consumer and runs it until the test ends.
@@ -206,7 +161,8 @@ func consume(t testing.TB, c *conn, spec driver.ConsumerSpec, deliver func(ds []
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &sink{deliver: deliver, ready: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}
+	s := &sink{Log: trial.NewLog(), ended: make(chan struct{}), cancel: cancel}
+	s.OnDeliver = deliver
 	go func() {
 		defer close(s.ended)
 		s.err = x.Run(ctx, s)
@@ -223,14 +179,4 @@ func (s *sink) stop() error {
 	s.cancel()
 	<-s.ended
 	return s.err
-}
-
-// eventually reports whether ok became true.
-func eventually(ok func() bool) bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if ok() {
-			return true
-		}
-	}
-	return false
 }

@@ -11,41 +11,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestBadSettingsAreRefused(t *testing.T) {
-	for _, c := range []struct{ name, value, says string }{
-		{"address", "mysql://127.0.0.1:5432", `scheme "mysql"`},
-		{"address", "postgres://u:hunter2@127.0.0.1:5432", "holds a user"},
-		{"address", "postgres://127.0.0.1:5432/db", "holds more than a host and a port"},
-		{"address", "127.0.0.1:5432?sslmode=disable", "holds more than a host and a port"},
-		{"address", ":5432", "is not an address"},
-		{"address", "127.0.0.1:0", "has no port"},
-		{"address", "127.0.0.1:99999", "has no port"},
-		{"address", "127.0.0.1:x", "is not an address"},
-		{"database", "", "is empty"},
-		{"user", "a\x00b", "holds a NUL"},
-		{"tls.cert", "x", "go together"},
-		{"transaction", "0", "1 to 10000"},
-		{"fetch", "10001", "1 to 10000"},
-		{"poll-interval", "0s", "1µs or more"},
-		{"visibility-timeout", "-1s", "1µs or more"},
-		{"timeout", "0s", "1µs or more"},
-		{"reconnect-wait", "1ns", "1µs or more"},
-	} {
-		cfg := newConfig()
-		if err := driver.SetOption(cfg, c.name, c.value); err != nil {
-			t.Fatal(err)
-		}
-		err := driver.Check(cfg)
-		var oe *driver.OptionError
-		if !errors.As(err, &oe) || oe.Name != c.name || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s=%q: error %v; want one of %s that says %q", c.name, c.value, err, c.name, c.says)
-		}
-	}
-	if err := driver.SetOption(newConfig(), "synchronous-commit", "maybe"); err == nil {
-		t.Error("synchronous-commit=maybe was taken")
-	}
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "a database in the address", Set: []string{"address", "postgres://127.0.0.1:5432/db"}, Option: "address", Says: "holds more than a host and a port"},
+		trial.Mistake{Name: "settings in the address", Set: []string{"address", "127.0.0.1:5432?sslmode=disable"}, Option: "address", Says: "holds more than a host and a port"},
+		trial.Mistake{Name: "no database", Set: []string{"database", ""}, Option: "database", Says: "is empty"},
+		trial.Mistake{Name: "a byte that no name has", Set: []string{"user", "a\x00b"}, Option: "user", Says: "holds a NUL"},
+	)
 }
 
 func TestAddressesAreRead(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 func TestTablesOfTheUsers(t *testing.T) {
@@ -30,7 +31,7 @@ CREATE VIEW view AS SELECT * FROM jobs`)
 				t.Errorf("backlog %d, %v", n, err)
 			}
 			x := consume(t, c, driver.ConsumerSpec{Destinations: []string{name}}, nil)
-			eventually(func() bool { _, _, settled, _ := x.look(); return settled >= len(texts) })
+			trial.Eventually(func() bool { _, _, settled, _ := x.look(); return settled >= len(texts) })
 			got, _, _, faults := x.look()
 			if diff := cmp.Diff(texts, got); diff != "" || len(faults) > 0 {
 				t.Errorf("faults %v (-sent +delivered):\n%s", faults, diff)

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 // The runs follow one another: each looks for goroutines that are left.
 func TestConformance(t *testing.T) {
-	conform := func(t *testing.T, s *served.System, cut func() error, order driver.Ordering, competing bool, expect int, options map[string][]string) {
+	conform := func(t *testing.T, s *served.System, cut func() error, kill func() func() error, order driver.Ordering, competing bool, expect int, options map[string][]string) {
 		maps.Copy(s.Options, options)
 		// The client leaves a goroutine of a producer for as long as this.
 		s.Options["send-timeout"], s.Options["nack-delay"] = []string{"2s"}, []string{"100ms"}
@@ -32,25 +32,25 @@ func TestConformance(t *testing.T) {
 		def.Capabilities.Ordering, def.Capabilities.Competing = order, competing
 		def.Capabilities.DeadLetters = competing && options != nil
 		drivertest.Run(t, def, drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: cut, Stall: s.Stall, Expect: expect,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: cut, Kill: kill, Stall: s.Stall, Allocs: 200, Expect: expect,
 		})
 	}
 	t.Run(shared, func(t *testing.T) {
 		s := servers.Up(t, 1)
-		conform(t, s, s.Restart, driver.Unordered, true, 32, nil)
+		conform(t, s, s.Restart, s.Kill, driver.Unordered, true, 34, nil)
 	})
 	t.Run("shared without batching", func(t *testing.T) {
 		s := servers.Up(t, 1)
-		conform(t, s, s.Restart, driver.Unordered, true, 33, map[string][]string{"batching": {"no"}})
+		conform(t, s, s.Restart, s.Kill, driver.Unordered, true, 35, map[string][]string{"batching": {"no"}})
 	})
 	t.Run(exclusive, func(t *testing.T) {
 		s := servers.Up(t, 1)
-		conform(t, s, s.Restart, driver.PerPartition, false, 32, map[string][]string{"subscription-type": {exclusive}, "batching": {"no"}})
+		conform(t, s, s.Restart, s.Kill, driver.PerPartition, false, 34, map[string][]string{"subscription-type": {exclusive}, "batching": {"no"}})
 	})
 	t.Run("a cluster of two brokers and three bookies", func(t *testing.T) {
 		s := served.Up(t, Definition(), 3, served.With{Recipe: "pulsar-cluster"})
 		// Clients connect to brokers alone. All six servers would take a minute.
-		conform(t, s, func() error { return s.RestartOnly("broker-2", "broker-3") }, driver.Unordered, true, 32, nil)
+		conform(t, s, func() error { return s.RestartOnly("broker-2", "broker-3") }, nil, driver.Unordered, true, 33, nil)
 		t.Run("outlives a bookie", func(t *testing.T) { outlivesABookie(t, s) })
 	})
 }

@@ -106,7 +106,6 @@ type reason struct {
 // Enabled implements slog.Handler. What is below a warning is not even made.
 func (c *complaint) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 
-// Handle implements slog.Handler.
 func (c *complaint) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	if c.err != "" {
@@ -122,7 +121,6 @@ func (c *complaint) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs implements slog.Handler.
 func (c *complaint) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		if a.Key == "error" {
@@ -132,7 +130,6 @@ func (c *complaint) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return c
 }
 
-// WithGroup implements slog.Handler.
 func (c *complaint) WithGroup(string) slog.Handler { return c }
 
 // explain returns what an error of a call to open something means.
@@ -171,13 +168,11 @@ type latePause struct {
 	lost func()
 }
 
-// Next implements backoff.Policy.
 func (p *latePause) Next() time.Duration {
 	p.lost()
 	return p.pause.Next()
 }
 
-// Reset implements backoff.Policy.
 func (p *latePause) Reset() {
 	p.lost()
 	p.pause.Reset()
@@ -189,10 +184,8 @@ type pause struct {
 	again func()
 }
 
-// Next implements backoff.Policy.
 func (p *pause) Next() time.Duration { return p.wait }
 
-// IsMaxBackoffReached implements backoff.Policy.
 func (p *pause) IsMaxBackoffReached() bool { return false }
 
 // Reset implements backoff.Policy. The client calls it when it is connected.

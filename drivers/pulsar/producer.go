@@ -81,7 +81,6 @@ type slot struct {
 	callback func(client.MessageID, *client.ProducerMessage, error)
 }
 
-// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	to, err := p.topics.Of(ctx, m)
 	if !p.Begin(m, m, err) {

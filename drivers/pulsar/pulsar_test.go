@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/apache/pulsar-client-go/pulsar"
-
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
@@ -199,48 +197,6 @@ func TestQuorums(t *testing.T) {
 	}
 }
 
-// TestAKilledServerKeepsWhatIsConfirmed kills it, and has it start again.
-func TestAKilledServerKeepsWhatIsConfirmed(t *testing.T) {
-	s := servers.Up(t, 1)
-	c := open(t, 1, s.Options)
-	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p, f := trial.Producer(t, c, "d")
-	const n = 50
-	if confirmed := put(t, p, f, n); confirmed != n {
-		t.Fatalf("%d of %d confirmed", confirmed, n)
-	}
-	if err := syscall.Kill(s.Pids[0], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	p.Publish(t.Context(), &driver.Message{Destination: "d"})
-	if err := f.Next(t); !errors.Is(err, driver.ErrTimeout) {
-		t.Errorf("a message to a server that was killed: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, err := c.Facts(ctx); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("facts of a server that was killed: %v", err)
-	}
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	if !trial.Eventually(func() bool { return put(t, p, f, 1) == 1 }) {
-		t.Error("the producer does not connect again")
-	}
-	got := &taker{by: map[string]map[int]bool{}, last: map[string]string{}}
-	got.ready.Add(1)
-	trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, taking{got, 0, func(d driver.Delivery) string { return string(d.Payload) }})
-	if !trial.Eventually(func() bool { got.mu.Lock(); defer got.mu.Unlock(); return len(got.by) >= n }) {
-		t.Errorf("%d of %d messages are there", len(got.by), n)
-	}
-}
-
 // TestATopicThatExists takes the topics of another run by their names, and leaves no
 // subscription in them.
 func TestATopicThatExists(t *testing.T) {
@@ -288,30 +244,15 @@ func TestATopicThatExists(t *testing.T) {
 }
 
 func TestWhatIsRefused(t *testing.T) {
-	for name, set := range map[string][]string{
-		"address":           {"address", "http://127.0.0.1:1"},
-		"admin":             {"admin", "pulsar://127.0.0.1:1"},
-		"namespace":         {"namespace", "public"},
-		"subscription-type": {"subscription-type", "private"},
-		"password":          {"password", "secret"},
-		"token":             {"user", "ann", "password", "secret", "token", "secret"},
-		"batch-delay":       {"batch-delay", "0s"},
-		"journal-sync":      {"journal-sync", "perhaps"},
-		"tls.cert":          {"tls.cert", "x"},
-		"server.ack-quorum": {"server.ack-quorum", "4"},
-	} {
-		_, err := try(t, driver.Run{}, nil, set...)
-		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%v: %v", set, err)
-		}
-	}
-	s := servers.Up(t, 1)
-	if _, err := try(t, driver.Run{}, s.Options, "namespace", "public/missing"); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a namespace that is missing: %v", err)
-	}
-	if _, err := try(t, driver.Run{}, s.Options, "tls.insecure", "yes", "timeout", "1s"); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("TLS with a server that has none: %v", err)
-	}
+	trial.Refuses(t, Definition(), servers.Up(t, 1).Options,
+		trial.Mistake{Name: "a web service by the broker's scheme", Set: []string{"admin", "pulsar://127.0.0.1:1"}, Option: "admin"},
+		trial.Mistake{Name: "a namespace without a tenant", Set: []string{"namespace", "public"}, Option: "namespace"},
+		trial.Mistake{Name: "a password without a user", Set: []string{"password", "wr0ng"}, Option: "password"},
+		trial.Mistake{Name: "a token and a user", Set: []string{"user", "ann", "password", "wr0ng", "token", "wr0ng"}, Option: "token"},
+		trial.Mistake{Name: "more acknowledgements than copies", Set: []string{"server.ack-quorum", "4"}, Option: "server.ack-quorum"},
+		trial.Mistake{Name: "a namespace that is missing", Set: []string{"namespace", "public/missing"}, Is: driver.ErrUnsupported},
+		trial.Mistake{Name: "TLS with a server that has none", Set: []string{"tls.insecure", "yes", "timeout", "1s"}, Is: driver.ErrUnreachable},
+	)
 }
 
 // outlivesABookie kills one of a cluster's: another takes its place.
@@ -339,54 +280,6 @@ func outlivesABookie(t *testing.T, s *served.System) {
 	if !trial.Eventually(func() bool { got.mu.Lock(); defer got.mu.Unlock(); return len(got.by) >= 200 }) {
 		t.Errorf("%d of 200 payloads delivered", len(got.by))
 	}
-}
-
-// TestAMessageCostsWhatTheClientDoes: the driver allocates nothing of its own for a
-// message that is sent, but for the text of its key. The client uses several goroutines,
-// so its own number moves by a part of an allocation.
-func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
-	s := servers.Up(t, 1)
-	c := open(t, 1, s.Options, "batching", "no")
-	inside := driver.Inside(c).(*conn)
-	api, _, err := inside.link.client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer api.Close()
-	x, err := api.CreateProducer(client.ProducerOptions{Topic: inside.topics.All()["d"].name, DisableBatching: true, SendTimeout: 2 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, ended := make([]byte, 64), make(chan error, 1)
-	message := client.ProducerMessage{Payload: body}
-	done := func(_ client.MessageID, _ *client.ProducerMessage, err error) { ended <- err }
-	theirs := allocs(func() {
-		x.SendAsync(t.Context(), &message, done)
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	p, f := trial.Producer(t, c, "d")
-	m := &driver.Message{Destination: "d", Payload: body}
-	own := allocs(func() {
-		p.Publish(t.Context(), m)
-		if err := <-f; err != nil {
-			t.Error(err)
-		}
-	})
-	if own > theirs+1 {
-		t.Errorf("%v allocations a message, %v of the client's own", own, theirs)
-	}
-}
-
-// allocs is the least of a few counts: what else the process does adds to one.
-func allocs(f func()) float64 {
-	const rounds = 200
-	least := testing.AllocsPerRun(rounds, f)
-	for range 3 {
-		least = min(least, testing.AllocsPerRun(rounds, f))
-	}
-	return least
 }
 
 func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), servers, "") }

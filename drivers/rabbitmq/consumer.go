@@ -47,7 +47,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	open := func(ctx context.Context) (*session, error) { return x.open(ctx, sink) }
 	s, err := open(ctx)
@@ -145,7 +144,6 @@ func (f *feed) consume(queue string) error {
 	return err
 }
 
-// delivered implements listener.
 func (s *session) delivered() { s.came.Add(1) }
 
 // reading implements listener. Without acknowledgements nothing but this keeps the

@@ -24,13 +24,18 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	on := func(t *testing.T, s *served.System, cut func() error, nodes int, options map[string][]string) {
 		maps.Copy(s.Options, options)
-		def, expect := Definition(), 30
+		def, expect := Definition(), 31
 		if def.Capabilities.DeadLetters = slices.Equal(options["queue"], []string{quorum}); def.Capabilities.DeadLetters {
 			expect++
 		}
-		drivertest.Run(t, def, drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Nodes: nodes, Cut: cut, Stall: s.Stall, Expect: expect,
-		})
+		h := drivertest.Harness{
+			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Nodes: nodes, Cut: cut, Stall: s.Stall, Allocs: 85, Expect: expect,
+		}
+		if nodes == 1 {
+			h.Kill = s.Kill
+			h.Expect++
+		}
+		drivertest.Run(t, def, h)
 	}
 	conform := func(t *testing.T, nodes int, options map[string][]string) {
 		s := shared.Up(t, nodes)

@@ -170,25 +170,14 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestValidateNamesTheOption(t *testing.T) {
-	for name, values := range map[string][]string{
-		"address": {"x://127.0.0.1:1", "amqp://u:p@127.0.0.1:1", "127.0.0.1:1/vhost"}, "management": {"ftp://x:1", "x"},
-		"user": {""}, "vhost": {""}, "tls.cert": {"x"}, "max-length": {"-1"}, "heartbeat": {"1ms"}, "reconnect-wait": {"0s"},
-		"routing-key": {strings.Repeat("x", 256)}, "server.max-message-size": {"0"}, "server.memory": {"much"},
-	} {
-		for _, v := range values {
-			cfg := newConfig()
-			if err := driver.SetOption(cfg, name, v); err != nil {
-				t.Fatal(err)
-			}
-			var oe *driver.OptionError
-			if err := driver.Check(cfg); !errors.As(err, &oe) || oe.Name != name {
-				t.Errorf("%s %q: %v", name, v, err)
-			}
-		}
-	}
-	cfg := newConfig()
-	cfg.Queue, cfg.Durable = quorum, false
-	if err := driver.Check(cfg); err == nil {
-		t.Error("a quorum queue that is not durable is valid")
-	}
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "a vhost in the address", Set: []string{"address", "127.0.0.1:1/vhost"}, Option: "address"},
+		trial.Mistake{Name: "a plugin of another scheme", Set: []string{"management", "ftp://x:1"}, Option: "management"},
+		trial.Mistake{Name: "a plugin without a port", Set: []string{"management", "x"}, Option: "management"},
+		trial.Mistake{Name: "no user", Set: []string{"user", ""}, Option: "user"},
+		trial.Mistake{Name: "no vhost", Set: []string{"vhost", ""}, Option: "vhost"},
+		trial.Mistake{Name: "a key that is too long", Set: []string{"routing-key", strings.Repeat("x", 256)}, Option: "routing-key"},
+		trial.Mistake{Name: "a memory", Set: []string{"server.memory", "much"}, Option: "server.memory"},
+		trial.Mistake{Name: "a quorum queue that is not durable", Set: []string{"queue", quorum, "durable", "no"}, Option: "durable"},
+	)
 }

@@ -85,7 +85,6 @@ func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error
 // errRefused is the server's basic.nack: its queue is full and rejects, or it failed.
 var errRefused = fmt.Errorf("%w: refused by the server (basic.nack)", driver.ErrOverloaded)
 
-// confirmed implements listener.
 func (o *outlet) confirmed(tag uint64, multiple, ok bool) {
 	var err error
 	if !ok {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -68,41 +66,6 @@ func TestAQueueThatIsFullRefuses(t *testing.T) {
 	}
 }
 
-func TestBacklogCountsWhatIsNotSettled(t *testing.T) {
-	s := shared.Up(t, 1)
-	for _, settle := range Definition().Capabilities.Settle {
-		t.Run(settle.String(), func(t *testing.T) {
-			c := open(t, driver.Run{}, s.Options)
-			declared(t, c, 1)
-			l := trial.NewLog()
-			p := producerOf(t, c, l, "d")
-			ask := func() uint64 {
-				n, err := c.Backlog(t.Context(), "s", []string{"d"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return n
-			}
-			let := make(chan struct{})
-			l.OnDeliver = func([]driver.Delivery) error { <-let; return nil }
-			stop := l.Consume(t, c, driver.ConsumerSpec{Prefetch: 2, Settle: settle})
-			for i := range 5 {
-				if err := l.Publish(t, p, "d", fmt.Sprint(i)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want := uint64(5)
-			if settle == driver.SettleAuto { // on their way, where nobody counts them
-				want = 3
-			}
-			l.Until(t, "a backlog", func() bool { return ask() >= want })
-			close(let)
-			l.Until(t, "no backlog", func() bool { return ask() == 0 && len(l.Got) == 5 })
-			stop()
-		})
-	}
-}
-
 func TestWithoutAcknowledgementsTheClientHoldsNoMoreThanThePrefetch(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{}, s.Options)
@@ -159,65 +122,6 @@ func TestWithoutConfirmationsAMessageIsDoneWhenItIsWritten(t *testing.T) {
 	l.Until(t, "an event", func() bool {
 		return slices.ContainsFunc(l.Events, func(e string) bool { return strings.HasPrefix(e, "returned ") })
 	})
-}
-
-func TestAServerThatIsKilledLosesNothingThatItHasConfirmed(t *testing.T) {
-	s := shared.Up(t, 1)
-	l := trial.NewLog()
-	c := open(t, driver.Run{Event: l.Event}, options(s, "reconnect-wait", "20ms", "management", ""))
-	declared(t, c, 1)
-	p := producerOf(t, c, l, "d")
-	let := make(chan struct{})
-	l.OnDeliver = func([]driver.Delivery) error { <-let; return nil }
-	l.Consume(t, c, driver.ConsumerSpec{Prefetch: 1})
-	const n = 20
-	for i := range n {
-		if err := l.Publish(t, p, "d", fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, pid := range s.Pids { // and not the one by which the nodes find one another
-		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); strings.HasPrefix(string(name), "beam") {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
-	l.Until(t, "the end of the connection", func() bool { return p.now.Now().IsClosed() })
-	if err := l.Publish(t, p, "d", "while it is gone"); !errors.Is(err, driver.ErrDisconnected) {
-		t.Errorf("completed with %v", err)
-	}
-	if _, err := c.Facts(t.Context()); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("facts of nobody: %v", err)
-	}
-	if _, err := c.Backlog(t.Context(), "s", []string{"d"}); !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("backlog of nobody: %v", err)
-	}
-	close(let)
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	l.Until(t, "two connections", func() bool {
-		return slices.ContainsFunc(l.Events, func(e string) bool { return strings.HasPrefix(e, "reconnect producer") }) &&
-			slices.ContainsFunc(l.Events, func(e string) bool { return strings.HasPrefix(e, "reconnect consumer") })
-	})
-	if err := l.Publish(t, p, "d", "after"); err != nil {
-		t.Error(err)
-	}
-	l.Until(t, "all that was confirmed", func() bool {
-		for i := range n {
-			if !slices.Contains(l.Got, fmt.Sprint(i)) {
-				return false
-			}
-		}
-		return slices.Contains(l.Got, "after")
-	})
-	if len(l.Faults) == 0 {
-		t.Error("the consumer told of no fault")
-	}
-	for _, err := range l.Faults {
-		if !errors.Is(err, driver.ErrDisconnected) {
-			t.Errorf("fault: %v", err)
-		}
-	}
 }
 
 func TestAConsumerWhoseQueueIsRemovedEndsAndAProducerFails(t *testing.T) {
@@ -286,44 +190,6 @@ func TestAServerThatStandsStillEndsItsProducer(t *testing.T) {
 	}
 	if _, err := tryOpen(t, driver.Run{}, s.Options); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("opening where nobody moves: %v", err)
-	}
-}
-
-func TestSeveralDestinationsOfOneConsumer(t *testing.T) {
-	s := shared.Up(t, 1)
-	for _, settle := range Definition().Capabilities.Settle {
-		for _, exchange := range []string{fanout, byDefault} {
-			c := open(t, driver.Run{}, options(s, "exchange", exchange))
-			ds := []driver.Destination{{Name: "a", Partitions: 1, Replicas: 1}, {Name: "b", Partitions: 1, Replicas: 1}}
-			if err := c.Declare(t.Context(), ds...); err != nil {
-				t.Fatal(err)
-			}
-			l := trial.NewLog()
-			stop := l.Consume(t, c, driver.ConsumerSpec{Destinations: []string{"a", "b"}, Prefetch: 5, Settle: settle})
-			x, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"a", "b"}}, l)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := map[string]int{}
-			for i := range 200 {
-				text := fmt.Sprint(i)
-				want[text]++
-				x.Publish(t.Context(), &driver.Message{Destination: ds[i%2].Name, Payload: []byte(text)})
-			}
-			l.Until(t, "all", func() bool { return len(l.Got) >= 200 })
-			stop()
-			for _, g := range l.Got {
-				if want[g]--; want[g] < 0 {
-					t.Errorf("%s came twice", g)
-				}
-			}
-			if len(l.Faults) > 0 {
-				t.Errorf("settle %v, %s: faults %v", settle, exchange, l.Faults)
-			}
-			if err := errors.Join(x.Close(t.Context()), c.Delete(t.Context(), ds...)); err != nil {
-				t.Error(err)
-			}
-		}
 	}
 }
 

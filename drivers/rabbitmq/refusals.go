@@ -31,7 +31,6 @@ type refusing struct {
 	span        time.Duration
 }
 
-// Error implements error.
 func (r *refusing) Error() string {
 	return fmt.Sprintf("%v: channel given up after nothing but refusals", driver.ErrDisconnected)
 }

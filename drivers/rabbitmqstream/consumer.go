@@ -164,7 +164,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return blocking.Together(ctx, sink, len(x.parts), func(ctx context.Context, i int, sink driver.Sink) error {
 		p := x.parts[i]

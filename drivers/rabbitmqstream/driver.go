@@ -278,7 +278,6 @@ func (c *conn) where(ctx context.Context, stream string) (t topology, err error)
 	return t, err
 }
 
-// Delete implements driver.Conn.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		stream := c.stream(d.Name)

@@ -25,16 +25,17 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	harness := func(s *served.System, nodes int) drivertest.Harness {
 		return drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 32,
-			Offset: func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
-			Hold:   func(run, d string) (func(), error) { return trial.HoldRabbit(s.Pids, names.Join(200, "weir", run, d)) },
+			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Allocs: 200, Expect: 34,
+			Existing: func(run, d string) string { return names.Join(longest, "weir", run, d) },
+			Offset:   func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
+			Hold:     func(run, d string) (func(), error) { return trial.HoldRabbit(s.Pids, names.Join(200, "weir", run, d)) },
 		}
 	}
 	t.Run("one node", func(t *testing.T) { drivertest.Run(t, Definition(), harness(shared.Up(t, 1), 1)) })
 	t.Run("three nodes", func(t *testing.T) {
 		s := served.Up(t, Definition(), 3)
 		h := harness(s, 3)
-		h.Cut, h.Expect = nil, 31
+		h.Cut, h.Expect = nil, 33
 		h.Waive = map[string]string{"LostConnectionReported": "to restart three nodes takes half a minute; one node shows it, and below a leader dies"}
 		drivertest.Run(t, Definition(), h)
 		t.Run("a leader dies", func(t *testing.T) { aLeaderDies(t, s) }) // the last: it does not come back

@@ -46,13 +46,10 @@ func slotOf(m *driver.Message) *slot {
 // MarshalBinary returns the bytes, which the client writes within the call.
 func (s *slot) MarshalBinary() ([]byte, error) { return s.bytes, nil }
 
-// HasPublishingId implements message.StreamMessage.
 func (s *slot) HasPublishingId() bool { return true }
 
-// GetPublishingId implements message.StreamMessage.
 func (s *slot) GetPublishingId() int64 { return s.id }
 
-// GetMessageProperties implements message.StreamMessage.
 func (s *slot) GetMessageProperties() *amqp.MessageProperties { return nil }
 
 // A link is one connection to the leader of a stream, with a producer of the client's.

@@ -77,7 +77,6 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	o, err := p.targets.Of(ctx, m)
 	if p.Admit(m, err) {
@@ -86,7 +85,6 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// PublishBatch implements driver.BatchProducer.
 func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	var o *outlet
 	n := 0

@@ -215,53 +215,16 @@ func TestAnEntryOfManyMessages(t *testing.T) {
 }
 
 func TestWhatIsRefused(t *testing.T) {
-	for options, want := range map[string]string{
-		"dedup=yes sub-entry=2":  "dedup",
-		"compression=gzip":       "compression",
-		"sub-entry=0":            "sub-entry",
-		"user=":                  "user",
-		"vhost=":                 "vhost",
-		"address=http://x:1":     "address",
-		"credits=0":              "credits",
-		"heartbeat=1s":           "heartbeat",
-		"server.memory=plenty":   "server.memory",
-		"tls.cert=/does/not/lie": "tls.cert",
-	} {
-		var pairs []string
-		for o := range strings.FieldsSeq(options) {
-			name, value, _ := strings.Cut(o, "=")
-			pairs = append(pairs, name, value)
-		}
-		_, err := trial.Open(t, Definition(), driver.Run{ID: "r"}, nil, pairs...)
-		var bad *driver.OptionError
-		if !errors.As(err, &bad) || bad.Name != want {
-			t.Errorf("%s: %v", options, err)
-		}
-	}
 	s := shared.Up(t, 1)
-	for name, test := range map[string]struct {
-		options []string
-		want    error
-	}{
-		"password": {[]string{"password", "p@ss:/word"}, driver.ErrAuth},
-		"vhost":    {[]string{"vhost", "none/such"}, driver.ErrAuth},
-		"port":     {[]string{"address", "127.0.0.1:1"}, driver.ErrUnreachable},
-	} {
-		c, err := trial.Open(t, Definition(), driver.Run{ID: "r"}, s.Options, test.options...)
-		if err == nil {
-			_ = c.Close(t.Context())
-		}
-		if !errors.Is(err, test.want) || strings.Contains(fmt.Sprint(err), "p@ss") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	c := open(t, driver.Run{Existing: true}, s.Options)
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"nosuch"}}, make(trial.Fates)); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a stream that is not there: %v", err)
-	}
-	if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"nosuch"}}); !errors.Is(err, driver.ErrUnsupported) {
-		t.Errorf("a stream that is not there: %v", err)
-	}
+	trial.Refuses(t, Definition(), s.Options,
+		trial.Mistake{Name: "dedup of entries", Set: []string{"dedup", "yes", "sub-entry", "2"}, Option: "dedup"},
+		trial.Mistake{Name: "compression of single messages", Set: []string{"compression", "gzip"}, Option: "compression"},
+		trial.Mistake{Name: "no user", Set: []string{"user", ""}, Option: "user"},
+		trial.Mistake{Name: "no vhost", Set: []string{"vhost", ""}, Option: "vhost"},
+		trial.Mistake{Name: "a memory", Set: []string{"server.memory", "plenty"}, Option: "server.memory"},
+		trial.Mistake{Name: "a wrong password", Set: []string{"password", "p@ss:/wr0ng"}, Is: driver.ErrAuth},
+		trial.Mistake{Name: "a vhost that is not there", Set: []string{"vhost", "none/such"}, Is: driver.ErrAuth},
+	)
 }
 
 // TestAnExistingStreamKeepsNoTrace shows that a subscription that is not durable stores no

@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 		t.Run(recipe, func(t *testing.T) {
 			s := served.Up(t, Definition(), 1, served.With{Recipe: recipe})
 			drivertest.Run(t, Definition(), drivertest.Harness{
-				Quiet: quiet, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Expect: 25,
+				Quiet: quiet, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Allocs: 15, Expect: 26,
 			})
 		})
 	}

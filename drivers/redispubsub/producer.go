@@ -41,7 +41,6 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return &producer{link, done, heads, pipe}, nil
 }
 
-// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	head, err := p.heads.Of(ctx, m)
 	if err != nil {
@@ -51,7 +50,6 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.pipe.Submit(redis.NewIntCmd(context.Background(), redisconn.ArgsOf(m).Fill(head).Bytes(m.Payload).All()...), m)
 }
 
-// Flush implements driver.Producer.
 func (p *producer) Flush(ctx context.Context) error { return p.pipe.Wait(ctx) }
 
 // Close implements driver.Producer. It waits for answers under way, at most 2 s.

@@ -74,8 +74,12 @@ func TestConformance(t *testing.T) {
 				}
 			}
 			def.Capabilities = def.Capabilities.With(cfg)
+			var kill func() func() error
+			if run.nodes == 1 && run.with.Settings["appendonly"] == "yes" { // else the streams go with the server
+				kill = s.Kill
+			}
 			drivertest.Run(t, def, drivertest.Harness{
-				Quiet: quiet, Options: options, At: s.At, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 34,
+				Quiet: quiet, Options: options, At: s.At, Cut: s.Restart, Kill: kill, Stall: s.Stall, Yields: drivertest.Prefetch, Allocs: 52, Expect: 35,
 				Offset: func(run, destination string, n int) (string, error) {
 					all, err := entriesOf(t, cfg, run, destination, n+1)
 					if err == nil && len(all) <= n {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // TestTheNextMasterIsFound has another server take the master's place, which is gone
@@ -49,10 +50,9 @@ func TestTheNextMasterIsFound(t *testing.T) {
 			c := opened.(*conn)
 			t.Cleanup(func() { _ = c.Close(context.Background()) })
 			declare(t, c)
-			var f fates
-			var s taken
-			stop := consume(t, c, driver.ConsumerSpec{}, &s)
-			p := produce(t, c, &f)
+			f, s := trial.NewLog(), trial.NewLog()
+			stop := consume(t, c, driver.ConsumerSpec{}, s)
+			p := produce(t, c, f)
 			send := func(label string, enough func() bool) {
 				t.Helper()
 				n := 0
@@ -64,7 +64,7 @@ func TestTheNextMasterIsFound(t *testing.T) {
 					return enough()
 				})
 			}
-			send("before", func() bool { return len(f.confirmed()) >= 10 })
+			send("before", func() bool { return len(f.Confirmed()) >= 10 })
 			eventually(t, "the replica has them", func() bool {
 				n, err := raw(t, second.Address).XLen(within(t), "weir:r:d").Result()
 				return err == nil && int(n) >= 10
@@ -73,9 +73,9 @@ func TestTheNextMasterIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			x.replace(t, first, second)
-			had := len(f.confirmed())
-			send("after", func() bool { return len(f.confirmed()) >= had+10 })
-			eventually(t, "all that was confirmed", func() bool { return len(s.distinct()) >= had+10 })
+			had := len(f.Confirmed())
+			send("after", func() bool { return len(f.Confirmed()) >= had+10 })
+			eventually(t, "all that was confirmed", func() bool { return len(s.Distinct()) >= had+10 })
 			if err := stop(); err != nil {
 				t.Errorf("Run: %v", err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // holding passes connections on to a server, but what acknowledges only once release
@@ -61,19 +62,19 @@ func TestWhatIsBeingAcknowledgedIsNotTakenOver(t *testing.T) {
 	stream(t, raw(t, s.Address), 10)
 	release := make(chan struct{})
 	c := durably(t, "a", holding(t, s.Address, release))
-	sink := &taken{}
+	sink := trial.NewLog()
 	member(t, c, driver.ConsumerSpec{From: driver.Position{At: driver.AtEarliest}}, sink)
-	eventually(t, "all arrive", func() bool { return len(sink.distinct()) == 10 })
+	eventually(t, "all arrive", func() bool { return len(sink.Distinct()) == 10 })
 	time.Sleep(5 * lookAgain)
 	close(release)
 	eventually(t, "all is settled", func() bool {
 		left, err := c.Backlog(within(t), "s", []string{"d"})
 		return err == nil && left == 0
 	})
-	if got := look(sink, func() []string { return slices.Clone(sink.texts) }); !slices.Equal(got, entries(0, 10)) {
+	if got := look(sink, func() []string { return slices.Clone(sink.Got) }); !slices.Equal(got, entries(0, 10)) {
 		t.Errorf("delivered %v", got)
 	}
-	if got := look(sink, func() []string { return sink.again }); len(got) > 0 {
+	if got := look(sink, func() []string { return sink.Again }); len(got) > 0 {
 		t.Errorf("taken over from itself: %v", got)
 	}
 }

@@ -140,7 +140,6 @@ func command(head []any, m *driver.Message) *redis.StringCmd {
 	return redis.NewStringCmd(context.Background(), args.All()...)
 }
 
-// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	t, err := p.targets.Of(ctx, m)
 	if err != nil {
@@ -199,7 +198,6 @@ func added(err error) error {
 	return err
 }
 
-// Flush implements driver.Producer.
 func (p *producer) Flush(ctx context.Context) error {
 	for _, l := range p.lanes {
 		if err := l.bulk.open.Wait(ctx); err != nil {

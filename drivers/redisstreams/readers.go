@@ -33,7 +33,6 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	})
 }
 
-// Close implements driver.Consumer.
 func (x *consumer) Close(ctx context.Context) error {
 	return each.AtOnce(x.readers, func(r *reader) error { return r.close(ctx) })
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,103 +14,26 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-const patience = 10 * time.Second
-
-// fates takes completions.
-type fates struct {
-	mu   sync.Mutex
-	errs map[*driver.Message]error
-}
-
-func (f *fates) Complete(m *driver.Message, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.errs == nil {
-		f.errs = map[*driver.Message]error{}
-	}
-	f.errs[m] = err
-}
-
-func (f *fates) confirmed() (ok []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for m, err := range f.errs {
-		if err == nil {
-			ok = append(ok, string(m.Payload))
-		}
-	}
-	slices.Sort(ok)
-	return ok
-}
-
-// taken is a sink that takes all, unless refuse says otherwise.
-type taken struct {
-	mu      sync.Mutex
-	refuse  func(d driver.Delivery) bool
-	texts   []string
-	again   []string // of those flagged as redelivered
-	faults  []error
-	settled int
-	ready   chan struct{}
-}
-
-func (s *taken) Ready() { close(s.ready) }
-
-func (s *taken) Deliver(ds []driver.Delivery) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range ds {
-		if s.refuse != nil && s.refuse(d) {
-			return errors.New("refused")
-		}
-		s.texts = append(s.texts, string(d.Payload))
-		if d.Redelivered {
-			s.again = append(s.again, string(d.Payload))
-		}
-	}
-	return nil
-}
-
-func (s *taken) Settled(ds []driver.Delivery, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil {
-		s.settled += len(ds)
-	}
-}
-
-func (s *taken) Fault(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faults = append(s.faults, err)
-}
-
 // look returns what f sees under the lock.
-func look[T any](s *taken, f func() T) T {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func look[T any](l *trial.Log, f func() T) T {
+	l.Lock()
+	defer l.Unlock()
 	return f()
-}
-
-// distinct returns the different payloads taken, sorted.
-func (s *taken) distinct() []string {
-	return look(s, func() []string { return slices.Compact(slices.Sorted(slices.Values(s.texts))) })
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
+	if !trial.Eventually(ok) {
+		t.Fatalf("not within %v: %s", trial.Patience, what)
 	}
 }
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -156,36 +77,25 @@ func produce(t *testing.T, c *conn, f driver.Completer) driver.Producer {
 }
 
 // consume runs a consumer until the test, or stop, ends it.
-func consume(t *testing.T, c *conn, spec driver.ConsumerSpec, s *taken) (stop func() error) {
+func consume(t *testing.T, c *conn, spec driver.ConsumerSpec, l *trial.Log) (stop func() error) {
 	t.Helper()
-	return consumeWith(t, c, spec, s, s)
+	return consumeWith(t, c, spec, l, l)
 }
 
-// consumeWith is consume with a sink that begins with s.
-func consumeWith(t *testing.T, c *conn, spec driver.ConsumerSpec, s *taken, sink driver.Sink) (stop func() error) {
+// consumeWith is consume with a sink that begins with l.
+func consumeWith(t *testing.T, c *conn, spec driver.ConsumerSpec, l *trial.Log, sink driver.Sink) (stop func() error) {
 	t.Helper()
 	spec.Subscription, spec.Destinations = "s", []string{"d"}
-	x, err := c.Consumer(within(t), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.ready = make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, sink) }()
-	stop = sync.OnceValue(func() error {
-		cancel()
-		err := <-ended
-		_ = x.Close(context.Background())
-		return err
-	})
-	t.Cleanup(func() { _ = stop() })
-	select {
-	case <-s.ready:
-	case <-time.After(patience):
-		t.Fatal("not ready")
-	}
+	_, stop = trial.Run(t, c, spec, sink)
+	l.WaitReady(t)
 	return stop
+}
+
+// refusing returns a sink that refuses some messages.
+func refusing(which func(d driver.Delivery) bool) *trial.Log {
+	l := trial.NewLog()
+	l.Refuse = which
+	return l
 }
 
 func messages(label string, n int) []*driver.Message {
@@ -206,69 +116,11 @@ func publish(t *testing.T, p driver.Producer, ms []*driver.Message) {
 	}
 }
 
-func TestARestartedServerLosesNothingThatItConfirmed(t *testing.T) {
-	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	events := make(chan string, 100)
-	c := open(t, driver.Run{ID: "r", Event: func(kind, text string) { events <- kind + " " + text }}, s.Address, map[string]string{"claim-after": "500ms"})
-	declare(t, c)
-	sink, f := &taken{}, &fates{}
-	consume(t, c, driver.ConsumerSpec{}, sink)
-	p := produce(t, c, f)
-	stop, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(500 * time.Microsecond):
-				p.Publish(context.Background(), messages(fmt.Sprintf("m%05d", i), 1)[0])
-			}
-		}
-	}()
-	eventually(t, "messages arrive", func() bool { return len(sink.distinct()) > 100 })
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	before := len(f.confirmed())
-	eventually(t, "messages are confirmed again", func() bool { return len(f.confirmed()) > before+100 })
-	close(stop)
-	<-ended
-	if err := p.Flush(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	want := f.confirmed()
-	eventually(t, "all that was confirmed has arrived", func() bool {
-		have := sink.distinct()
-		for _, w := range want {
-			if _, ok := slices.BinarySearch(have, w); !ok {
-				return false
-			}
-		}
-		return true
-	})
-	for m, err := range f.errs {
-		if err != nil && !errors.Is(err, driver.ErrDisconnected) && !errors.Is(err, driver.ErrOverloaded) && !errors.Is(err, driver.ErrBlocked) {
-			t.Errorf("%s completed with: %v", m.Payload, err)
-		}
-	}
-	if look(sink, func() int { return len(sink.faults) }) == 0 {
-		t.Error("the consumer reported no fault")
-	}
-	kinds := map[string]bool{}
-	for len(events) > 0 {
-		kinds[<-events] = true
-	}
-	if !kinds["reconnect producer 0"] || !kinds["reconnect consumer s 0"] {
-		t.Errorf("events: %v", kinds)
-	}
-}
-
 func TestAServerThatForgotItsGroupsEndsTheSubscription(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
 	declare(t, c)
-	sink, f := &taken{}, &fates{}
+	sink, f := trial.NewLog(), trial.NewLog()
 	stop := consume(t, c, driver.ConsumerSpec{}, sink)
 	p := produce(t, c, f)
 	if err := c.link.FlushAll(within(t)).Err(); err != nil {
@@ -276,7 +128,7 @@ func TestAServerThatForgotItsGroupsEndsTheSubscription(t *testing.T) {
 	}
 	m := messages("m", 1)
 	publish(t, p, m)
-	if err := f.errs[m[0]]; !errors.Is(err, driver.ErrUnsupported) {
+	if err := f.Done[string(m[0].Payload)]; !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("a message to a stream that is gone completed with: %v", err)
 	}
 	time.Sleep(3 * readBlock)
@@ -291,8 +143,8 @@ func TestEntriesOfAConsumerThatIsGoneAreClaimed(t *testing.T) {
 			s := redistest.Start(t)
 			c := open(t, driver.Run{ID: "r"}, s.Address, map[string]string{"claim-after": "200ms"})
 			declare(t, c)
-			p := produce(t, c, &fates{})
-			lost := &taken{refuse: func(driver.Delivery) bool { return true }}
+			p := produce(t, c, trial.NewLog())
+			lost := refusing(func(driver.Delivery) bool { return true })
 			first, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: settle})
 			if err != nil {
 				t.Fatal(err)
@@ -311,11 +163,11 @@ func TestEntriesOfAConsumerThatIsGoneAreClaimed(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-			sink := &taken{}
+			sink := trial.NewLog()
 			consume(t, c, driver.ConsumerSpec{Index: 1, Settle: settle}, sink)
-			eventually(t, "all are claimed", func() bool { return len(sink.distinct()) == 50 })
-			eventually(t, "all are settled", func() bool { return look(sink, func() int { return sink.settled }) == 50 })
-			if n := look(sink, func() int { return len(sink.again) }); n != 50 {
+			eventually(t, "all are claimed", func() bool { return len(sink.Distinct()) == 50 })
+			eventually(t, "all are settled", func() bool { return look(sink, func() int { return sink.Settlements }) == 50 })
+			if n := look(sink, func() int { return len(sink.Again) }); n != 50 {
 				t.Errorf("%d of 50 are flagged as redelivered", n)
 			}
 			if n, err := c.Backlog(within(t), "s", []string{"d"}); err != nil || n != 0 {
@@ -329,24 +181,26 @@ func TestPrefetchBoundsWhatIsNotSettled(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
 	declare(t, c)
-	p := produce(t, c, &fates{})
+	p := produce(t, c, trial.NewLog())
 	var most int
-	sink := &taken{}
+	sink := trial.NewLog()
 	x, err := c.Consumer(within(t), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Prefetch: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = x.Close(within(t))
 	publish(t, p, messages("m", 100))
-	sink.refuse = func(driver.Delivery) bool {
+	sink.OnDeliver = func([]driver.Delivery) error {
 		g, err := c.link.XPending(context.Background(), "weir:r:d", "s").Result()
 		if err == nil {
+			sink.Lock()
 			most = max(most, int(g.Count))
+			sink.Unlock()
 		}
-		return false
+		return nil
 	}
 	consume(t, c, driver.ConsumerSpec{Prefetch: 7}, sink)
-	eventually(t, "all arrive", func() bool { return len(sink.distinct()) == 100 })
+	eventually(t, "all arrive", func() bool { return len(sink.Distinct()) == 100 })
 	if got := look(sink, func() int { return most }); got > 7 {
 		t.Errorf("%d entries were delivered and not settled", got)
 	}
@@ -356,7 +210,7 @@ func TestTooFewReplicasFailAMessage(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, driver.Run{ID: "r"}, s.Address, map[string]string{"wait-replicas": "1", "wait-timeout": "100ms"})
 	declare(t, c)
-	f := &fates{}
+	f := trial.NewLog()
 	p := produce(t, c, f)
 	ms := messages("m", 3)
 	publish(t, p, ms[:2])
@@ -365,7 +219,7 @@ func TestTooFewReplicasFailAMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range ms {
-		if err := f.errs[m]; !errors.Is(err, driver.ErrTimeout) {
+		if err := f.Done[string(m.Payload)]; !errors.Is(err, driver.ErrTimeout) {
 			t.Errorf("%s completed with: %v", m.Payload, err)
 		}
 	}
@@ -384,7 +238,7 @@ func TestExistingStreamsAreUsedAndLeftAsTheyWere(t *testing.T) {
 	}
 	c := open(t, driver.Run{ID: "r", Existing: true}, s.Address, nil)
 	for name, want := range map[string]string{"nowhere": "there is no stream of this name", "text": "the key is a string, no stream"} {
-		_, err := c.Producer(ctx, driver.ProducerSpec{Destinations: []string{name}}, &fates{})
+		_, err := c.Producer(ctx, driver.ProducerSpec{Destinations: []string{name}}, trial.NewLog())
 		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), want) {
 			t.Errorf("a producer to %s: %v", name, err)
 		}
@@ -393,11 +247,11 @@ func TestExistingStreamsAreUsedAndLeftAsTheyWere(t *testing.T) {
 			t.Errorf("a consumer of %s: %v", name, err)
 		}
 	}
-	sink := &taken{}
+	sink := trial.NewLog()
 	stop := consume(t, c, driver.ConsumerSpec{}, sink)
-	p := produce(t, c, &fates{})
+	p := produce(t, c, trial.NewLog())
 	publish(t, p, messages("m", 1))
-	eventually(t, "the message and the other's arrive", func() bool { return len(sink.distinct()) == 2 })
+	eventually(t, "the message and the other's arrive", func() bool { return len(sink.Distinct()) == 2 })
 	groups, err := r.XInfoGroups(ctx, "d").Result()
 	if err != nil || len(groups) != 1 || groups[0].Name != "weir-r-s" {
 		t.Errorf("groups: %v, %v", groups, err)
@@ -415,33 +269,11 @@ func TestExistingStreamsAreUsedAndLeftAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestAConsumerEndsWhenItsServerHasStopped(t *testing.T) {
-	s := redistest.Start(t)
-	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
-	declare(t, c)
-	stop := consume(t, c, driver.ConsumerSpec{}, &taken{})
-	resume, err := s.Stall()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resume()
-	ended := make(chan error, 1)
-	go func() { ended <- stop() }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(patience):
-		t.Fatal("Run has not returned")
-	}
-}
-
 func TestMaxLenCutsTheOldest(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, driver.Run{ID: "r"}, s.Address, map[string]string{"max-len": "10", "max-len-exact": "true"})
 	declare(t, c)
-	p := produce(t, c, &fates{})
+	p := produce(t, c, trial.NewLog())
 	publish(t, p, messages("m", 25))
 	if n, err := c.link.XLen(within(t), "weir:r:d").Result(); err != nil || n != 10 {
 		t.Errorf("the stream has %d entries, %v", n, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/served"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // servers are the systems that positions and resuming are tried with.
@@ -102,18 +103,17 @@ func TestASubscriptionBeginsWhereItIsTold(t *testing.T) {
 		} {
 			t.Run(x.name, func(t *testing.T) {
 				c := open(t, driver.Run{ID: fmt.Sprintf("r%d", i), Existing: true}, address, nil)
-				sink := &taken{}
+				sink := trial.NewLog()
 				consume(t, c, driver.ConsumerSpec{From: x.from}, sink)
 				// A second consumer of the subscription finds it begun.
-				consume(t, c, driver.ConsumerSpec{Index: 1, From: driver.Position{At: driver.AtEarliest}}, &taken{refuse: func(d driver.Delivery) bool {
-					_ = sink.Deliver([]driver.Delivery{d})
-					return false
-				}})
+				second := trial.NewLog()
+				second.OnDeliver = sink.Deliver
+				consume(t, c, driver.ConsumerSpec{Index: 1, From: driver.Position{At: driver.AtEarliest}}, second)
 				live := messages("live", 1)
-				publish(t, produce(t, c, &fates{}), live)
+				publish(t, produce(t, c, trial.NewLog()), live)
 				want := append([]string{string(live[0].Payload)}, entries(x.first, 2*n)...)
-				eventually(t, "all arrive", func() bool { return len(sink.distinct()) >= len(want) })
-				if got := sink.distinct(); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+				eventually(t, "all arrive", func() bool { return len(sink.Distinct()) >= len(want) })
+				if got := sink.Distinct(); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 					t.Errorf("delivered %v", got)
 				}
 				eventually(t, "the backlog is empty", func() bool {
@@ -154,11 +154,11 @@ func TestABacklogHasNothingThatWasCutOff(t *testing.T) {
 	servers(t, func(t *testing.T, address string) {
 		c := open(t, driver.Run{ID: "r"}, address, map[string]string{"max-len": "5", "max-len-exact": "true"})
 		declare(t, c)
-		sink := &taken{}
+		sink := trial.NewLog()
 		stop := consume(t, c, driver.ConsumerSpec{}, sink)
-		p := produce(t, c, &fates{})
+		p := produce(t, c, trial.NewLog())
 		publish(t, p, messages("read", 1))
-		eventually(t, "the first arrives", func() bool { return len(sink.distinct()) == 1 })
+		eventually(t, "the first arrives", func() bool { return len(sink.Distinct()) == 1 })
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestABacklogHasNothingThatWasCutOff(t *testing.T) {
 			t.Errorf("the backlog is %d, %v", n, err)
 		}
 		consume(t, c, driver.ConsumerSpec{}, sink)
-		eventually(t, "what is left arrives", func() bool { return len(sink.distinct()) == 6 })
+		eventually(t, "what is left arrives", func() bool { return len(sink.Distinct()) == 6 })
 		eventually(t, "the backlog is empty", func() bool {
 			n, err := c.Backlog(within(t), "s", []string{"d"})
 			return err == nil && n == 0

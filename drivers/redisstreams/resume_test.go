@@ -11,10 +11,11 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/redistest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
 // member runs a consumer of the durable group g on the stream d.
-func member(t *testing.T, c *conn, spec driver.ConsumerSpec, s *taken) (stop func() error) {
+func member(t *testing.T, c *conn, spec driver.ConsumerSpec, s *trial.Log) (stop func() error) {
 	t.Helper()
 	spec.Durable = true
 	return consume(t, c, spec, s)
@@ -50,14 +51,14 @@ func TestADurableGroupContinuesWhereItsConsumersLeftIt(t *testing.T) {
 					t.Fatal(err)
 				}
 				again := durably(t, "a", address)
-				sink := &taken{}
+				sink := trial.NewLog()
 				// What is there already is kept, whatever From says.
 				stop := member(t, again, driver.ConsumerSpec{Settle: settle, From: driver.Position{At: driver.AtLatest}}, sink)
-				eventually(t, "what was left and what is new arrive", func() bool { return len(sink.distinct()) == 27 })
-				if got := look(sink, func() []string { return slices.Clone(sink.texts) }); !slices.Equal(got, entries(3, 30)) {
+				eventually(t, "what was left and what is new arrive", func() bool { return len(sink.Distinct()) == 27 })
+				if got := look(sink, func() []string { return slices.Clone(sink.Got) }); !slices.Equal(got, entries(3, 30)) {
 					t.Errorf("delivered %v", got)
 				}
-				if got := look(sink, func() []string { return sink.again }); !slices.Equal(got, entries(3, 20)) {
+				if got := look(sink, func() []string { return sink.Again }); !slices.Equal(got, entries(3, 20)) {
 					t.Errorf("flagged as redelivered: %v", got)
 				}
 				eventually(t, "all is settled", func() bool {
@@ -78,39 +79,12 @@ func TestADurableGroupContinuesWhereItsConsumersLeftIt(t *testing.T) {
 	})
 }
 
-func TestASubscriptionContinuesInItsRun(t *testing.T) {
-	servers(t, func(t *testing.T, address string) {
-		c := open(t, driver.Run{ID: "r"}, address, map[string]string{"claim-after": "1h"})
-		declare(t, c)
-		first := &taken{refuse: func(d driver.Delivery) bool { return strings.HasPrefix(string(d.Payload), "left") }}
-		stop := consume(t, c, driver.ConsumerSpec{}, first)
-		p := produce(t, c, &fates{})
-		publish(t, p, messages("done", 10))
-		eventually(t, "the first arrive", func() bool { return len(first.distinct()) == 10 })
-		publish(t, p, messages("left", 10))
-		eventually(t, "the others are refused", func() bool {
-			left, err := c.link.XPending(within(t), "weir:r:d", "s").Result()
-			return err == nil && left.Count == 10
-		})
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
-		publish(t, p, messages("new", 10))
-		sink := &taken{}
-		consume(t, c, driver.ConsumerSpec{Index: 3}, sink)
-		eventually(t, "what was left and what is new arrive", func() bool { return len(sink.distinct()) == 20 })
-		if got := sink.distinct(); slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "done") }) {
-			t.Errorf("what was settled came again: %v", got)
-		}
-	})
-}
-
 func TestWhatAConsumerThatIsThereHasIsLeftToIt(t *testing.T) {
 	s := redistest.Start(t)
 	r := raw(t, s.Address)
 	stream(t, r, 10)
 	a, b := durably(t, "a", s.Address), durably(t, "b", s.Address)
-	busy := &taken{refuse: func(driver.Delivery) bool { return true }}
+	busy := refusing(func(driver.Delivery) bool { return true })
 	member(t, a, driver.ConsumerSpec{}, busy)
 	eventually(t, "they are pending", func() bool {
 		left, err := r.XPending(within(t), "d", "s").Result()
@@ -118,9 +92,9 @@ func TestWhatAConsumerThatIsThereHasIsLeftToIt(t *testing.T) {
 	})
 	// One of the same name in another process, and one of another.
 	for _, index := range []int{0, 1} {
-		sink := &taken{}
+		sink := trial.NewLog()
 		stop := member(t, b, driver.ConsumerSpec{Index: index}, sink)
-		publish(t, produce(t, b, &fates{}), messages("new", 1))
+		publish(t, produce(t, b, trial.NewLog()), messages("new", 1))
 		eventually(t, "what is new arrives at one of them", func() bool {
 			left, err := r.XInfoGroups(within(t), "d").Result()
 			return err == nil && left[0].Lag == 0
@@ -128,7 +102,7 @@ func TestWhatAConsumerThatIsThereHasIsLeftToIt(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if got := sink.distinct(); slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "m") }) {
+		if got := sink.Distinct(); slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "m") }) {
 			t.Errorf("consumer %d took what another holds: %v", index, got)
 		}
 	}

@@ -57,7 +57,6 @@ func (c *config) Validate() error {
 	return local.Memory(c.Capacity, c.Cell)
 }
 
-// Holds implements driver.Bounded.
 func (c *config) Holds() (messages int, option string) { return c.Capacity, "capacity" }
 
 // Open returns a Conn of its own; there is nothing to connect to.

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
 	"github.com/weirmq/weir/drivers/internal/served"
 	"github.com/weirmq/weir/drivers/internal/trial"
@@ -33,8 +34,9 @@ func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, s *served.System, nodes int, cut func() error) {
 		drivertest.Run(t, Definition(), drivertest.Harness{
 			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Cut: cut, Stall: s.Stall, Yields: drivertest.Prefetch, Goroutines: stays,
-			Offset: func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
-			Nodes:  nodes, Expect: 31,
+			Offset:   func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
+			Existing: func(run, d string) string { return (&conn{run: driver.Run{ID: run}}).name(d) },
+			Nodes:    nodes, Allocs: 500, Expect: 32,
 		})
 	}
 	t.Run("a master", func(t *testing.T) {

@@ -88,7 +88,6 @@ type slot struct {
 	callback func(context.Context, *primitive.SendResult, error)
 }
 
-// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	to, err := p.topics.Of(ctx, m)
 	if err == nil && (bytes.ContainsAny(m.Key, "\x01\x02") || !utf8.Valid(m.Key)) {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -64,22 +63,11 @@ func TestWhatAConfirmationMeans(t *testing.T) {
 	}
 }
 
-// TestOptionsThatCannotBeAreRefused: before anything is touched, each by its name.
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
-	for says, options := range map[string][]string{
-		"option address: holds more":                     {"address", "127.0.0.1:9876/x"},
-		"option password: user and password go together": {"user", "weir"},
-		"option server.queue-time: 0 (1 to 60000)":       {"server.queue-time", "0"},
-		"option commit-interval: 1ms (10ms to 1m)":       {"commit-interval", "1ms"},
-	} {
-		cfg, err := trial.Configure(Definition(), nil, options...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err = driver.Check(cfg); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v: %v", options, err)
-		}
-	}
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "a path", Set: []string{"address", "127.0.0.1:9876/x"}, Option: "address", Says: "holds more"},
+		trial.Mistake{Name: "a user alone", Set: []string{"user", "weir"}, Option: "password", Says: "go together"},
+	)
 }
 
 // TestAnAnswerThatIsNoneEndsTheQuestion: what listens at the address may be anything.
@@ -106,30 +94,6 @@ func TestAnAnswerThatIsNoneEndsTheQuestion(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		_ = l.Close()
-	}
-}
-
-// TestATopicThatShouldExistMust: a run at a user's own topics makes none.
-func TestATopicThatShouldExistMust(t *testing.T) {
-	s := servers.Up(t, 1)
-	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, s.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close(context.Background()) }()
-	for _, name := range []string{"weir-is-not-there", "not a topic"} {
-		if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}}, make(trial.Fates, 1)); !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("a producer at %q: %v", name, err)
-		}
-		none := spec
-		none.Destinations = []string{name}
-		if _, err := c.Consumer(t.Context(), none); !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("a consumer at %q: %v", name, err)
-		}
-		group := driver.ConsumerSpec{Subscription: "not a group", Durable: true, Destinations: []string{name}, Settle: driver.SettleBatch}
-		if _, err := c.Consumer(t.Context(), group); !errors.Is(err, driver.ErrUnsupported) {
-			t.Errorf("a group with a name that may not be: %v", err)
-		}
 	}
 }
 
@@ -177,31 +141,12 @@ func TestAConsumerThatNeverRanCloses(t *testing.T) {
 	}
 }
 
-// counts is a sink that takes all.
-type counts struct {
-	ready            chan struct{}
-	received, faults atomic.Int64
-}
-
-func (s *counts) Ready()                           { close(s.ready) }
-func (s *counts) Settled([]driver.Delivery, error) {}
-func (s *counts) Fault(error)                      { s.faults.Add(1) }
-func (s *counts) Deliver(ds []driver.Delivery) error {
-	s.received.Add(int64(len(ds)))
-	return nil
-}
-
-// consume runs a consumer of "d" until the test ends, and waits until it is ready.
-func consume(t *testing.T, c driver.Conn) *counts {
+// consume runs a consumer until the test ends, and returns when it is ready.
+func consume(t *testing.T, c driver.Conn) *trial.Log {
 	t.Helper()
-	s := &counts{ready: make(chan struct{})}
-	trial.Run(t, c, spec, s)
-	select {
-	case <-s.ready:
-	case <-time.After(trial.Patience):
-		t.Fatal("the consumer is not ready")
-	}
-	return s
+	l := trial.NewLog()
+	l.Consume(t, c, spec)
+	return l
 }
 
 // TestAServerThatAuthenticates has wrong credentials refused, and right ones served. The
@@ -222,8 +167,8 @@ func TestAServerThatAuthenticates(t *testing.T) {
 	}
 	x := consume(t, c)
 	p, fates := trial.Producer(t, c, "d")
-	if n := fates.Confirmed(t, p, 10); n != 10 || !trial.Eventually(func() bool { return x.received.Load() == 10 }) {
-		t.Fatalf("%d of 10 confirmed, %d received", n, x.received.Load())
+	if n := fates.Confirmed(t, p, 10); n != 10 || !x.Has(func() bool { return len(x.Got) == 10 }) {
+		t.Fatalf("%d of 10 confirmed, %d received", n, len(x.Got))
 	}
 
 	resume, err := s.Stall()
@@ -249,12 +194,14 @@ func TestAServerThatAuthenticates(t *testing.T) {
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	before := x.received.Load()
+	x.Lock()
+	before := len(x.Got)
+	x.Unlock()
 	if !trial.Eventually(func() bool { return fates.Confirmed(t, p, 1) == 1 }) {
 		t.Fatal("nothing is confirmed when it is back")
 	}
-	if !trial.Eventually(func() bool { return x.received.Load() > before }) || x.faults.Load() == 0 {
-		t.Errorf("%d received when it is back, %d before; %d faults", x.received.Load(), before, x.faults.Load())
+	if !x.Has(func() bool { return len(x.Got) > before && len(x.Faults) > 0 }) {
+		t.Errorf("%d received when it is back, %d before; %d faults", len(x.Got), before, len(x.Faults))
 	}
 }
 
@@ -310,8 +257,8 @@ func TestThreePairsHaveAMessageTwice(t *testing.T) {
 	}
 	x := consume(t, c)
 	p, fates := trial.Producer(t, c, "d")
-	if n := fates.Confirmed(t, p, 100); n != 100 || !trial.Eventually(func() bool { return x.received.Load() == 100 }) {
-		t.Fatalf("%d of 100 confirmed, %d received", n, x.received.Load())
+	if n := fates.Confirmed(t, p, 100); n != 100 || !x.Has(func() bool { return len(x.Got) == 100 }) {
+		t.Fatalf("%d of 100 confirmed, %d received", n, len(x.Got))
 	}
 	// The name server, then a master and its slave in turns.
 	for i := 2; i < len(s.Pids); i += 2 {
@@ -320,27 +267,6 @@ func TestThreePairsHaveAMessageTwice(t *testing.T) {
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("alone")})
 	if err := fates.Next(t); !errors.Is(err, driver.ErrTimeout) {
 		t.Errorf("without the slaves: %v", err)
-	}
-}
-
-// allocated bounds what a message costs. The client makes most of it: two goroutines, maps
-// and a header in JSON.
-const allocated = 140
-
-func TestAMessageAllocatesLittleBesideTheClient(t *testing.T) {
-	c := trial.Declared(t, Definition(), servers.Up(t, 1).Options)
-	p, fates := trial.Producer(t, c, "d")
-	m := &driver.Message{Destination: "d", Payload: make([]byte, 100)}
-	send := func() {
-		p.Publish(t.Context(), m)
-		if err := fates.Next(t); err != nil {
-			t.Error(err)
-		}
-	}
-	if n := testing.AllocsPerRun(200, send); n > allocated {
-		t.Errorf("%v allocations a message, want at most %d", n, allocated)
-	} else {
-		t.Logf("%v allocations a message", n)
 	}
 }
 

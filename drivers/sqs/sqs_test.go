@@ -78,7 +78,7 @@ func hearing(f func()) *trial.Log {
 func has(l *trial.Log) (texts []string, redelivered int) {
 	l.Lock()
 	defer l.Unlock()
-	return slices.Clone(l.Got), l.Again
+	return slices.Clone(l.Got), len(l.Again)
 }
 
 // consume runs a consumer until end is called, or the test ends.
@@ -324,21 +324,11 @@ func TestARestartedServerForgets(t *testing.T) {
 }
 
 func TestWhatIsWrongBeforeItConnects(t *testing.T) {
-	for name, options := range map[string][]string{
-		"address":            {"address", "ftp://127.0.0.1"},
-		"access-key":         {"access-key", "id"},
-		"session-token":      {"session-token", "t"},
-		"credentials":        {"access-key", "id", "secret-key", "s", "credentials", "made-up"},
-		"gather":             {"gather", "11"},
-		"wait":               {"wait", "21s"},
-		"visibility-timeout": {"visibility-timeout", "1500ms"},
-		"queue":              {"queue", "priority"},
-	} {
-		_, err := trial.Open(t, Definition(), driver.Run{}, nil, options...)
-		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != name {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	trial.Refuses(t, Definition(), nil,
+		trial.Mistake{Name: "half of the credentials", Set: []string{"access-key", "id"}, Option: "access-key"},
+		trial.Mistake{Name: "a session of nobody", Set: []string{"session-token", "t"}, Option: "session-token"},
+		trial.Mistake{Name: "two kinds of credentials", Set: []string{"access-key", "id", "secret-key", "wr0ng", "credentials", "made-up"}, Option: "credentials"},
+	)
 }
 
 // static are options that leave nothing for the AWS client to find.
@@ -440,49 +430,6 @@ func TestQueuesThatExist(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-}
-
-// TestAMessageCostsWhatTheClientDoes compares batches of ten with the client's own calls.
-func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
-	s := shared.Up(t, 1)
-	c := open(t, driver.Run{ID: "budget"}, s.Options, "senders", "1")
-	p, f := produce(t, c, "d")
-	k := driver.Inside(c).(*conn)
-	q, err := k.queue(t.Context(), "d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const rounds = 20
-	ctx, ms := t.Context(), make([]*driver.Message, batchMost)
-	in := &client.SendMessageBatchInput{QueueUrl: q.url}
-	for i := range ms {
-		ms[i] = message("d", "", strings.Repeat("x", 64))
-		in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{
-			Id: aws.String(string(rune('0' + i))), MessageBody: aws.String("-"),
-			MessageAttributes: map[string]types.MessageAttributeValue{payloadName: {DataType: aws.String(binary), BinaryValue: ms[i].Payload}},
-		})
-	}
-	own := allocs(rounds, func() {
-		p.PublishBatch(ctx, ms)
-		for range ms {
-			<-f
-		}
-	})
-	plain := allocs(rounds, func() { _, _ = k.link.SendMessageBatch(ctx, in) })
-	// The context of a call, and the chance of the network's own.
-	if own > plain+20 {
-		t.Errorf("%v allocations for ten messages sent, %v of the client's own", own, plain)
-	}
-	t.Logf("%v allocations for ten messages, %v of the client's own", own, plain)
-}
-
-// allocs is the least of a few counts: what else the process does adds to one.
-func allocs(rounds int, f func()) float64 {
-	least := testing.AllocsPerRun(rounds, f)
-	for range 3 {
-		least = min(least, testing.AllocsPerRun(rounds, f))
-	}
-	return least
 }
 
 func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

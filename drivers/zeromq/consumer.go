@@ -37,7 +37,6 @@ func greeting() string { return hello + rand.Text() }
 
 func isGreeting(topic string) bool { return strings.HasPrefix(topic, hello) }
 
-// Listen implements mesh.Socket.
 func (x *socket) Listen(address string) (string, error) {
 	if err := x.s.Listen(address); err != nil {
 		return "", err
@@ -55,7 +54,6 @@ func (x *socket) Connect(address string) (stop func(), err error) {
 // Peers implements mesh.Socket. The library does not tell.
 func (x *socket) Peers() int { return 0 }
 
-// Send implements mesh.Socket.
 func (x *socket) Send([]byte) error { return driver.ErrUnsupported }
 
 // Receive implements mesh.Socket. The library yields an error for each connection that

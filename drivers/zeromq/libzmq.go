@@ -100,7 +100,6 @@ func (x *socket) watch() (err error) {
 	return errors.Join(x.monitor.SetLinger(0), x.monitor.Connect(at))
 }
 
-// Listen implements mesh.Socket.
 func (x *socket) Listen(address string) (string, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -125,7 +124,6 @@ func (x *socket) attend() {
 	}
 }
 
-// Connect implements mesh.Socket.
 func (x *socket) Connect(address string) (stop func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -146,7 +144,6 @@ func (x *socket) disconnect(address string) {
 	}
 }
 
-// Peers implements mesh.Socket.
 func (x *socket) Peers() (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -216,12 +213,10 @@ func (x *socket) try(do func() error) error {
 	}
 }
 
-// Send implements mesh.Socket.
 func (x *socket) Send(payload []byte) error {
 	return x.try(func() error { _, err := x.s.SendBytes(payload, 0); return err })
 }
 
-// Receive implements mesh.Socket.
 func (x *socket) Receive(take func(payload []byte)) error {
 	var b []byte
 	err := x.try(func() (err error) { x.used = true; b, err = x.s.RecvBytes(0); return err })
@@ -231,7 +226,6 @@ func (x *socket) Receive(take func(payload []byte)) error {
 	return err
 }
 
-// Close implements mesh.Socket.
 func (x *socket) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

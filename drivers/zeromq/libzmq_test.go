@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/driver/drivertest"
-	"github.com/weirmq/weir/drivers/internal/mesh/meshtest"
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
@@ -54,7 +53,7 @@ func TestWhatCannotBeSeenIsRefused(t *testing.T) {
 
 // TestTheBinarySaysWhichLibraryItHas: the C library tells its own version.
 func TestTheBinarySaysWhichLibraryItHas(t *testing.T) {
-	f, err := meshtest.Open(t, Definition()).Facts(t.Context())
+	f, err := trial.Declared(t, Definition(), nil).Facts(t.Context())
 	if err != nil || f.Name != "libzmq" || !strings.HasPrefix(f.Version, "4.") || f.Confirms.Guarantee != driver.Buffered {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -65,17 +64,17 @@ func TestTheBinarySaysWhichLibraryItHas(t *testing.T) {
 
 // TestASlowConsumerHoldsUpItsPipeline: a full queue waits, and nothing is lost.
 func TestASlowConsumerHoldsUpItsPipeline(t *testing.T) {
-	c := meshtest.Open(t, Definition(), "hwm", "4")
-	s := meshtest.Consume(t, c, meshtest.Spec("s", 0))
+	c := trial.Declared(t, Definition(), nil, "hwm", "4")
+	s := trial.Hold(t, c, "s", 0)
 	p, f := trial.Producer(t, c, "d")
 	const n = 500
-	meshtest.Publish(t, p, n, 64<<10)
+	trial.Publish(t, p, n, 64<<10)
 	time.Sleep(500 * time.Millisecond)
 	if len(f) == n {
 		t.Error("all of 32 MB are confirmed, and the consumer has taken nothing")
 	}
 	s.Release()
-	if !trial.Eventually(func() bool { return s.Has() == n && len(f) == n && meshtest.Backlog(t, c, "s") == 0 }) {
-		t.Errorf("of %d messages %d are confirmed and %d delivered, the backlog is %d", n, len(f), s.Has(), meshtest.Backlog(t, c, "s"))
+	if !trial.Eventually(func() bool { return s.Count() == n && len(f) == n && trial.BacklogOf(t, c, "s") == 0 }) {
+		t.Errorf("of %d messages %d are confirmed and %d delivered, the backlog is %d", n, len(f), s.Count(), trial.BacklogOf(t, c, "s"))
 	}
 }

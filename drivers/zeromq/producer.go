@@ -65,10 +65,8 @@ func newPusher() *pusher {
 	return p
 }
 
-// Listen implements mesh.Socket.
 func (p *pusher) Listen(string) (string, error) { return "", driver.ErrUnsupported }
 
-// Connect implements mesh.Socket.
 func (p *pusher) Connect(address string) (stop func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +94,6 @@ func (p *pusher) disconnect() {
 	}
 }
 
-// Peers implements mesh.Socket.
 func (p *pusher) Peers() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,10 +127,8 @@ func (p *pusher) Send(payload []byte) error {
 	return fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
 }
 
-// Receive implements mesh.Socket.
 func (p *pusher) Receive(func([]byte)) error { return driver.ErrUnsupported }
 
-// Close implements mesh.Socket.
 func (p *pusher) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -82,13 +82,13 @@ var levels = map[string]int{
 	"drivers/internal/kafkaconn":     2,
 	"drivers/internal/local":         2,
 	"drivers/internal/mesh":          2,
-	"drivers/internal/mesh/meshtest": 3,
 	"drivers/internal/trial":         2,
 	"drivers/internal/natsconn":      2,
 	"drivers/internal/redisconn":     2,
 	// Only tests of drivers import these, which is why they may stand on guard and
 	// broker.
 	"drivers/internal/natstest":  2,
+	"drivers/internal/kafkatest": 3,
 	"drivers/internal/redistest": 5,
 	"drivers/internal/served":    4,
 	"internal/scenario":          4,

@@ -92,7 +92,6 @@ func (x *consumer) connect(ctx context.Context) (*inlet, error) {
 	return in, nil
 }
 
-// Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	in := x.first
 	x.first = nil
@@ -206,7 +205,6 @@ func payload(m *client.Message) []byte {
 	return m.GetData()
 }
 
-// Close implements driver.Consumer.
 func (x *consumer) Close(context.Context) error {
 	if x.first != nil {
 		x.first.end()

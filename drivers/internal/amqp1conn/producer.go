@@ -137,7 +137,6 @@ func (p *producer) connect(ctx context.Context) (*outlet, error) {
 	return o, nil
 }
 
-// Publish implements driver.Producer.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	queue, err := p.targets.Of(ctx, m)
 	if p.Admit(m, err) {

@@ -167,7 +167,6 @@ func (m *Member) give(err error) {
 // groupErrors is told by the client why it left its group, to join it again.
 type groupErrors func(error)
 
-// OnGroupManageError implements kgo.HookGroupManageError.
 func (g groupErrors) OnGroupManageError(err error) { g(err) }
 
 var _ kgo.HookGroupManageError = groupErrors(nil)

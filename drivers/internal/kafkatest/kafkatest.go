@@ -8,13 +8,10 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/drivers/internal/trial"
 )
-
-// patience bounds every wait: a host may be slow.
-const patience = time.Minute
 
 // Open connects by a driver with options, declares destinations, and removes all of it
 // when the test ends.
@@ -33,7 +30,7 @@ func Open(t testing.TB, d driver.Definition, address []string, run driver.Run, o
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 		defer cancel()
 		if err := errors.Join(c.Delete(ctx, ds...), c.Close(ctx)); err != nil {
 			t.Error(err)
@@ -47,14 +44,14 @@ func Open(t testing.TB, d driver.Definition, address []string, run driver.Run, o
 
 // Fates records completions.
 type Fates struct {
-	Mu   sync.Mutex
+	sync.Mutex
 	Errs map[*driver.Message][]error
 }
 
 // Complete implements driver.Completer.
 func (f *Fates) Complete(m *driver.Message, err error) {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.Lock()
+	defer f.Unlock()
 	if f.Errs == nil {
 		f.Errs = map[*driver.Message][]error{}
 	}
@@ -63,15 +60,15 @@ func (f *Fates) Complete(m *driver.Message, err error) {
 
 // Len returns how many messages have completed.
 func (f *Fates) Len() int {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.Lock()
+	defer f.Unlock()
 	return len(f.Errs)
 }
 
 // Wrong returns the errors, and the messages that completed not once.
 func (f *Fates) Wrong(want int) error {
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
+	f.Lock()
+	defer f.Unlock()
 	var errs []error
 	if len(f.Errs) != want {
 		errs = append(errs, fmt.Errorf("%d messages completed; want %d", len(f.Errs), want))
@@ -82,109 +79,6 @@ func (f *Fates) Wrong(want int) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Gather is a sink that keeps what it is given.
-type Gather struct {
-	Mu     sync.Mutex
-	Got    []driver.Delivery // of what was accepted, without payloads
-	Texts  []string          // the payloads of Got
-	Faults []error
-	Failed int                        // settlements refused
-	Count  int                        // settlements confirmed
-	Refuse func(driver.Delivery) bool // has all that Deliver is called with refused; nil: nothing
-	ready  chan struct{}
-}
-
-// NewGather returns one that accepts everything.
-func NewGather() *Gather { return &Gather{ready: make(chan struct{})} }
-
-// Ready implements driver.Sink.
-func (g *Gather) Ready() { close(g.ready) }
-
-// Deliver implements driver.Sink.
-func (g *Gather) Deliver(ds []driver.Delivery) error {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
-	for _, d := range ds {
-		if g.Refuse != nil && g.Refuse(d) {
-			return errors.New("refused")
-		}
-	}
-	for _, d := range ds {
-		g.Got = append(g.Got, driver.Delivery{Partition: d.Partition, Key: append([]byte{}, d.Key...), Redelivered: d.Redelivered})
-		g.Texts = append(g.Texts, string(d.Payload))
-	}
-	return nil
-}
-
-// Settled implements driver.Sink.
-func (g *Gather) Settled(ds []driver.Delivery, err error) {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
-	if err != nil {
-		g.Failed += len(ds)
-		return
-	}
-	g.Count += len(ds)
-}
-
-// Fault implements driver.Sink.
-func (g *Gather) Fault(err error) {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
-	g.Faults = append(g.Faults, err)
-}
-
-// All asks f with the Gather to itself.
-func (g *Gather) All(f func(*Gather) bool) bool {
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
-	return f(g)
-}
-
-// Eventually fails the test where ok does not become true within a minute.
-func Eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for range patience / (5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("%s: not within %v", what, patience)
-}
-
-// Consume runs a consumer until stop is called, or the test ends, and returns when it
-// is ready.
-func Consume(t testing.TB, c driver.Conn, spec driver.ConsumerSpec, g *Gather) (stop func()) {
-	t.Helper()
-	x, err := c.Consumer(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, g) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := errors.Join(<-ended, x.Close(context.Background())); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(stop)
-	Eventually(t, "ready", func() bool {
-		select {
-		case <-g.ready:
-			return true
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("Run ended: %v", err)
-		default:
-		}
-		return false
-	})
-	return stop
 }
 
 // Publish sends n messages, each with its number from from on, and waits for the
@@ -205,5 +99,13 @@ func Publish(t testing.TB, c driver.Conn, destination string, from, n int, key f
 	}
 	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.Wrong(n)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Eventually fails the test where ok does not become true within a minute.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	if !trial.Eventually(ok) {
+		t.Fatalf("%s: not within %v", what, trial.Patience)
 	}
 }

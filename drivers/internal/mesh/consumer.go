@@ -75,5 +75,4 @@ func (x *consumer) leave() error {
 	return errors.Join(errs...)
 }
 
-// Close implements driver.Consumer.
 func (x *consumer) Close(context.Context) error { return x.leave() }

@@ -64,7 +64,6 @@ type publisher struct {
 	done driver.Completer
 }
 
-// Publish implements driver.Producer.
 func (p *publisher) Publish(ctx context.Context, m *driver.Message) {
 	p.done.Complete(m, p.send(ctx, 0, m))
 }
@@ -72,7 +71,6 @@ func (p *publisher) Publish(ctx context.Context, m *driver.Message) {
 // Flush implements driver.Producer: a message has completed when Publish returns.
 func (p *publisher) Flush(context.Context) error { return nil }
 
-// Close implements driver.Producer.
 func (p *publisher) Close(context.Context) error { return p.leave() }
 
 // A pusher has PUSH sockets, which wait for room. Messages wait for them in the Pool.

@@ -44,7 +44,6 @@ type Args struct {
 // to be boxed for each message.
 type blob struct{ b []byte }
 
-// MarshalBinary implements encoding.BinaryMarshaler.
 func (b *blob) MarshalBinary() ([]byte, error) { return b.b, nil }
 
 // ArgsOf returns the arguments kept with a message.

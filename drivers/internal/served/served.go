@@ -161,6 +161,12 @@ func (s *System) KillAndRestart() error {
 	return s.Restart()
 }
 
+// Kill kills every server; start starts them again. It is what a Harness calls Kill.
+func (s *System) Kill() (start func() error) {
+	s.kill()
+	return s.Restart
+}
+
 // RestartOnly is Restart for the servers of these names ("broker-2") alone: those that
 // clients connect to, where the others take long to start. The others go on.
 func (s *System) RestartOnly(names ...string) error {

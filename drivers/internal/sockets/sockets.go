@@ -125,7 +125,6 @@ type socket struct {
 	of *Set
 }
 
-// Close implements net.Conn.
 func (s *socket) Close() error {
 	return s.of.close(s.Conn)
 }
@@ -137,7 +136,6 @@ type tcpSocket struct {
 	of *Set
 }
 
-// Close implements net.Conn.
 func (s *tcpSocket) Close() error {
 	return s.of.close(s.TCPConn)
 }

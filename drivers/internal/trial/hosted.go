@@ -63,16 +63,36 @@ func join(a net.Conn, address string) {
 	<-back
 }
 
-// A Mistake is what a user of a hosted service may get wrong.
+// A Mistake is what a user may get wrong, with "wr0ng" for the password.
 type Mistake struct {
-	Name string
-	Set  []string // options, name and value in turns
-	Is   error
-	Says string
+	Name   string
+	Set    []string // options, name and value in turns
+	Option string   // that the error is about; "": it is another error
+	Is     error    // nil: any
+	Says   string
 }
 
-// Hosted uses a service by options: 20 messages are confirmed and delivered, and each
-// mistake is the error that it says, which does not tell the password.
+// Refuses opens a Conn with each mistake beside the options: the error is what the mistake
+// says, and does not tell the password.
+func Refuses(t *testing.T, def driver.Definition, options map[string][]string, mistakes ...Mistake) {
+	t.Helper()
+	for _, m := range mistakes {
+		c, err := Open(t, def, driver.Run{}, options, m.Set...)
+		if err == nil {
+			_ = c.Close(context.Background())
+			t.Errorf("%s: opens", m.Name)
+			continue
+		}
+		var bad *driver.OptionError
+		about := m.Option == "" || errors.As(err, &bad) && bad.Name == m.Option
+		if !about || m.Is != nil && !errors.Is(err, m.Is) || !strings.Contains(err.Error(), m.Says) || strings.Contains(err.Error(), "wr0ng") {
+			t.Errorf("%s: %v; want %v, %q, option %q, and no password", m.Name, err, m.Is, m.Says, m.Option)
+		}
+	}
+}
+
+// Hosted uses a service by options: 20 messages are confirmed and delivered, and it
+// Refuses the mistakes.
 func Hosted(t *testing.T, def driver.Definition, options map[string][]string, mistakes ...Mistake) {
 	t.Helper()
 	const n = 20
@@ -95,15 +115,7 @@ func Hosted(t *testing.T, def driver.Definition, options map[string][]string, mi
 	if err := end(); err != nil {
 		t.Error(err)
 	}
-	for _, m := range mistakes {
-		c, err := Open(t, def, driver.Run{}, options, m.Set...)
-		if err == nil {
-			_ = c.Close(context.Background())
-		}
-		if !errors.Is(err, m.Is) || err != nil && !strings.Contains(err.Error(), m.Says) || err != nil && strings.Contains(err.Error(), "wr0ng") {
-			t.Errorf("%s: %v; want %v, %q, and no password", m.Name, err, m.Is, m.Says)
-		}
-	}
+	Refuses(t, def, options, mistakes...)
 }
 
 // A counter counts what is delivered.

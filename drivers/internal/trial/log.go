@@ -1,25 +1,33 @@
 package trial
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirmq/weir/driver"
+	"github.com/weirmq/weir/internal/latch"
 )
 
 // A Log keeps what a consumer, a producer and a connection report. It is a driver.Sink, a
 // driver.Completer, and Event is that of a driver.Run.
 type Log struct {
+	// Refuse has all refused that Deliver is called with, and nothing of it noted; nil: nothing.
+	Refuse func(d driver.Delivery) bool
+
 	// OnDeliver decides about deliveries, which are in Got before; nil: it accepts all.
 	OnDeliver func(ds []driver.Delivery) error
 
-	sync.Mutex            // held by what reads the rest
-	Got          []string // payloads
-	Again        int      // of them, delivered before
-	Settlements  int      // that the system confirmed, by messages
-	Unsettled    []error  // of those that it did not
-	Faults, Errs []error  // of the consumer, and of all completions
+	sync.Mutex                     // held by what reads the rest
+	Got          []string          // payloads
+	Again        []string          // of them, delivered before
+	Deliveries   []driver.Delivery // of Got, without payloads
+	Settlements  int               // that the system confirmed, by messages
+	Unsettled    []error           // of those that it did not
+	Faults, Errs []error           // of the consumer, and of all completions
+	Done         map[string]error  // completions, by payload
 	Events       []string
 
 	ready chan struct{}
@@ -27,7 +35,7 @@ type Log struct {
 }
 
 // NewLog returns an empty Log.
-func NewLog() *Log { return &Log{ready: make(chan struct{})} }
+func NewLog() *Log { return &Log{Done: map[string]error{}, ready: make(chan struct{})} }
 
 // Ready implements driver.Sink.
 func (l *Log) Ready() { l.once.Do(func() { close(l.ready) }) }
@@ -35,10 +43,15 @@ func (l *Log) Ready() { l.once.Do(func() { close(l.ready) }) }
 // Deliver implements driver.Sink.
 func (l *Log) Deliver(ds []driver.Delivery) error {
 	l.Lock()
+	if l.Refuse != nil && slices.ContainsFunc(ds, l.Refuse) {
+		l.Unlock()
+		return errors.New("refused")
+	}
 	for _, d := range ds {
 		l.Got = append(l.Got, string(d.Payload))
+		l.Deliveries = append(l.Deliveries, driver.Delivery{Partition: d.Partition, Key: append([]byte{}, d.Key...), Redelivered: d.Redelivered})
 		if d.Redelivered {
-			l.Again++
+			l.Again = append(l.Again, string(d.Payload))
 		}
 	}
 	l.Unlock()
@@ -67,10 +80,31 @@ func (l *Log) Fault(err error) {
 }
 
 // Complete implements driver.Completer.
-func (l *Log) Complete(_ *driver.Message, err error) {
+func (l *Log) Complete(m *driver.Message, err error) {
 	l.Lock()
 	defer l.Unlock()
 	l.Errs = append(l.Errs, err)
+	l.Done[string(m.Payload)] = err
+}
+
+// Confirmed returns the payloads that were confirmed, sorted.
+func (l *Log) Confirmed() (ok []string) {
+	l.Lock()
+	defer l.Unlock()
+	for payload, err := range l.Done {
+		if err == nil {
+			ok = append(ok, payload)
+		}
+	}
+	slices.Sort(ok)
+	return ok
+}
+
+// Distinct returns the different payloads that were delivered, sorted.
+func (l *Log) Distinct() []string {
+	l.Lock()
+	defer l.Unlock()
+	return slices.Compact(slices.Sorted(slices.Values(l.Got)))
 }
 
 // Event notes an event.
@@ -78,6 +112,13 @@ func (l *Log) Event(kind, text string) {
 	l.Lock()
 	defer l.Unlock()
 	l.Events = append(l.Events, kind+" "+text)
+}
+
+// All asks f with the Log to itself.
+func (l *Log) All(f func(*Log) bool) bool {
+	l.Lock()
+	defer l.Unlock()
+	return f(l)
 }
 
 // Has reports whether ok is true within Patience. The Log is locked while it is called.
@@ -112,6 +153,9 @@ func (l *Log) Publish(t testing.TB, p driver.Producer, destination, payload stri
 	defer l.Unlock()
 	return l.Errs[n]
 }
+
+// IsReady reports whether the consumer has been ready.
+func (l *Log) IsReady() bool { return latch.Closed(l.ready) }
 
 // WaitReady waits until the consumer is ready.
 func (l *Log) WaitReady(t testing.TB) {

@@ -118,15 +118,21 @@ func (f Fates) Confirmed(t testing.TB, p driver.Producer, n int) (confirmed int)
 	return confirmed
 }
 
-// Backlog returns what the subscription "s" has at the destination "d". It asks until the
-// system answers, within Patience.
-func Backlog(t testing.TB, c driver.Conn) (n uint64) {
+// Backlog returns what the subscription "s" has at the destination "d".
+func Backlog(t testing.TB, c driver.Conn) uint64 {
+	t.Helper()
+	return BacklogOf(t, c, "s")
+}
+
+// BacklogOf returns what a subscription has at the destination "d". It asks until the system
+// answers, within Patience.
+func BacklogOf(t testing.TB, c driver.Conn, subscription string) (n uint64) {
 	t.Helper()
 	Eventually(func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		var err error
-		if n, err = c.(driver.Backlogger).Backlog(ctx, "s", []string{"d"}); err != nil {
+		if n, err = c.(driver.Backlogger).Backlog(ctx, subscription, []string{"d"}); err != nil {
 			t.Log(err)
 		}
 		return err == nil

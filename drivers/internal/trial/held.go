@@ -1,0 +1,59 @@
+package trial
+
+import (
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weirmq/weir/driver"
+)
+
+// A Held is the Log of a consumer that waits in Deliver until Release.
+type Held struct {
+	*Log
+	Release func() // lets it go on; once is enough
+	End     func() // ends the consumer, as the end of the test does
+}
+
+// Hold runs a consumer of the destination "d" that settles nothing, until End or the end of
+// the test.
+func Hold(t testing.TB, c driver.Conn, subscription string, index int) *Held {
+	t.Helper()
+	h, gate := &Held{Log: NewLog()}, make(chan struct{})
+	h.Release = sync.OnceFunc(func() { close(gate) })
+	h.OnDeliver = func([]driver.Delivery) error { <-gate; return nil }
+	stop := h.Consume(t, c, driver.ConsumerSpec{Subscription: subscription, Index: index, Settle: driver.SettleNone})
+	h.End = sync.OnceFunc(func() {
+		h.Release()
+		stop()
+	})
+	t.Cleanup(h.End)
+	return h
+}
+
+// Count returns how many messages were delivered.
+func (l *Log) Count() int {
+	l.Lock()
+	defer l.Unlock()
+	return len(l.Got)
+}
+
+// Publish sends n messages of so many bytes to the destination "d".
+func Publish(t testing.TB, p driver.Producer, n, size int) {
+	for range n {
+		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, size)})
+	}
+}
+
+// ModuleVersion checks that the version that a driver states of a module is that of go.mod.
+func ModuleVersion(t testing.TB, module, stated string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}", module).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(out)); got != stated {
+		t.Errorf("go.mod has %s, the driver says %s", got, stated)
+	}
+}
