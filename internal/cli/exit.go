@@ -29,7 +29,7 @@ type Code int
 // The exit codes.
 const (
 	OK          Code = 0   // done; figures, if any, can be used as the verdict says
-	Failed      Code = 1   // weir failed: the books do not balance, or a file could not be written, a contract was broken
+	Failed      Code = 1   // weir failed: the message accounting does not balance, or a file could not be written, a contract was broken
 	Usage       Code = 2   // a flag or the scenario is wrong, or cannot be had from this system
 	Unreachable Code = 3   // the system could not be reached or started, or was gone before the run ended
 	Missed      Code = 4   // an objective failed or a regression was found
@@ -47,7 +47,7 @@ var table = []struct {
 }{
 	{Usage, "a flag or the scenario is wrong, or the system cannot do what they ask for"},
 	{Interrupted, "interrupted by SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGABRT; the figures until then are written"},
-	{Failed, "weir failed: the books do not balance, a file could not be written, or a fault could not be done"},
+	{Failed, "weir failed: the message accounting does not balance, a file could not be written, or a fault could not be done"},
 	{Unreachable, "the system could not be reached or started, or was gone before the run ended"},
 	{Lost, "messages were lost or corrupted, or came twice or out of order where the system must not do that"},
 	{Refused, "the system failed messages, or never confirmed them, beyond limits.failed"},

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"text/template"
 )
 
 // A Finding is a code of the catalogue, and a value for each name in its sentence. The zero
@@ -42,105 +43,76 @@ func (f Finding) String() string {
 	if f.Code == "" {
 		return ""
 	}
-	e, ok := catalogue().byCode[f.Code]
-	if !ok {
-		return f.Code
+	var b strings.Builder
+	if err := catalogue().words.ExecuteTemplate(&b, f.Code, f.Values); err != nil {
+		return err.Error()
 	}
-	return e.text.render(f.Values)
+	return b.String()
 }
 
 // Join renders several findings.
-func Join(all []Finding, between string) string {
-	var said []string
-	for _, f := range all {
-		said = append(said, f.String())
-	}
-	return strings.Join(said, between)
-}
+func Join(all []Finding, between string) string { return join(all, between) }
 
 // Data returns the codes of findings, of those within them too, and all their values as
 // they are in JSON.
 func Data(all ...Finding) (codes []string, values map[string]any) {
+	merged := map[string]any{}
 	for _, f := range all {
 		if f.Code == "" {
 			continue
 		}
 		codes = append(codes, f.Code)
 		for _, name := range slices.Sorted(maps.Keys(f.Values)) {
-			v := f.Values[name]
-			switch inner := v.(type) {
-			case Finding:
-				more, _ := Data(inner)
-				codes = append(codes, more...)
-			case []Finding:
-				more, _ := Data(inner...)
-				codes = append(codes, more...)
+			merged[name] = f.Values[name]
+			inner, _ := f.Values[name].([]Finding)
+			if one, is := f.Values[name].(Finding); is {
+				inner = []Finding{one}
 			}
-			if values == nil {
-				values = map[string]any{}
-			}
-			values[name] = v
+			more, _ := Data(inner...)
+			codes = append(codes, more...)
 		}
 	}
-	b, err := json.Marshal(values)
-	if err != nil {
-		return codes, nil // an infinite number has no JSON
+	if b, err := json.Marshal(merged); err == nil && len(merged) > 0 { // an infinite number has no JSON
+		_ = json.Unmarshal(b, &values)
 	}
-	values = nil
-	_ = json.Unmarshal(b, &values)
 	return codes, values
 }
 
-// catalogueText has a code in a line, perhaps with when it is said, and its sentence
-// indented below. A line that begins with ## is the heading of a section.
-//
 //go:embed catalogue.txt
-var catalogueText string
+var source string
 
 // An entry is a sentence of the catalogue.
-type entry struct {
-	code, when, source string
-	text               template
-}
-
-// A section is a heading with the entries below it.
-type section struct {
-	title   string
-	entries []*entry
-}
+type entry struct{ section, code, when, text string }
 
 type book struct {
-	sections []section
-	byCode   map[string]*entry
+	entries []*entry
+	words   *template.Template // by code
 }
 
+// catalogue reads catalogue.txt, whose form stands at its beginning.
 var catalogue = sync.OnceValue(func() book {
-	b := book{byCode: map[string]*entry{}}
-	var last *entry
-	for line := range strings.Lines(catalogueText) {
+	b := book{words: template.New("").Funcs(formats)}
+	section := ""
+	for line := range strings.Lines(source) {
 		text := strings.TrimSpace(line)
 		switch {
 		case text == "" || strings.HasPrefix(line, "# "):
 		case strings.HasPrefix(line, "## "):
-			b.sections = append(b.sections, section{title: text[3:]})
-		case line[0] == ' ':
-			last.source = strings.TrimSpace(last.source + " " + text)
+			section = text[3:]
+		case line[0] != ' ':
+			e := &entry{section: section}
+			e.code, e.when, _ = strings.Cut(text, ": ")
+			b.entries = append(b.entries, e)
 		default:
-			last = new(entry)
-			last.code, last.when, _ = strings.Cut(text, ": ")
-			at := &b.sections[len(b.sections)-1]
-			at.entries = append(at.entries, last)
-			if b.byCode[last.code] != nil {
-				panic(fmt.Sprintf("catalogue.txt has %s twice", last.code))
-			}
-			b.byCode[last.code] = last
+			e := b.entries[len(b.entries)-1]
+			e.text = strings.TrimSpace(e.text + " " + text)
 		}
 	}
-	for code, e := range b.byCode {
-		var err error
-		if e.text, err = parse(e.source); err != nil {
-			panic(fmt.Sprintf("catalogue.txt: %s: %v", code, err))
+	for _, e := range b.entries {
+		if b.words.Lookup(e.code) != nil {
+			panic(fmt.Sprintf("catalogue.txt has %s twice", e.code))
 		}
+		template.Must(b.words.New(e.code).Parse(e.text))
 	}
 	return b
 })

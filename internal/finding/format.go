@@ -5,47 +5,30 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/weirmq/weir/internal/quantity"
 )
 
-// write writes a value in a format; known is false where there is no such format. Without one
-// it takes a text, a number, a finding, or a list.
-func write(format string, v any) (text string, known bool) {
-	switch format {
-	case "":
-		return plain(v), true
-	case "list":
-		return few(v), true
-	case "agents":
-		return agents(v), true
-	case "clause":
-		return sentence(v), true
-	case "p":
-		return Percentile(number(v)), true
-	case "share":
-		return Share(number(v)), true
-	case "part":
-		return part(number(v)), true
-	case "times":
-		return times(number(v)), true
-	case "ns":
-		return quantity.Time(int64(number(v))), true
-	case "signed":
-		return signed(int64(number(v))), true
-	case "second": // of ns
-		return fmt.Sprintf("%.1f s", number(v)/1e9), true
-	case "length": // of s
-		return length(number(v)), true
-	case "count":
-		return quantity.Count(uint64(max(0, number(v)))), true
-	case "whole":
-		return fmt.Sprintf("%.0f", number(v)), true
-	case "digits":
-		return fmt.Sprintf("%.3g", number(v)), true
-	}
-	return "", false
+// formats write values in templates.
+var formats = template.FuncMap{
+	"has":    func(v any) bool { return v != nil },
+	"join":   join,
+	"few":    few,
+	"agents": agents,
+	"clause": clause,
+	"p":      func(v any) string { return Percentile(number(v)) },
+	"share":  func(v any) string { return Share(number(v)) },
+	"part":   func(v any) string { return part(number(v)) },
+	"times":  func(v any) string { return times(number(v)) },
+	"ns":     func(v any) string { return quantity.Time(int64(number(v))) },
+	"signed": func(v any) string { return strings.Replace("+"+quantity.Time(int64(number(v))), "+-", "-", 1) },
+	"second": func(v any) string { return fmt.Sprintf("%.1f s", number(v)/1e9) }, // of ns
+	"length": func(v any) string { return length(number(v)) },                    // of s
+	"count":  func(v any) string { return quantity.Count(uint64(max(0, number(v)))) },
+	"whole":  func(v any) string { return fmt.Sprintf("%.0f", number(v)) },
+	"digits": func(v any) string { return fmt.Sprintf("%.3g", number(v)) },
 }
 
 // number is a value of any kind of number.
@@ -65,32 +48,27 @@ func number(v any) float64 {
 	return math.NaN()
 }
 
-// plain writes a text, a number, or a finding as they are, findings behind semicolons and
-// texts behind commas.
-func plain(v any) string {
+// texts are the elements of a list as texts.
+func texts(v any) (all []string) {
 	switch v := v.(type) {
-	case []Finding:
-		return Join(v, "; ")
 	case []string:
-		return strings.Join(v, ", ")
+		return v
+	case []Finding:
+		for _, f := range v {
+			all = append(all, fmt.Sprint(f))
+		}
 	}
-	return fmt.Sprint(v)
+	return all
 }
+
+func join(list any, between string) string { return strings.Join(texts(list), between) }
 
 // MostNamed is how many of a list a sentence names.
 const MostNamed = 5
 
 // few writes the first of a list, and how many more there are.
-func few(v any) string {
-	var names []string
-	switch v := v.(type) {
-	case []string:
-		names = v
-	case []Finding:
-		for _, f := range v {
-			names = append(names, f.String())
-		}
-	}
+func few(list any) string {
+	names := texts(list)
 	if n := len(names) - MostNamed; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:MostNamed], ", "), n)
 	}
@@ -98,15 +76,15 @@ func few(v any) string {
 }
 
 // agents names agents, and says that they are.
-func agents(v any) string {
-	if names, _ := v.([]string); len(names) == 1 {
-		return "agent " + names[0]
+func agents(names any) string {
+	if len(texts(names)) == 1 {
+		return "agent " + few(names)
 	}
-	return "agents " + few(v)
+	return "agents " + few(names)
 }
 
-// sentence makes a clause a sentence.
-func sentence(v any) string {
+// clause makes a clause a sentence.
+func clause(v any) string {
 	s := fmt.Sprint(v)
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
@@ -145,23 +123,13 @@ func part(part float64) string {
 	return fmt.Sprintf("%v %%", math.Round(percent*scale)/scale)
 }
 
-// signed writes a duration with its sign.
-func signed(ns int64) string {
-	if ns < 0 {
-		return quantity.Time(ns)
-	}
-	return "+" + quantity.Time(ns)
-}
-
 // length writes seconds as a length of time to three digits.
 func length(s float64) string {
-	for _, u := range []struct {
-		name string
-		s    float64
-	}{{"h", 3600}, {"min", 60}} {
-		if s >= 2*u.s {
-			return fmt.Sprintf("%.3g %s", math.Ceil(s/u.s), u.name)
-		}
+	switch {
+	case s >= 7200:
+		return fmt.Sprintf("%.3g h", math.Ceil(s/3600))
+	case s >= 120:
+		return fmt.Sprintf("%.3g min", math.Ceil(s/60))
 	}
 	return fmt.Sprintf("%.3g s", math.Ceil(s))
 }

@@ -26,9 +26,9 @@ func TestEveryWordHasAMeaning(t *testing.T) {
 
 func TestTheWordsOfAFindingAreFound(t *testing.T) {
 	for text, want := range map[string][]string{
-		"The host woke the lanes too late (lateness).": {"lateness", "lane"},
-		"A hiccup held up two lanes.":                  {"held up", "hiccup", "lane"},
-		"Flanelled hiccuping is failed and late.":      nil,
+		"The host woke the pacers too late (lateness).": {"lateness", "pacer"},
+		"A hiccup held up two pacers.":                  {"held up", "hiccup", "pacer"},
+		"Flanelled hiccuping is failed and late.":       nil,
 	} {
 		if diff := cmp.Diff(want, Used(text)); diff != "" {
 			t.Errorf("Used(%q) (-want +got):\n%s", text, diff)

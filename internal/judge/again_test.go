@@ -17,7 +17,7 @@ import (
 func golden(t *testing.T) map[string]*result.Result {
 	t.Helper()
 	all := map[string]*result.Result{}
-	for _, pattern := range []string{"testdata/runs/*.json", "../../result/testdata/v1/*/result.json", "../report/testdata/runs/*/result.json"} {
+	for _, pattern := range []string{"testdata/runs/*.json", "../../result/testdata/v1/*/result.json", "../view/testdata/runs/*/result.json"} {
 		paths, err := filepath.Glob(filepath.FromSlash(pattern))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: %v: there is none", pattern, err)

@@ -9,7 +9,7 @@ import (
 
 // ErrBooks is wrapped by errors about counts that do not add up: weir itself is
 // at fault then, and none of its figures may be used.
-var ErrBooks = errors.New("the books do not balance")
+var ErrBooks = errors.New("the message accounting does not balance")
 
 // Books checks that every message of a result is accounted for, exactly once: of the
 // measured window and of the whole run. Where others sent there are no books, but for a run

@@ -204,7 +204,7 @@ func TestWaitsAreHeldAgainstTheTimeInWhichMessagesCame(t *testing.T) {
 		cpu, hiccups string
 	}{
 		"received in 5 ms": {
-			result.ModeConsume, 0.005, result.NotRun, "It is known for 5.00 s, and messages came in 5.00 ms of that.",
+			result.ModeConsume, 0.005, result.NotRun, "Waits for cores are known for 5.00 s in all, and messages came in only 5.00 ms of that.",
 			"weir receives nothing meanwhile: the rate is too low by up to 20 %. Use",
 		},
 		"received in 4 s": {

@@ -345,7 +345,7 @@ func TestVerdict(t *testing.T) {
 			d := scaled(20, 5)
 			in.Latency = result.Latency{E2E: result.Pair{Response: d, OnTime: d}}
 		}, CheckSamples, result.Valid, "20 samples", result.Valid},
-		{"holes closed", func(in *result.Result) { in.Host.LedgerEvicted = 1 }, CheckLedger, result.Suspect, "does not know what became of them", result.Suspect},
+		{"holes closed", func(in *result.Result) { in.Host.LedgerEvicted = 1 }, CheckLedger, result.Suspect, "does not know what became of these messages", result.Suspect},
 		{"over an hour", func(in *result.Result) { in.Latency.Send.Response.Overflow = 1 }, CheckOverflow, result.Suspect, "1 samples", result.Suspect},
 		{"books wrong", func(in *result.Result) { in.Messages.Scheduled, in.Evidence.Planned = 100_001, 1 }, CheckBooks, result.Invalid, "; ", result.Invalid},
 		{"interrupted", func(in *result.Result) { in.Run.Interrupted = true }, CheckRun, result.Suspect, "part that ran", result.Suspect},

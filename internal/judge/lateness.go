@@ -103,7 +103,7 @@ func lateness(s *subject) check {
 	switch {
 	case !c.wrong():
 	case s.Host.LaneWaits > 0:
-		c.find(result.Suspect, say("lateness.lane_waits", "waits", s.Host.LaneWaits))
+		c.find(result.Suspect, say("lateness.pacer_waits", "waits", s.Host.LaneWaits))
 	default:
 		c.why = s.culprit(say("lateness.changes", "figures", where, "limit", latenessValid, "only", stands && c.status == result.Suspect))
 	}
@@ -147,7 +147,7 @@ func (s *subject) culprit(changes finding.Finding) []finding.Finding {
 		}
 		return why
 	case woken > max(held, 1-held-woken):
-		return []finding.Finding{say("lateness.producers", "woken", woken), changes, say("lateness.producers_advice", "lanes", lanes, "alone", s.alone(lanes))}
+		return []finding.Finding{say("lateness.producers", "woken", woken), changes, say("lateness.producers_advice", "pacers", lanes, "alone", s.alone(lanes))}
 	}
 	why, advice := s.fellBehindFor()
 	return []finding.Finding{why, changes, advice}
@@ -162,7 +162,7 @@ func (s *subject) fellBehindFor() (why, advice finding.Finding) {
 		case !c.wrong():
 			continue
 		case c.name == CheckHeadroom:
-			return say("lateness.limit_of_lanes", "found", c.value), say("advice.fewer")
+			return say("lateness.pacers_limit", "found", c.value), say("advice.fewer")
 		case c.name != CheckCPU || u == nil:
 			return say("lateness.another", "check", c.name, "found", c.value), say("advice.read")
 		case *u.CPUShare > cpuMost:

@@ -1,9 +1,11 @@
 package judge
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
@@ -50,36 +52,28 @@ func recorded(in *result.Result, record func(*measure.Sender, *measure.Receiver)
 	}
 }
 
-// TestLateMessagesThatAreNotTheSlowOnes: of 1,000 messages six are late by 0.86 ms
-// and six as slow by themselves, which is why p99 is 1 ms; two are slower still.
-// At every percentile lateness is a tenth of the response at most.
-func TestLatenessThatMovesAPercentileOfWhichItIsNoPart(t *testing.T) {
+// TestLatenessIsJudgedByWhatItMoved: of 1,000 messages six are late by 0.86 ms and six as slow by
+// themselves, which is why p99 is 1 ms; two are slower still. At every percentile lateness is a
+// tenth of the response at most. In the other run two are late, by a fifth of what p99.9 is, and
+// would else be the fastest.
+func TestLatenessIsJudgedByWhatItMoved(t *testing.T) {
 	t.Parallel()
-	in := good()
-	sent(&in, lot{986, 140_000, 0}, lot{6, 1_000_000, 860_000}, lot{6, 1_000_000, 0}, lot{2, 10_000_000, 0})
+	moved, same := good(), good()
+	sent(&moved, lot{986, 140_000, 0}, lot{6, 1_000_000, 860_000}, lot{6, 1_000_000, 0}, lot{2, 10_000_000, 0})
 	for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
-		if l, r := in.Latency.Send.Lateness.Percentile(p), in.Latency.Send.Response.Percentile(p); !r.Supported || 10*l.NS > r.NS {
+		if l, r := moved.Latency.Send.Lateness.Percentile(p), moved.Latency.Send.Response.Percentile(p); !r.Supported || 10*l.NS > r.NS {
 			t.Fatalf("at p%v %d of %d ns are lateness; the case needs a tenth at most", p, l.NS, r.NS)
 		}
 	}
-	v := Verdict(&in, nil)
-	if c := lateness(of(&in)).stored(); v.Status != result.Invalid || c.Status != result.Invalid || c.Value != "without the generator's lateness send p99 is 140 µs, not 1.00 ms: 86 % less" {
-		t.Errorf("%s: %+v; want it invalid, since lateness moved p99 by 86 %%", v.Status, c)
+	if c := lateness(of(&moved)).stored(); c.Status != result.Invalid || c.Values["p"] != 99.0 || finding.Share(c.Values["part"].(float64)) != "86 %" {
+		t.Errorf("%+v; want it invalid, since lateness moved p99 by 86 %%", c)
 	}
-}
-
-// TestLatenessOfMessagesThatAreFast moves nothing: two of 1,000 are late, by a
-// fifth of what p99.9 is, and would else be the fastest.
-func TestLatenessOfMessagesThatAreFastMovesNothing(t *testing.T) {
-	t.Parallel()
-	in := good()
-	sent(&in, lot{990, 1_000_000, 0}, lot{8, 5_000_000, 0}, lot{2, 1_030_000, 1_025_000})
-	if l, r := in.Latency.Send.Lateness.Percentile(99.9), in.Latency.Send.Response.Percentile(99.9); 5*l.NS < r.NS {
+	sent(&same, lot{990, 1_000_000, 0}, lot{8, 5_000_000, 0}, lot{2, 1_030_000, 1_025_000})
+	if l, r := same.Latency.Send.Lateness.Percentile(99.9), same.Latency.Send.Response.Percentile(99.9); 5*l.NS < r.NS {
 		t.Fatalf("%d of %d ns are lateness at p99.9; the case needs a fifth", l.NS, r.NS)
 	}
-	v := Verdict(&in, nil)
-	if c := lateness(of(&in)).stored(); v.Status != result.Valid || c.Status != result.Valid || c.Value != "lateness moved no percentile" {
-		t.Errorf("%s: %+v; want it valid, since lateness moved nothing", v.Status, c)
+	if c := lateness(of(&same)).stored(); c.Status != result.Valid || !says(c, "lateness.none") {
+		t.Errorf("%+v; want it valid, since lateness moved nothing", c)
 	}
 }
 
@@ -97,7 +91,7 @@ func TestEveryResponseIsJudged(t *testing.T) {
 	})
 	v := Verdict(&in, nil)
 	c := lateness(of(&in)).stored()
-	if v.Status != result.Invalid || c.Value != "without the generator's lateness e2e p50 is 100 µs, not 2.10 ms: 95.2 % less" || !strings.Contains(c.Why, "It changes e2e p50 up to p99.9 by over 10 %.") {
+	if v.Status != result.Invalid || c.Values["of"] != "e2e" || c.Values["p"] != 50.0 || fmt.Sprint(c.Values["figures"]) != "[e2e p50 up to p99.9]" {
 		t.Errorf("%s: %+v; want it invalid for e2e", v.Status, c)
 	}
 }
@@ -138,110 +132,66 @@ func TestAFindingIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestWhatMadeTheLanesLateDecidesTheAdvice: of all lateness, at least half must be
-// what the lanes cannot have made before something else is to blame.
-func TestWhatMadeTheLanesLateDecidesTheAdvice(t *testing.T) {
+// TestLatenessHasTheCauseThatIsShown: at least half of all lateness must be what the pacers
+// cannot have made before something else is to blame, and only a check of the host shows why
+// they fell behind.
+func TestLatenessHasTheCauseThatIsShown(t *testing.T) {
 	t.Parallel()
-	for held, want := range map[int64]string{
-		0:       "The lanes fell behind, and nothing shows why. It changes send p50 up to p99.99 by over 10 %. Repeat the run on a quieter host, or at a lower rate.",
-		100_000: "The lanes fell behind: of all lateness the host's late wake-ups are 33.3 %, and nothing shows the cause of the rest. It changes send p50 up to p99.99 by over 10 %. Repeat",
-		200_000: "The host woke the generator too late: that is 66.7 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Use a quieter host, or give each lane a free core, or run with --fifo.",
-	} {
-		in := good()
-		recorded(&in, func(s *measure.Sender, _ *measure.Receiver) {
-			for range 100_000 {
-				s.Handed(0, 0, 300_000, held, 300_000, 64)
-				s.Confirmed(0, 300_000, 1_000_000, 300_000)
-			}
-		})
-		c := lateness(of(&in)).stored()
-		if c.Status != result.Suspect || !strings.HasPrefix(c.Why, want) {
-			t.Errorf("held up for %d of 300,000 ns: %+v; want %q", held, c, want)
-		}
+	const n, late = 100_000, 300_000
+	usage := func(weir, all float64) func(*result.Result) {
+		return func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = &weir, &all }
 	}
-}
-
-// TestLanesAreBlamedByEvidenceOnly: the host woke them late for 41 % of their lateness.
-func TestLanesAreBlamedByEvidenceOnly(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		spoil func(*result.Result)
-		want  string
+	none := func(*result.Result) {}
+	for name, x := range map[string]struct {
+		held, woken int64
+		spoil       func(*result.Result)
+		why         string
 	}{
-		"a host busy with others": {
-			func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.036), ptr(0.997) },
-			"The host was 99.7 % busy, mostly with other processes (weir used 3.6 % of its cores), and the lanes fell behind. It changes send p50 up to p99.99 by over 10 %. Stop what else runs, or put the system on another host.",
-		},
-		"a host busy with weir and others": {
-			func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.6), ptr(0.997) },
-			"The host was 99.7 % busy, also with other processes (weir used 60 % of its cores), and the lanes fell behind. ",
-		},
-		"weir on all cores": {
-			func(in *result.Result) { in.Host.Usage.CPUShare, in.Host.Usage.HostBusyShare = ptr(0.85), ptr(0.9) },
-			"The generator had hardly a free core, and the lanes fell behind: weir used 85 % of its cores, and all processes together used 90 % of the host's. It changes send p50 up to p99.99 by over 10 %. Lower the rate, or use a host with more cores (each lane needs one).",
-		},
-		"lanes near their limit": {
-			func(in *result.Result) { in.Evidence.HighestPerS = 600_000 },
-			"The lanes work near their limit, and fell behind: 600,000/s is 60 % of the 1,000,000/s that the lanes can send to a system that costs nothing. ",
-		},
-		"a hypervisor with other guests": {
-			func(in *result.Result) { in.Host.Usage.StealShare = ptr(0.02) },
-			"The lanes fell behind. The cause may be what another check found (steal: the hypervisor took 2 % of the processor time, warm-up and drain included (10.0 s)). It changes ",
-		},
-		"a quiet host": {
-			func(*result.Result) {},
-			"The lanes fell behind: of all lateness the host's late wake-ups are 41 %, and nothing shows the cause of the rest. It changes ",
-		},
+		"nothing":                           {0, 0, none, "lateness.unknown lateness.changes advice.repeat"},
+		"a third by the host":               {100_000, 0, none, "lateness.partly_host lateness.changes advice.repeat"},
+		"most by the host":                  {200_000, 0, none, "lateness.host lateness.changes lateness.host_advice"},
+		"a third by producers":              {0, 90_000, none, "lateness.unknown lateness.changes advice.repeat"},
+		"most by producers":                 {30_000, 160_000, none, "lateness.producers lateness.changes lateness.producers_advice lateness.alone"},
+		"more by producers than others":     {100_000, 130_000, none, "lateness.producers lateness.changes lateness.producers_advice lateness.alone"},
+		"most by the host, some by them":    {160_000, 90_000, none, "lateness.host lateness.changes lateness.host_advice lateness.also_producers lateness.alone"},
+		"a host busy with others":           {123_000, 0, usage(0.036, 0.997), "lateness.busy lateness.changes advice.stop_others"},
+		"weir on all cores":                 {123_000, 0, usage(0.85, 0.9), "lateness.no_core cpu.value lateness.changes advice.fewer"},
+		"pacers near their limit":           {123_000, 0, func(in *result.Result) { in.Evidence.HighestPerS = 600_000 }, "lateness.pacers_limit headroom.value lateness.changes advice.fewer"},
+		"a hypervisor with other guests":    {123_000, 0, func(in *result.Result) { in.Host.Usage.StealShare = ptr(0.02) }, "lateness.another steal.value lateness.changes advice.read"},
+		"a host of which nothing is known":  {0, 0, func(in *result.Result) { in.Host = result.Host{} }, "lateness.unknown lateness.changes advice.repeat"},
+		"an agent, on all cores":            {123_000, 0, func(in *result.Result) { usage(0.85, 0.9)(in); byAgent(in) }, "lateness.another agent.of cpu.value lateness.changes advice.read"},
+		"an agent, on a host that is quiet": {123_000, 0, byAgent, "lateness.partly_host lateness.changes advice.repeat"},
 	} {
 		quiet := quietHost()
 		in := good()
 		in.Host, in.Evidence = quiet.Host, quiet.Evidence
-		tt.spoil(&in)
-		recorded(&in, func(s *measure.Sender, _ *measure.Receiver) {
-			for range 100_000 {
-				s.Handed(0, 0, 300_000, 123_000, 300_000, 64)
-				s.Confirmed(0, 300_000, 1_000_000, 300_000)
-			}
-		})
-		if c := lateness(of(&in)).stored(); c.Status != result.Suspect || !strings.HasPrefix(c.Why, tt.want) {
-			t.Errorf("%s: %+v; want %q", name, c, tt.want)
-		}
-		in.Agents = []result.Agent{{Name: "a", Producers: 1, Host: &result.AgentHost{Usage: in.Host.Usage, Lanes: 1}, Cost: in.Evidence.Cost}}
-		in.Host.Usage = nil
-		if c := lateness(of(&in)).stored(); strings.Contains(c.Why, "nothing shows") != (name == "a quiet host") {
-			t.Errorf("%s, by an agent: %+v", name, c)
-		}
-	}
-}
-
-// TestProducersThatWokeLateAreNamed: they are to blame where they made more of the lateness
-// than the host and the lanes' own work each did.
-func TestProducersThatWokeLateAreNamed(t *testing.T) {
-	t.Parallel()
-	const n, late = 100_000, 300_000
-	for _, x := range []struct {
-		woken, held int64
-		cores       float64
-		want        string
-	}{
-		{0, 0, 4, "The lanes fell behind, and nothing shows why. "},
-		{90_000, 0, 4, "The lanes fell behind, and nothing shows why. "},
-		{90_000, 160_000, 4, "The host woke the generator too late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Use a quieter host, or give each lane a free core, or run with --fifo. Producers' goroutines that woke late are another 30 %: with --producers 3 each lane sends by itself."},
-		{160_000, 30_000, 4, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 3. "},
-		{130_000, 100_000, 4, "The lanes were in time, but producers' goroutines woke late: that is 43.3 % of all lateness. "},
-		{160_000, 30_000, 16, "The lanes were in time, but producers' goroutines woke late: that is 53.3 % of all lateness. It changes send p50 up to p99.99 by over 10 %. Each producer has such a goroutine where the client may block and producers outnumber lanes (3). Use --producers 8 (at up to 20,000/s each). "},
-	} {
-		in := good()
-		in.Host.Lanes, in.Host.Usage = 3, &host.Usage{Cores: x.cores}
 		in.Evidence.Blocked = &result.BlockedTime{WokenNS: n * x.woken}
+		x.spoil(&in)
 		recorded(&in, func(s *measure.Sender, _ *measure.Receiver) {
 			for range n {
 				s.Handed(0, 0, late, x.held, late, 64)
 				s.Confirmed(0, late, 1_000_000, late)
 			}
 		})
-		if c := lateness(of(&in)).stored(); c.Status != result.Suspect || !strings.HasPrefix(c.Why, x.want) {
-			t.Errorf("of %d ns goroutines woke %d late, and the host made %d: %+v; want %q", late, x.woken, x.held, c, x.want)
+		if c := lateness(of(&in)); c.status != result.Suspect || whyOf(c) != x.why {
+			t.Errorf("%s: %s, %s; want %s", name, c.status, whyOf(c), x.why)
+		}
+	}
+}
+
+// byAgent moves the run's host to an agent.
+func byAgent(in *result.Result) {
+	in.Agents = []result.Agent{{Name: "a", Producers: 1, Host: &result.AgentHost{Usage: in.Host.Usage, Lanes: 1}, Cost: in.Evidence.Cost}}
+	in.Host.Usage = nil
+}
+
+// TestProducersAreAdvisedByPacersAndCores: as many as there are pacers, or as half of the cores.
+func TestProducersAreAdvisedByPacersAndCores(t *testing.T) {
+	for cores, want := range map[float64]string{4: "--producers 3", 16: "--producers 8 (at up to 20,000/s each)"} {
+		in := good()
+		in.Host.Usage = &host.Usage{Cores: cores}
+		if got := of(&in).alone(3).String(); got != want {
+			t.Errorf("%v cores: %q; want %q", cores, got, want)
 		}
 	}
 }

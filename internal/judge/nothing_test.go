@@ -60,7 +60,7 @@ func TestARunThatDeliveredNothingIsSuspect(t *testing.T) {
 		why  string
 	}{
 		"all pending":   {result.Messages{Confirmed: 9, Pending: 18}, subscriptions, result.Suspect, "Check whether the consumers receive at all"},
-		"some late":     {result.Messages{Confirmed: 9, Pending: 17, Late: 1}, subscriptions, result.Suspect, "Some came after it"},
+		"some late":     {result.Messages{Confirmed: 9, Pending: 17, Late: 1}, subscriptions, result.Suspect, "Some arrived later"},
 		"all lost":      {result.Messages{Confirmed: 9, Lost: 18}, subscriptions, result.Suspect, "All of them are lost"},
 		"one delivered": {result.Messages{Confirmed: 9, Pending: 17, Delivered: 1}, subscriptions, result.Valid, ""},
 		"all corrupted": {result.Messages{Confirmed: 9, Corrupted: 18}, subscriptions, result.Valid, ""},

@@ -185,7 +185,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 			x.hi = &hi
 		}
 	case row.UnboundedBy == result.ByEpisodes:
-		x.lacks("objective.spells", "p", f.p, "spells", row.Episodes, "needs", fewestEpisodes)
+		x.lacks("objective.bursts", "p", f.p, "bursts", row.Episodes, "needs", fewestEpisodes)
 	case row.HiNS == nil && !row.AtLeast && d.Censored == 0:
 		x.lacks("objective.unbounded", "samples", n, "worth", float64(n)/max(1, row.Deff), "p", f.p)
 	case row.AtLeast || row.HiNS == nil:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirmq/weir/internal/finding"
 	files "github.com/weirmq/weir/internal/golden"
 )
 
@@ -31,4 +32,10 @@ func TestStoredRunsAreJudgedAlike(t *testing.T) {
 		}
 	}
 	files.File(t, "testdata/verdicts.txt", b.String())
+}
+
+// whyOf are the codes of why a check finds what it finds.
+func whyOf(c check) string {
+	codes, _ := finding.Data(c.why...)
+	return strings.Join(codes, " ")
 }

@@ -22,11 +22,11 @@ func TestBooksThatDoNotBalanceAreTold(t *testing.T) {
 		"nothing is wrong": {func(*engine.Raw) {}, ""},
 		"a message too few": {
 			func(r *engine.Raw) { r.Measured.Delivered = 4 },
-			"measured window: the books do not balance: confirmed for each subscription is 5, delivered + late + dead-lettered + corrupted + lost + pending + unknown is 4",
+			"measured window: the message accounting does not balance: confirmed for each subscription is 5, delivered + late + dead-lettered + corrupted + lost + pending + unknown is 4",
 		},
 		"another number than planned": {
 			func(r *engine.Raw) { r.Planned = 6 },
-			"whole run: 5 messages were scheduled; the plan has 6: the books do not balance",
+			"whole run: 5 messages were scheduled; the plan has 6: the message accounting does not balance",
 		},
 	} {
 		all := result.Messages{Scheduled: 5, Sent: 5, Confirmed: 5, Delivered: 5}
