@@ -17,7 +17,6 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
-	"github.com/weirmq/weir/internal/signals"
 )
 
 // agentCommand is `weir agent`.
@@ -51,7 +50,7 @@ func (c *agentCommand) run(ctx context.Context, e *env) Code {
 	if err != nil {
 		return usage(e, err)
 	}
-	signalled, err := signals.Through(ctx, e.Signals, a.Run, func(s os.Signal) {
+	signalled, err := through(ctx, e.Signals, a.Run, func(s os.Signal) {
 		again := "a second signal stops it now"
 		if s == os.Interrupt {
 			again = "press Ctrl-C again to stop now"

@@ -12,31 +12,58 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/weirmq/weir/internal/golden"
 	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// A claim is what an article says, beside what the stored suites have.
-type claim struct {
-	suite string
-	said  string
-	see   []string // figures of ours: row, system and figure, as "256b-3000 nats e2e.max"
-	why   string
+// A prose is what docs/results/prose.yaml has to say beside the figures.
+type prose struct {
+	ArticlesHead []string `yaml:"articles_head"`
+	SystemsHead  []string `yaml:"systems_head"`
+	ClosingHead  []string `yaml:"closing_head"`
+	LossHead     []string `yaml:"loss_head"`
+	LossFoot     []string `yaml:"loss_foot"`
+	Claims       []struct {
+		Suite, Said, Why string
+		See              []string // figures of ours: row, system and figure, as "256b-3000 nats e2e.max"
+	}
 }
 
-// articlesHead says what the page is about, and how far it can be trusted.
-var articlesHead = []string{
-	"Seven suites repeat the experiments of the articles that weir stems from. weir installs and starts each server, runs each\n" +
-		"row, and puts the figure of the article beside its own. What an article says and why it differs is written by hand. All\n" +
-		"else on these pages is made from what the runs stored.",
-	"Limits: one run a row, on one host of two shared cores, over loopback. The generator, the servers and the consumers share\n" +
-		"them. The articles had other hardware, most of them several hosts, and versions of years ago. Where a scale is below 1,\n" +
-		"times and counts are that part of the article's: few samples stand behind a percentile. So a difference between two\n" +
-		"figures is not a difference between two systems.",
-	"No table ranks systems. A rate says little before one knows what a confirmation means: look at the guarantee of each\n" +
-		"system in the table of [every system](systems.md), and at [what is lost when a node dies](loss.md).",
+func proseOf(t *testing.T) (p prose) {
+	t.Helper()
+	b, err := os.ReadFile("../../docs/results/prose.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(b, &p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// storedRuns reads what a script of docs/results stored of runs, by the names of their files.
+func storedRuns[T any](t *testing.T, folder string) (names []string, runs []T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../../docs/results", folder, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files: %v", folder, len(files), err)
+	}
+	runs = make([]T, len(files))
+	for i, file := range files {
+		b, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(b, &runs[i])
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		names = append(names, strings.TrimSuffix(filepath.Base(file), ".json"))
+	}
+	return names, runs
 }
 
 // TestThePagesOnArticlesSayWhatTheSuitesCameTo keeps docs/results/articles.md, the pages of
@@ -51,7 +78,7 @@ func TestThePagesOnArticlesSayWhatTheSuitesCameTo(t *testing.T) {
 	reports := map[string]*suite.Report{}
 	var links, commands []string
 	for _, name := range suite.Names() {
-		r := storedSuite(t, filepath.Join(dir, "suites", name))
+		r := storedSuite(t, name)
 		reports[name] = r
 		count := map[string]int{}
 		for _, l := range r.Rows {
@@ -78,8 +105,9 @@ func TestThePagesOnArticlesSayWhatTheSuitesCameTo(t *testing.T) {
 	for i := range c.Columns {
 		c.Columns[i].Kind = layout.Prose
 	}
-	for _, x := range claims {
-		c.Row(x.suite, x.said, strings.Join(seen(t, reports[x.suite], x.see), "; "), x.why)
+	words := proseOf(t)
+	for _, x := range words.Claims {
+		c.Row(x.Suite, x.Said, strings.Join(seen(t, reports[x.Suite], x.See), "; "), x.Why)
 	}
 	page.Table(c)
 	page.Chapter("Repeat a suite")
@@ -88,32 +116,18 @@ func TestThePagesOnArticlesSayWhatTheSuitesCameTo(t *testing.T) {
 	text := layout.Markdown{}.Page(page)
 	head, rest, _ := strings.Cut(text, "\n\n")
 	golden.File(t, filepath.Join(dir, "articles.md"),
-		made+head+"\n\n"+strings.Join(articlesHead, "\n\n")+"\n\n"+strings.Join(links, "\n")+"\n\n"+rest)
+		made+head+"\n\n"+strings.Join(words.ArticlesHead, "\n\n")+"\n\n"+strings.Join(links, "\n")+"\n\n"+rest)
 }
 
 // storedSuite reads the tables of a suite, a file for each system, as one.
-func storedSuite(t *testing.T, dir string) *suite.Report {
+func storedSuite(t *testing.T, name string) *suite.Report {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%s: %d files: %v", dir, len(files), err)
-	}
-	var all *suite.Report
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := new(suite.Report)
-		if err := json.Unmarshal(b, r); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		if all == nil {
-			all, r = r, &suite.Report{Scale: r.Scale}
-			all.Drivers = nil
-		}
+	_, tables := storedRuns[suite.Report](t, filepath.Join("suites", name))
+	all := &tables[0]
+	all.Drivers = nil
+	for _, r := range tables[1:] {
 		if r.Scale != all.Scale {
-			t.Fatalf("%s has the scale %v, others %v", file, r.Scale, all.Scale)
+			t.Fatalf("a table of %s has the scale %v, others %v", name, r.Scale, all.Scale)
 		}
 		all.Planned += r.Planned
 		all.Rows = append(all.Rows, r.Rows...)
@@ -126,7 +140,7 @@ func storedSuite(t *testing.T, dir string) *suite.Report {
 		row = slices.IndexFunc(s.Rows, func(r suite.Row) bool { return r.Name == l.Row })
 		system = slices.IndexFunc(s.Systems, func(x suite.System) bool { return x.Name == l.System })
 		if row < 0 || system < 0 {
-			t.Fatalf("%s has the row %q of %q, which the suite does not have: run it again", dir, l.Row, l.System)
+			t.Fatalf("%s has the row %q of %q, which the suite does not have: run it again", name, l.Row, l.System)
 		}
 		return row, system
 	}
@@ -231,113 +245,4 @@ func picture(t *testing.T, figure string) (title, svg string) {
 		"svg { background: var(--paper); font-family: system-ui, sans-serif; }\n.column { display: none; }</style>"+
 		"<g transform=\"translate(0 %d)\"><text x=\"60\" y=\"-26\" font-weight=\"600\">%s</text>\n%s</g>%s</svg>\n",
 		attributes, -above, width, height+above, width, height+above, colours, chart, -y-6, title, legend.String(), body)
-}
-
-// claims are in the order of the suites. A why is what the runs bear out, or says that it is a guess.
-var claims = []claim{
-	{
-		suite: "omission", said: "A generator that waits for each answer reports 1 ms at the 75th percentile of a system that froze for half of the time. The truth is 50 s.",
-		see: []string{"stall-waits perfect send.service.p75", "stall-waits perfect send.p75", "stall-waits perfect send.service.mean"},
-		why: "It holds. The generator has one sample in the stall, and the users have half of theirs there. The times here are a tenth.",
-	},
-	{
-		suite: "omission", said: "The article gives 2.5 ms as the 75th percentile of a system that takes 5 ms for half of the time.",
-		see: []string{"slow perfect send.p75"},
-		why: "We contradict it. Half of the requests take 5 ms, so the 75th percentile is 5 ms. 2.5 ms is a slip.",
-	},
-	{
-		suite: "omission", said: "The error is that of the generator, and each system that stalls would show it.",
-		see: []string{"server-waits rabbitmq e2e.service.p99", "server-waits rabbitmq e2e.p99", "server-waits kafka e2e.service.p99", "server-waits kafka e2e.p99"},
-		why: "It holds on every real server that we stopped for 2 of 20 s. A tenth of all messages is due in the stop, and such a generator sends one of them.",
-	},
-	{
-		suite: "in-process", said: "A ring without locks is faster than a channel, by 2.8 to 6 times with one producer and one consumer.",
-		see: []string{"spsc chan-1 received.rate", "spsc ring-2 received.rate", "spsc-1 chan-1 received.rate", "spsc-1 ring-2 received.rate"},
-		why: "The direction holds, and our ratio is less. weir stamps, checks and times each message, and this costs the same on both. The article moved a number.",
-	},
-	{
-		suite: "in-process", said: "On one processor the ring collapses under contention: 1,239/s with 1,000 producers and 1,000 consumers.",
-		see: []string{"contention-1 chan-100 received.rate", "contention-1 ring-128 received.rate"},
-		why: "We contradict it for this ring: it yields the processor while it waits. We guess that the article's ring held the processor until Go took it away.",
-	},
-	{
-		suite: "in-process", said: "Padding makes the ring faster, by 1.2 times alone and 1.6 times under contention.",
-		see: []string{"padding-spsc ring-padded received.rate", "padding-spsc ring-unpadded received.rate", "padding-mpmc ring-padded received.rate", "padding-mpmc ring-unpadded received.rate"},
-		why: "The direction may hold, but one run each does not show so small a difference. The article had 8 processors that fight for a cache line. Here are 2.",
-	},
-	{
-		suite: "mq-latency", said: "NATS and Redis stay below 1.5 ms at 3,000 messages of 256 B to 1 KiB a second, to 99.9999 %.",
-		see: []string{"1kib-3000 nats e2e.p99", "1kib-3000 nats e2e.p99.9", "1kib-3000 redis-pubsub e2e.p99", "1kib-3000 redis-pubsub e2e.p99.9"},
-		why: "It holds at the 99th percentile. Beyond it our host is what one sees: it stands still for some ms now and then, and the runs are SUSPECT for that. 90,000 messages of the article support 99.9 %, and its 99.9999 % is the largest one.",
-	},
-	{
-		suite: "mq-latency", said: "With messages of 1 MiB the tail grows from the 95th percentile, to 214 ms.",
-		see: []string{"1mib-100 nats e2e.p95", "1mib-100 nats e2e.max", "1mib-100 redis-pubsub e2e.p95", "1mib-100 redis-pubsub e2e.max"},
-		why: "Not seen. Over loopback 100 MiB a second are little. We guess that the article's tail is its network of two hosts.",
-	},
-	{
-		suite: "mq-latency", said: "RabbitMQ peaks at 250 ms at 20,000 messages a second over 25 connections.",
-		see: []string{"1kib-20000 rabbitmq e2e.p99", "1kib-20000 rabbitmq e2e.max"},
-		why: "On two shared cores RabbitMQ does not keep up with this rate: messages wait in its queue, for longer and longer. The figure says how long the run was, and not how fast RabbitMQ is.",
-	},
-	{
-		suite: "mq-latency", said: "The article's generator sends the next message when the last one has come back, and corrects for it afterwards.",
-		see: []string{"1kib-3000-loop redis-pubsub e2e.p99", "1kib-3000 redis-pubsub e2e.p99"},
-		why: "The loop adds what one slow message does to those behind it: they are late though the system is fast again. A correction cannot know whether the system would have been slow for them. The row without the loop asks the system.",
-	},
-	{
-		suite: "matching", said: "Matching without locks scales with the number of subscriptions, and one with locks does not.",
-		see: []string{"looked-up-10 literal confirmed.rate", "looked-up-100000 literal confirmed.rate", "remembered-100000 literal confirmed.rate"},
-		why: "The server here has had its trie with a cache of subjects for years. A hundred thousand subscriptions cost a part of the rate where each subject must be looked up, and little where the cache has it. The runs differ by some 20 % among themselves, so we read no more from them.",
-	},
-	{
-		suite: "commit-log", said: "A sync for each message makes NATS Streaming some 50 times slower: 20.6 ms at p99, and 0.44 ms without.",
-		see: []string{"latency-1kib nats-streaming-fsync e2e.p99", "latency-1kib nats-streaming-file e2e.p99", "latency-1kib nats-streaming-memory e2e.p99"},
-		why: "The order holds, the ratio does not: between 2 and 3 here. A sync takes what the disk takes. That of the article was a disk of a cloud of 2016.",
-	},
-	{
-		suite: "commit-log", said: "Messages of 1 MiB take 1.3 s in files of NATS Streaming and 5.3 s in Kafka, at p99.",
-		see: []string{"latency-1mib nats-streaming-file e2e.p99", "latency-1mib kafka e2e.p99", "latency-1mib nats-streaming-memory e2e.p99"},
-		why: "We contradict it for these versions and this host: 50 MiB a second go through in some 9 ms. The article's servers did not keep up, and its figures are those of a queue that grows.",
-	},
-	{
-		suite: "commit-log", said: "Kafka's latency at 50 messages a second is 0.6 to 0.9 ms at p99.",
-		see: []string{"latency-256b kafka e2e.p50", "latency-256b kafka e2e.p99", "latency-1kib kafka e2e.p99"},
-		why: "Slower here, on a host that it shares with its clients. Kafka has changed since, and so has the client: franz-go. The runs do not say which of them it is.",
-	},
-	{
-		suite: "commit-log", said: "A rate with acks=0 misleads: the publisher looks faster than the log is.",
-		see: []string{"throughput-1kib kafka confirmed.rate", "throughput-1kib kafka-acks0 confirmed.rate", "throughput-1kib kafka-acks0 received.rate"},
-		why: "Here the rates hardly differ, since publisher, server and subscriber share two cores: none of them runs ahead. What differs is the guarantee. With acks=0 a kill of the leader loses messages that looked sent: see what is lost when a node dies.",
-	},
-	{
-		suite: "mqperf", said: "Latencies of 44 ms to 49 ms at the 95th percentile.",
-		see: []string{"threads-1 redis-streams send.service.p95", "threads-1 postgres send.service.p95", "threads-1 rabbitmq send.service.p95", "threads-1 nats-streaming send.service.p95"},
-		why: "They are the first bucket of the article's histogram, which ends at 50 ms. With a finer histogram the systems differ by more than 50 times: the suite's page has all of them.",
-	},
-	{
-		suite: "mqperf", said: "PostgreSQL's receivers fall behind: 60 s and more at the 95th percentile with one sender.",
-		see: []string{"threads-1 postgres e2e.service.p95", "threads-1 postgres sent.rate", "threads-1 postgres received.rate"},
-		why: "Not seen in 6 s with one sender: the receivers keep up but for a few messages. A longer run would show whether the table grows.",
-	},
-	{
-		suite: "mqperf", said: "25 threads on a node send 17,000 messages a second to RabbitMQ's quorum queues, and 44,000 to Artemis.",
-		see: []string{"threads-25 rabbitmq sent.rate", "threads-25 artemis sent.rate", "threads-25 nats-streaming sent.rate"},
-		why: "The article's three servers had a host each. Here they share two cores, and they are what limits the rate. The rates of RabbitMQ, Artemis and Pulsar are below the article's, those of NATS Streaming and PostgreSQL above: the hosts differ, and so do the versions.",
-	},
-	{
-		suite: "mqperf", said: "Redis gains from more keys on more masters: 84,000/s instead of 42,750/s.",
-		see: []string{"threads-25 redis-streams sent.rate", "threads-25 redis-cluster sent.rate"},
-		why: "Here it loses. Nine servers share the two cores that three had. More masters help where each has a core of its own.",
-	},
-	{
-		suite: "mqperf", said: "Kafka is far ahead: 92,000/s with 25 threads on one node, and 828,836/s at its best.",
-		see: []string{"threads-1 kafka sent.rate", "threads-25 kafka sent.rate", "threads-25 kafka-flush sent.rate"},
-		why: "Not on this host. Each thread waits for its batch of 1 to 10, three brokers and 64 partitions share two cores, and a run of 6 s ends before Java has compiled what it runs. With batches of its own choice the same client confirms 180,000/s and more on one node, see the suite commit-log.",
-	},
-	{
-		suite: "dissecting", said: "Without a broker ZeroMQ sends above 5,000,000 messages a second, and receives some 600,000.",
-		see: []string{"throughput zeromq sent.rate", "throughput zeromq received.rate", "throughput zeromq lost", "throughput nanomsg lost"},
-		why: "Sent is far above received here, too, and the books say why: what the receiver does not take in time is dropped. A rate of sending says little where nothing confirms. The driver is ZeroMQ in pure Go, the article's in C++.",
-	},
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/weirmq/weir/internal/commandline"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
-	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
@@ -65,8 +64,8 @@ func (*capacityCommand) Help() string {
 
 // run searches.
 func (c *capacityCommand) run(ctx context.Context, e *env) Code {
-	ctx, h := signals.Halt(ctx, e.Signals)
-	defer h.Cancel()
+	ctx, h := e.halt(ctx)
+	defer h.cancel()
 	e.quieten(c.Quiet)
 	r := &runCommand{
 		File: c.File, Option: c.Option, Address: c.Address, keys: c.keys, parties: parties{gathering: c.gathering}, read: map[string][]byte{},
@@ -128,16 +127,16 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 }
 
 // search does the runs of a search. The code is OK where it came to its end.
-func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *series.Series, found *capacity.Report, h *signals.Halting) Code {
+func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *series.Series, found *capacity.Report, h *halting) Code {
 	code := OK
-	for o := range s.All(ctx, h.Stop) {
+	for o := range s.All(ctx, h.stop) {
 		switch deserved := r.heard(e, o, "probe "+filepath.Base(o.Dir)); {
 		case o.Probed == nil:
 			code = deserved
 		case !c.Quiet:
 			e.say("%s", view.ProbeLine(found, o.Probed))
 		}
-		if h.Asked(ctx) {
+		if h.asked(ctx) {
 			code = worst(code, Interrupted)
 			break
 		}

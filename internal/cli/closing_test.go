@@ -21,23 +21,12 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// closingHead says what the table of all systems has.
-var closingHead = []string{
-	"One row for each shape that a table above has, and one for each driver without a run above. Nothing here is typed in:\n" +
-		"the lines are counted, the checks are those that the suites recorded (drivers/standard/tested.yaml), the ratios are those of\n" +
-		"docs/results/peers.md.",
-	"lines: of Go in the driver's folder, without tests, to hundreds; + names what it shares with another driver. checks: passed by the\n" +
-		"conformance suite in that shape, and version; of several suites the least and the most. waived: checks that the system\n" +
-		"cannot pass, with a reason in the driver's test. weir/tool: the median ratio to the vendor's own load tool, with its\n" +
-		"95 % interval, for the server's default shape.",
-}
-
 // closing lays out the table of all systems. cases are those of the page, by the name of
 // their file.
 func closing(t *testing.T, page *layout.Page, cases map[string]systemCase) {
 	t.Helper()
 	page.Chapter("All systems in one table")
-	for _, text := range closingHead {
+	for _, text := range proseOf(t).ClosingHead {
 		page.Say(text)
 	}
 	x := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, "system", "version", "shape")}

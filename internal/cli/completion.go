@@ -6,7 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/weirmq/weir/internal/completion"
+	"github.com/weirmq/weir/internal/commandline"
 )
 
 // completionCommand is `weir completion`.
@@ -26,13 +26,13 @@ func (*completionCommand) Help() string {
 
 // run prints the script.
 func (c *completionCommand) run(_ context.Context, e *env) Code {
-	_, err := io.WriteString(e.Stdout, completion.Script(c.Shell))
+	_, err := io.WriteString(e.Stdout, commandline.Script(c.Shell))
 	return e.printed("the script", err)
 }
 
-// complete answers the scripts of shells; see completion.Answer.
+// complete answers the scripts of shells; see commandline.Complete.
 func (e *env) complete(app *kong.Application, words []string) Code {
-	in := completion.Environment{Drivers: e.registry, Env: e.Env, Path: e.path}
-	_, err := io.WriteString(e.Stdout, completion.Answer(app, in, words))
+	in := commandline.Completing{Drivers: e.registry, Env: e.Env, Path: e.path}
+	_, err := io.WriteString(e.Stdout, commandline.Complete(app, in, words))
 	return unheard(err)
 }

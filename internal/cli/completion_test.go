@@ -18,7 +18,6 @@ import (
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/all"
 	"github.com/weirmq/weir/internal/commandline"
-	"github.com/weirmq/weir/internal/completion"
 	"github.com/weirmq/weir/internal/needs"
 	"github.com/weirmq/weir/internal/scenario"
 )
@@ -162,7 +161,7 @@ func TestEveryValueIsCompletedOrKnownToBeFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := func(v *kong.Value, where string) {
-		if !completion.Knows(v) {
+		if !commandline.Completes(v) {
 			t.Errorf("%s: the value %s is in no row of valueKinds", where, v.Summary())
 		}
 	}

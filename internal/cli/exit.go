@@ -18,7 +18,6 @@ import (
 	"github.com/weirmq/weir/internal/network"
 	"github.com/weirmq/weir/internal/placement"
 	"github.com/weirmq/weir/internal/scenario"
-	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/slowdisk"
 	"github.com/weirmq/weir/result"
 )
@@ -131,20 +130,6 @@ func codeOf(err error) Code {
 	}
 	// What else goes wrong before the first message is the system's answer.
 	return Unreachable
-}
-
-// stoppable returns a context that the first signal ends.
-func (e *env) stoppable(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signals.Stoppable(ctx, e.Signals)
-}
-
-// interruptible returns f's code, or Interrupted at the first signal or when ctx ends.
-func (e *env) interruptible(ctx context.Context, f func() Code) Code {
-	code, ok := signals.Await(ctx, e.Signals, f)
-	if !ok {
-		return e.told(Interrupted, errors.New("interrupted"))
-	}
-	return code
 }
 
 // fail tells of an error in one line and returns its code.

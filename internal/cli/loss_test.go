@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,20 +26,10 @@ type lossCase struct {
 // stored runs say.
 func TestThePageOnLossSaysWhatTheRunsCameTo(t *testing.T) {
 	const dir = "../../docs/results"
-	files, err := filepath.Glob(filepath.Join(dir, "loss", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files: %v", len(files), err)
-	}
+	words := proseOf(t)
 	var kept, lost, gone []lossCase
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var c lossCase
-		if err := json.Unmarshal(b, &c); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+	_, runs := storedRuns[lossCase](t, "loss")
+	for _, c := range runs {
 		switch {
 		case c.Result.Run.Gone != nil:
 			gone = append(gone, c)
@@ -53,7 +41,7 @@ func TestThePageOnLossSaysWhatTheRunsCameTo(t *testing.T) {
 	}
 	page := &layout.Page{}
 	page.Heading("What is lost when a node dies")
-	for _, text := range lossHead {
+	for _, text := range words.LossHead {
 		page.Say(text)
 	}
 	page.Chapter("Nothing that was confirmed was missing")
@@ -69,10 +57,10 @@ func TestThePageOnLossSaysWhatTheRunsCameTo(t *testing.T) {
 			page.Bullet(c.Title + ": " + layout.Shortened(runID.ReplaceAllString(c.Result.Run.Gone.Why, "weir-#"), 200))
 		}
 	}
-	for _, text := range lossFoot {
+	for _, text := range words.LossFoot {
 		page.Say(text)
 	}
-	counted(t, page, filepath.Join(dir, "counted", "*.json"))
+	counted(t, page)
 	page.Chapter("Repeat a run")
 	page.Say("The scripts docs/results/loss.sh and counted.py run them all and store what this page shows. These are the commands of\n" +
 		"the first:")
@@ -86,23 +74,6 @@ func TestThePageOnLossSaysWhatTheRunsCameTo(t *testing.T) {
 
 // runID is in the names that a run gives its destinations.
 var runID = regexp.MustCompile(`weir-[0-9a-f]{12}`)
-
-// lossHead says what the page is about, and how far it can be trusted.
-var lossHead = []string{
-	"Each run sends 500 messages of 1 KiB a second for 30 s or 1 min and keeps them. Meanwhile weir kills servers with\n" +
-		"SIGKILL and starts them again. Then consumers take what is there. A message is missing when it was confirmed and did\n" +
-		"not come. NATS without JetStream and Redis Pub/Sub keep no message: there consumers take them at once, and weir breaks\n" +
-		"their connections for a second.",
-	"Limits: one run each, on one host of two shared cores, over loopback. SIGKILL ends a process and not the operating\n" +
-		"system: what a server had written and not synced was still there. No run has a loss of power. A system that kept\n" +
-		"everything here may lose messages in another run.",
-}
-
-// lossFoot explains what lost.
-var lossFoot = []string{
-	"missing: confirmed, and not delivered by the end. unconfirmed for: the longest time without a confirmation after any\n" +
-		"of the faults. failed: messages that the client got back with an error; their sender knows.",
-}
 
 // missing is how many confirmed messages never came.
 func missing(c *lossCase) uint64 {
@@ -165,27 +136,16 @@ type countedCase struct {
 }
 
 // counted says what a client that is not weir's has counted.
-func counted(t *testing.T, page *layout.Page, pattern string) {
+func counted(t *testing.T, page *layout.Page) {
 	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files: %v", len(files), err)
-	}
 	page.Chapter("Counted without weir")
 	page.Say("The same systems, with consumers that pause for 70 s. When the load is over and all servers are back, a client that is\n" +
 		"not weir's counts what the servers hold. It must be no less than weir has seen confirmed. It may be more: the server\n" +
 		"may have stored a message that failed at its sender.")
 	x := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, "system", "counted by", "killed")}
 	x.Columns = append(x.Columns, layout.Columns(layout.Number, layout.Plain, "confirmed", "counted", "delivered", "missing", "failed")...)
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var c countedCase
-		if err := json.Unmarshal(b, &c); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+	_, runs := storedRuns[countedCase](t, "counted")
+	for _, c := range runs {
 		m := &c.Result.MessagesAll
 		var killed []string
 		for _, f := range c.Result.Faults {

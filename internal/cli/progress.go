@@ -7,7 +7,6 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/metrics"
 	"github.com/weirmq/weir/internal/series"
-	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/measure"
 )
@@ -23,14 +22,14 @@ type showing struct {
 }
 
 // observe begins to show a run. What is said meanwhile goes above its block.
-func (c *runCommand) observe(e *env, h *signals.Halting, r series.Run) series.Observer {
+func (c *runCommand) observe(e *env, h *halting, r series.Run) series.Observer {
 	x := &showing{env: e, run: r, outlets: c.outlets}
 	if c.outlets != nil {
 		c.outlets.Begin(r.Scenario.Name, r.Number, r.Scenario.System.Definition.Name)
 	}
 	rewrite := e.StderrTerminal && !c.noColor && !e.colourless()
 	x.Live, x.hide = e.console.View(view.Terminal{Rewrite: rewrite, Colour: rewrite, Size: e.Size}, view.LivePlanOf(r.Scenario, r.Among()), c.quiet)
-	x.deaf = h.Listen(x.Note)
+	x.deaf = h.listen(x.Note)
 	return x
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/scenario"
 	"github.com/weirmq/weir/internal/series"
-	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/result"
 )
@@ -47,8 +46,8 @@ func wordsOfRuns() series.Words {
 // execute has the runs of scenarios done, by a fleet where there is one, and shows what
 // they gave.
 func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scenarios []*scenario.Scenario) Code {
-	ctx, h := signals.Halt(ctx, e.Signals)
-	defer h.Cancel()
+	ctx, h := e.halt(ctx)
+	defer h.cancel()
 	unserve, err := c.serve(ctx, e)
 	if err != nil {
 		return e.refused(err)
@@ -77,14 +76,14 @@ func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scena
 	var codes []Code
 	var dirs []string
 	exits := map[string]*result.Exit{}
-	for out := range s.All(ctx, h.Stop) {
+	for out := range s.All(ctx, h.stop) {
 		code := c.conclude(e, out)
 		dirs = append(dirs, out.Dir)
 		if out.Result != nil {
 			exits[out.Dir] = c.exit(out)
 		}
 		codes = append(codes, code)
-		if out.Several && h.Asked(ctx) {
+		if out.Several && h.asked(ctx) {
 			code = Interrupted
 			codes = append(codes, code)
 		}

@@ -7,14 +7,13 @@ import (
 	"io"
 
 	"github.com/weirmq/weir/internal/series"
-	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
 )
 
 // doing is how runs are done: shown as the flags say, and ended by signals.
-func (c *runCommand) doing(e *env, h *signals.Halting) series.Options {
+func (c *runCommand) doing(e *env, h *halting) series.Options {
 	return series.Options{
 		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read, Pages: &view.Pages{Session: c.session},
 		Observe: func(r series.Run) series.Observer { return c.observe(e, h, r) },

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/weirmq/weir/internal/series"
-	"github.com/weirmq/weir/internal/signals"
 	"github.com/weirmq/weir/internal/suite"
 	"github.com/weirmq/weir/internal/view"
 	"github.com/weirmq/weir/internal/view/layout"
@@ -115,8 +114,8 @@ func (c *suiteShow) run(_ context.Context, e *env) Code {
 
 // run runs a suite.
 func (c *suiteRun) run(ctx context.Context, e *env) Code {
-	ctx, h := signals.Halt(ctx, e.Signals)
-	defer h.Cancel()
+	ctx, h := e.halt(ctx)
+	defer h.cancel()
 	e.quieten(c.Quiet)
 	r := &runCommand{quiet: c.Quiet, noColor: c.NoColor, json: c.JSON}
 	o := r.doing(e, h)
@@ -170,9 +169,9 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 }
 
 // measure does the runs of a suite.
-func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, s *series.Series, x *series.Suite, h *signals.Halting) Code {
+func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, s *series.Series, x *series.Suite, h *halting) Code {
 	var codes []Code
-	for row := range s.All(ctx, h.Stop) {
+	for row := range s.All(ctx, h.stop) {
 		name := filepath.Base(row.Dir)
 		code := r.heard(e, row, name)
 		codes = append(codes, code)
@@ -184,7 +183,7 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, s *series
 				e.complain(fmt.Errorf("%s: %s", name, says))
 			}
 		}
-		if h.Asked(ctx) {
+		if h.asked(ctx) {
 			codes = append(codes, Interrupted)
 		}
 		if slices.Contains(codes, Interrupted) {

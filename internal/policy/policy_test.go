@@ -107,7 +107,6 @@ var levels = map[string]int{
 	"internal/fleet/agent":       6,
 	"internal/latch":             0,
 	"internal/flock":             0,
-	"internal/signals":           0,
 	"internal/varint":            0,
 	"internal/index":             5,
 	"internal/serve":             10,
@@ -116,7 +115,6 @@ var levels = map[string]int{
 	"internal/glossary":          2,
 	"internal/buildinfo":         2,
 	"internal/commandline":       10,
-	"internal/completion":        10,
 	"internal/series":            8,
 	"internal/cli":               11,
 	".":                          12, // package weir: the program as a function

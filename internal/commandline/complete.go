@@ -1,6 +1,4 @@
-// Package completion tells a shell what may stand at the cursor of a command line of
-// weir, by the grammar of the command line, the keys of scenarios and the drivers.
-package completion
+package commandline
 
 import (
 	_ "embed" // the scripts
@@ -40,19 +38,19 @@ func Script(shell string) string {
 	return map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[shell]
 }
 
-// Environment are what completion knows beside the grammar.
-type Environment struct {
+// Completing is what completion knows beside the grammar.
+type Completing struct {
 	Drivers *driver.Registry
 	Env     func(name string) (string, bool)
 	Path    func(string) string // makes a path of the user's absolute
 }
 
-// Answer answers the scripts. words are those after the program's name up to
+// Complete answers the scripts. words are those after the program's name up to
 // the cursor; the last is the one being typed, and may be empty. Each line is
 // what may stand there, in whole, with a tab and a description where there is
 // one; one that ends in = goes on without a blank. ":files yaml" and ":folders"
 // leave it to the shell to list some. What is wrong is answered by nothing.
-func Answer(app *kong.Application, in Environment, words []string) string {
+func Complete(app *kong.Application, in Completing, words []string) string {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -72,9 +70,9 @@ func Answer(app *kong.Application, in Environment, words []string) string {
 	return b.String()
 }
 
-// Knows reports whether it is known what a flag or a positional argument may be, or
+// Completes reports whether it is known what a flag or a positional argument may be, or
 // that nothing is to be said of it.
-func Knows(v *kong.Value) bool {
+func Completes(v *kong.Value) bool {
 	_, ok := valueKinds[placeholder(v)]
 	return ok || v.Enum != "" || v.IsBool()
 }
@@ -85,7 +83,7 @@ type candidate struct{ word, means string }
 // A completer knows what may stand where.
 type completer struct {
 	app  *kong.Application
-	in   Environment
+	in   Completing
 	keys map[string]scenario.Key // by flag
 
 	// What stands before the cursor.
