@@ -15,17 +15,19 @@ func TestASystemThatWeirTookAwayIsNotBlamed(t *testing.T) {
 	for what, x := range map[string]struct {
 		from  int64
 		fault result.Fault
+		lost  bool // the system is there, without what it held
 		says  string
 	}{
-		"it ended in order":        {6.5e9, restart, "had not come back from weir's own restart 1 at 3.0 s when the drain ended"},
-		"it is killed":             {5e9, kill, "weir's own kill 1 at 3.0 s was never undone"},
-		"it went away before":      {3e9, kill, ""},
-		"it came back, and went":   {9e9, restart, ""},
-		"the fault did not happen": {5e9, none, ""},
+		"it ended in order":        {6.5e9, restart, false, "had not come back from weir's own restart 1 at 3.0 s when the drain ended"},
+		"it is killed":             {5e9, kill, false, "weir's own kill 1 at 3.0 s was never undone"},
+		"it went away before":      {3e9, kill, false, ""},
+		"it came back, and went":   {9e9, restart, false, ""},
+		"the fault did not happen": {5e9, none, false, ""},
+		"it came back empty":       {5e9, restart, true, "the system came back from weir's own restart 1 at 3.0 s without what the run needs"},
 	} {
 		in := good()
 		in.Run.WarmUpS = new(2.0)
-		in.Run.Gone = &result.Gone{FromNS: x.from, Why: "nothing was confirmed"}
+		in.Run.Gone = &result.Gone{FromNS: x.from, Why: "nothing was confirmed", Answers: x.lost}
 		in.Faults = []result.Fault{x.fault}
 		says := ByOwnFault(&in).String()
 		if (says == "") != (x.says == "") || !strings.Contains(says, x.says) {
