@@ -108,20 +108,12 @@ func faulted(f *result.Fault) layout.Span {
 		text += " from " + f.From
 	}
 	if f.ByNS != 0 && len(f.Processes) > 0 {
-		text += " by " + stepOf(f.ByNS)
+		text += " by " + quantity.Time(f.ByNS)
 	}
 	if len(f.Agents) == 1 && f.Do != "disconnect" && f.To != "agents" {
 		text += ", host of " + f.Agents[0]
 	}
 	return plain(text)
-}
-
-// stepOf is a time, which may be one back.
-func stepOf(ns int64) string {
-	if ns < 0 {
-		return "-" + quantity.Time(-ns)
-	}
-	return quantity.Time(ns)
 }
 
 // undoneAfter is how long a fault lasted.

@@ -180,14 +180,14 @@ func (t *single) hostOverTime(i int, h hostCourse) {
 		append([]curve{own("busy", "all", "s5 wide")}, append(each("cores", "s1", "s2", "s3", "s4"), own("steal", "stolen", "s6 dash"), own("iowait", "waiting for disks", "s6"))...))
 	t.drawOver(id("disk"), "disk bytes: "+where, "Of all disks, as the kernel sends requests to them; beside them what processes made the kernel read, and the pages that they made dirty.", low, ofBytes("bytes per second"), layout.Octets,
 		append([]curve{own("disk read", "read", "s1"), own("disk written", "written", "s2")}, t.diskOf(h)...))
-	t.drawOver(id("operations"), "disk operations: "+where, "A flush makes a disk write what it has in its own memory.", low, upTo("per second", rateText), layout.PerSecond,
+	t.drawOver(id("operations"), "disk operations: "+where, "A flush makes a disk write what it has in its own memory.", low, upTo("per second", quantity.Rate), layout.PerSecond,
 		[]curve{own("reads", "reads", "s1"), own("writes", "writes", "s2"), own("flushes", "flushes", "s3")})
 	t.drawOver(id("cache"), "page cache: "+where, "Files that the kernel has in memory, and of these what is still to be written to a disk.", low, ofBytes("bytes"), layout.Octets,
 		[]curve{own("cached", "page cache", "s1"), own("dirty", "to be written", "s2")})
 	t.drawOver(id("memory"), "memory of processes: "+where, "Resident.", low, ofBytes("bytes"), layout.Octets, each("memory", "s1", "s2", "s3", "s4"))
 	t.drawOver(id("network"), "network: "+where, "Of the network namespace that weir is in. Loopback carries what processes of this host say to each other.", low, ofBytes("bytes per second"), layout.Octets,
 		[]curve{own("received", "received", "s1"), own("sent", "sent", "s2"), own("loopback", "loopback", "s3")})
-	t.drawOver(id("switches"), "context switches: "+where, "How often threads took turns on the cores.", low, upTo("per second", rateText), layout.PerSecond,
+	t.drawOver(id("switches"), "context switches: "+where, "How often threads took turns on the cores.", low, upTo("per second", quantity.Rate), layout.PerSecond,
 		append([]curve{own("switches", "all", "s5 wide")}, each("switches", "s1", "s2", "s3", "s4")...))
 }
 

@@ -93,7 +93,6 @@ func (t *single) overTimeSays() string {
 
 func timeText(v float64) string  { return quantity.Time(int64(v)) }
 func countText(v float64) string { return quantity.Count(uint64(max(0, v))) }
-func rateText(v float64) string  { return quantity.Rate(v) }
 
 // over is a chart over time of messages and their latencies.
 func (t *single) over(id, title, caption string, height int, unit layout.Unit, curves []curve) {
@@ -177,7 +176,7 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 
 func textOf(unit layout.Unit) func(float64) string {
 	return map[layout.Unit]func(float64) string{
-		layout.Nanoseconds: timeText, layout.PerSecond: rateText, layout.Numbers: countText, layout.Octets: quantity.Bytes, layout.Cores: coresText,
+		layout.Nanoseconds: timeText, layout.PerSecond: quantity.Rate, layout.Numbers: countText, layout.Octets: quantity.Bytes, layout.Cores: coresText,
 	}[unit]
 }
 
