@@ -165,7 +165,7 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, o *series.Options) (p *
 		var in scenario.Inputs
 		if in, err = r.input(e); err == nil {
 			in.Overrides = append(in.Overrides, c.asked()...)
-			p, err = series.NewSearch(o.Words, in)
+			p, err = series.NewSearch(in)
 		}
 	}
 	if errors.Is(err, series.ErrSeveral) {
