@@ -181,8 +181,10 @@ func warmed(r *result.Result) string {
 
 // finds reports whether a check of one of these names is why the run is not valid.
 func (t *single) finds(names ...string) bool {
-	return slices.ContainsFunc(t.r.Verdict.Checks, func(c result.Check) bool {
-		return (c.Status == result.Suspect || c.Status == result.Invalid) && slices.Contains(names, c.Name)
+	v := &t.r.Verdict
+	return slices.ContainsFunc(v.Checks, func(c result.Check) bool {
+		is := c.Status == result.Invalid || c.Status == result.Suspect && v.Status != result.Invalid
+		return is && slices.Contains(names, c.Name)
 	})
 }
 

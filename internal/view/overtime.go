@@ -43,7 +43,9 @@ func (t *single) overTime() {
 		if d == nil || d.Censored == 0 {
 			return ""
 		}
-		return fmt.Sprintf(" %s messages %s and are in no second. The table, the percentiles and the heat map include them.", quantity.Count(d.Censored), uncompleted[of])
+		is := uncompleted[of]
+		return " " + quantity.Counted(d.Censored, "message "+strings.Replace(is, "were", "was", 1)+" and is", "messages "+is+" and are") +
+			" in no second. The table, the percentiles and the heat map include all messages."
 	}
 	l := t.r.Latency
 	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never("send", cmp.Or(l.Send.Response, l.Send.Service)), high, layout.Nanoseconds, latencies("send"))

@@ -81,6 +81,7 @@ func (t *single) findings() {
 	}
 }
 
+// foundBy is what a check found, without what it was held against.
 func foundBy(c result.Check) string {
 	if c.Value == "" {
 		return c.Name
@@ -132,7 +133,10 @@ func saturated(r *result.Result) string {
 		return ""
 	}
 	m, p := r.Messages, r.Throughput
-	const says = "the system did not take the rate: "
+	says := "the system did not take the rate: "
+	if slices.ContainsFunc(r.Verdict.Checks, judge.SlowAtFirst) {
+		says = "the system did not take the rate at first: "
+	}
 	if left := m.Scheduled - min(m.Sent, m.Scheduled); left*200 > m.Scheduled { // over half a percent
 		var parts []string
 		if m.Dropped > 0 {
@@ -141,9 +145,9 @@ func saturated(r *result.Result) string {
 		if m.Unsent > 0 {
 			parts = append(parts, quantity.Count(m.Unsent)+" unsent")
 		}
-		return fmt.Sprintf(says+"sent %s of %s (%s)", quantity.Count(m.Sent), quantity.Count(m.Scheduled), strings.Join(parts, ", "))
+		return fmt.Sprintf("%ssent %s of %s (%s)", says, quantity.Count(m.Sent), quantity.Count(m.Scheduled), strings.Join(parts, ", "))
 	}
-	return fmt.Sprintf(says+"in the window %s of %s offered were sent; the others waited for room", quantity.Rate(p.SentPerS), quantity.Rate(p.OfferedPerS))
+	return fmt.Sprintf("%sin the window %s of %s offered were sent; the others waited for room", says, quantity.Rate(p.SentPerS), quantity.Rate(p.OfferedPerS))
 }
 
 // system writes what was measured and what a confirmation meant.
@@ -213,6 +217,8 @@ func (t *single) guaranteed() {
 func (t *single) measured() string {
 	text := "measured " + quantity.Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
+	case t.r.Consuming() && t.r.Run.MeasureS == 0: // nothing came
+		return "mode consume: this run did not send"
 	case t.r.Consuming():
 		return text + ", mode consume: this run did not send"
 	case t.r.Run.Loop == result.LoopClosed:
