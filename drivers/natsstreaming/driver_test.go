@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 		def := Definition()
 		def.Capabilities = (&Config{Monitor: s.Options["monitor"]}).Narrow(def.Capabilities)
 		h := drivertest.Harness{
-			Quiet: quiet, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Offset: offset, Allocs: 100, Expect: 33,
+			Quiet: quiet, Options: s.Options, At: s.At, Cut: s.Restart, Stall: s.Stall, Offset: offset, Allocs: 22, Expect: 33,
 		}
 		if nodes == 1 && settings["store"] != "memory" {
 			h.Kill = s.Kill

@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 		waive := waived()
 		waive["StalledDestination"] = "a producer is one session, whose statements the server does one after another; only a session for each table would pass a locked one"
 		drivertest.Run(t, Definition(), drivertest.Harness{
-			Quiet: quiet, Hold: lock(t, s), Options: s.Options, At: s.At, Cut: s.Restart, Kill: s.Kill, Stall: s.Stall, Yields: drivertest.Prefetch, Waive: waive, Allocs: 200, Expect: 32,
+			Quiet: quiet, Hold: lock(t, s), Options: s.Options, At: s.At, Cut: s.Restart, Kill: s.Kill, Stall: s.Stall, Yields: drivertest.Prefetch, Waive: waive, Allocs: 50, Expect: 32,
 		})
 	})
 	t.Run("one node, transactions of one message, notifications", func(t *testing.T) {

@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 		def := Definition()
 		def.Capabilities.Ordering = order
 		drivertest.Run(t, def, drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Yields: batchMost, Allocs: 5000, Expect: expect,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Yields: batchMost, Allocs: 1600, Expect: expect,
 			// It shares the message with the queue of the dead letters, and deletes it by its last receipt. A consumer
 			// there may have made another one by then.
 			DeadTwice: "ElasticMQ keeps a message that it moved where a consumer receives it from the dead letters at once",
