@@ -3,6 +3,7 @@ package artemis
 import (
 	"context"
 	"testing"
+	"time"
 
 	client "github.com/Azure/go-amqp"
 
