@@ -278,6 +278,10 @@ func TestMaxLenCutsTheOldest(t *testing.T) {
 	if n, err := c.link.XLen(within(t), "weir:r:d").Result(); err != nil || n != 10 {
 		t.Errorf("the stream has %d entries, %v", n, err)
 	}
+	f, err := c.Facts(within(t))
+	if err != nil || len(f.Discards) != 1 || len(f.Discarded) != 1 || f.Discarded[0].Messages != 15 {
+		t.Errorf("%v, %v, %v; want 15 of 25 discarded", f.Discards, f.Discarded, err)
+	}
 }
 
 func TestDeclareRefusesAKeyOfAnotherType(t *testing.T) {
