@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -205,6 +206,13 @@ func (r *receiver) faulted() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.faults)
+}
+
+// cut reports whether the consumer lost a connection.
+func (r *receiver) cut() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Is(errors.Join(r.faults...), driver.ErrDisconnected)
 }
 
 // deliveries returns what has arrived, in order.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/eventstore"
+	"github.com/weirmq/weir/drivers/liftbridge"
 	"github.com/weirmq/weir/drivers/mongodb"
 	"github.com/weirmq/weir/drivers/pulsar"
 	"github.com/weirmq/weir/drivers/rocketmq"
@@ -27,6 +28,7 @@ func Definitions() []driver.Definition {
 func Extra() []driver.Definition {
 	return []driver.Definition{
 		eventstore.Definition(),
+		liftbridge.Definition(),
 		mongodb.Definition(),
 		pulsar.Definition(),
 		rocketmq.Definition(),

@@ -124,7 +124,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 // Open connects, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	x := &conn{cfg: *c, run: run, groups: map[[2]string]bool{}}
-	x.link = x.connect("control")
+	x.link = x.connect(run, "control")
 	if _, err := x.Facts(ctx); err != nil {
 		x.link.close()
 		return nil, err

@@ -137,7 +137,7 @@ func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
 	}
 	if err == nil {
 		if p.lost.Load() && p.lost.Swap(false) {
-			p.conn.run.Tell("reconnect", p.name)
+			p.conn.run.Tell(driver.Reconnect, p.name)
 		}
 		return nil
 	}

@@ -107,7 +107,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		for range r.keys {
 			r.reads.Streams = append(r.reads.Streams, ">")
 		}
-		if r.link, err = c.another(ctx, slot, connectionName(spec.Subscription, strconv.Itoa(spec.Index))); err != nil {
+		if r.link, err = c.another(ctx, c.run.For(&spec), slot, connectionName(spec.Subscription, strconv.Itoa(spec.Index))); err != nil {
 			return nil, errors.Join(err, x.Close(ctx))
 		}
 	}

@@ -64,6 +64,7 @@ func Definitions() []driver.Definition {
 func Absent() []driver.Absent {
 	return []driver.Absent{
 		{Name: "eventstore", Title: "EventStoreDB", Recipes: []string{"eventstore"}},
+		{Name: "liftbridge", Title: "Liftbridge", Recipes: []string{"liftbridge"}},
 		{Name: "mongodb", Title: "MongoDB", Recipes: []string{"ferretdb", "mongodb"}},
 		{Name: "pulsar", Title: "Apache Pulsar", Recipes: []string{"pulsar", "pulsar-cluster"}},
 		{Name: "rocketmq", Title: "Apache RocketMQ", Recipes: []string{"rocketmq"}},

@@ -24,6 +24,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	client "github.com/Azure/go-amqp"
+
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/known"
@@ -49,6 +51,13 @@ type System interface {
 type Addressed interface {
 	// Address returns what a link to a queue attaches to.
 	Address(queue string) string
+}
+
+// A Deferring is a System that answers the end of a link before it has taken all messages of the
+// link, and takes the messages of a session in order.
+type Deferring interface {
+	// Question returns a message that the server takes at an address.
+	Question() (m *client.Message, address string)
 }
 
 // A Conn is one run's hold on the server. It implements driver.Conn and driver.Backlogger.

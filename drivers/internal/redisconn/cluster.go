@@ -172,14 +172,14 @@ func (c *Cluster) Seats() []Seat {
 
 // Link makes a connection, for name, to the master of a slot. When it is lost, or the
 // server says that the slot has moved, the next is to the master that the slot has then.
-func (c *Cluster) Link(ctx context.Context, slot int, name string) (*Link, error) {
+func (c *Cluster) Link(ctx context.Context, run driver.Run, slot int, name string) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
 	r, err := c.of(slot)
 	if err != nil {
 		return nil, err
 	}
-	return connect(ctx, c.o, r.at, c.run, name, func(ctx context.Context) (server, error) {
+	return connect(ctx, c.o, r.at, run, name, func(ctx context.Context) (server, error) {
 		if err := c.Refresh(ctx); err != nil {
 			return server{}, err
 		}
@@ -205,7 +205,7 @@ func (c *Cluster) Control(ctx context.Context, slot int) (*Link, error) {
 		}
 		return l, nil
 	}
-	if l, err = c.Link(ctx, r.first, "control"); err != nil {
+	if l, err = c.Link(ctx, c.run, r.first, "control"); err != nil {
 		return nil, err
 	}
 	l.AddHook(heedful{l})

@@ -235,7 +235,7 @@ func TestANewDriverIsAtHome(t *testing.T) {
 		h.generate()
 		h.spotless(filepath.Join("internal", "cli"), "TestTheDriversPagesAreUpToDate", "TestTheExamplesOfADriverParse",
 			"TestRecipesCanBeReadAndAgreeWithTheirDrivers", "TestNothingIsPrintedAsJSONThatThePageDoesNotList")
-		h.spotless(filepath.Join("internal", "driverpage"), "TestTheListFitsATerminalOf80Columns")
+		h.spotless(filepath.Join("internal", "view"), "TestTheListFitsATerminalOf80Columns")
 		pages := tree(t, filepath.Join(h.copy, "docs", "drivers"))
 		if p := pages["my-mq.md"]; !strings.Contains(p, "# my-mq: My MQ\n") || !strings.Contains(pages["README.md"], "[my-mq](my-mq.md)") {
 			t.Errorf("no page, or it is not listed: %s", p)

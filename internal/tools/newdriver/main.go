@@ -39,6 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return failed
 	}
 	fmt.Fprintf(stdout, `drivers/%[1]s is there, and drivers/standard lists it. Next:
+  go get MODULE@VERSION     adds the client library
   go test ./drivers/%[1]s   says check by check what to write
   make generate             writes docs/drivers/%[2]s.md
 CONTRIBUTING.md, "A new driver", goes through it.

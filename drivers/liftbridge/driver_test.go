@@ -1,0 +1,31 @@
+package liftbridge
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirmq/weir/driver/drivertest"
+	"github.com/weirmq/weir/drivers/internal/served"
+)
+
+// shared is the server of tests that leave it as it was.
+var shared = served.NewShared(Definition())
+
+func TestMain(m *testing.M) {
+	served.Main(Definition())
+	goleak.VerifyTestMain(shared.Around(m))
+}
+
+// The runs follow one another: each looks for goroutines that are left.
+func TestConformance(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(map[int]string{1: "one node", 3: "three nodes"}[nodes], func(t *testing.T) {
+			s := shared.Up(t, nodes)
+			drivertest.Run(t, Definition(), drivertest.Harness{
+				Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Expect: 29,
+			})
+		})
+	}
+}
