@@ -121,7 +121,6 @@ func (e *env) config(more map[string][]string) driver.Config {
 	return cfg
 }
 
-// newRun returns a run of its own.
 func newRun() driver.Run {
 	return driver.Run{ID: fmt.Sprintf("ct-%016x", rand.Uint64()), Log: slog.New(slog.DiscardHandler)}
 }

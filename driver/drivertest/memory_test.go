@@ -78,7 +78,6 @@ func newMemory(fault string, caps driver.Capabilities) *memory {
 	}
 }
 
-// definition returns the driver of m.
 func (m *memory) definition() driver.Definition {
 	return driver.Definition{Name: "memory", Title: "memory", Client: "here", Capabilities: m.caps, New: func() driver.Config {
 		c := &memConfig{m: m, Address: "here"}

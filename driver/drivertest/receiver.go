@@ -87,7 +87,6 @@ func (s *session) opened(open func(context.Context, driver.ConsumerSpec) (driver
 	return r
 }
 
-// run runs the consumer.
 func (r *receiver) run() {
 	ctx, cancel := context.WithCancel(r.e.ctx)
 	r.cancel, r.ended = cancel, make(chan struct{})

@@ -107,7 +107,6 @@ func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, 
 	return s.ask(ctx, a, broker, operation, "createQueue", nil, string(b), true)
 }
 
-// Delete implements amqp1conn.System.
 func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) error {
 	err := s.ask(ctx, a, broker, operation, "destroyQueue", nil, queue, true, true)
 	if err == nil || missing(err) {
@@ -124,7 +123,6 @@ func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) 
 	return n, s.ask(ctx, a, "queue."+queue, attribute, "messageCount", &n)
 }
 
-// Facts implements amqp1conn.System.
 func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string) (driver.Facts, error) {
 	f := driver.Facts{Name: "artemis", Nodes: 1, Settings: map[string]string{}}
 	var err error

@@ -140,7 +140,6 @@ func (p *tunneller) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// send sends what was published.
 func (l *lane) send() {
 	for {
 		it, ok := l.queue.Take()

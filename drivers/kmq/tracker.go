@@ -44,7 +44,6 @@ func tick(after time.Duration) (each time.Duration, n int64) {
 	return each, int64((after + each - 1) / each)
 }
 
-// track starts a tracker.
 func (c *conn) track(q *queue) *tracker {
 	ctx, cancel := context.WithCancel(context.Background())
 	each, n := tick(c.cfg.RedeliverAfter)

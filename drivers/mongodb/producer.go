@@ -115,7 +115,6 @@ func (p *producer) Complete(m *driver.Message, err error) {
 	}
 }
 
-// stored returns the document of a message.
 func (p *producer) stored(m *driver.Message) *document {
 	return &document{ID: bson.NewObjectID(), NextDelivery: p.conn.clock.now(), Payload: m.Payload, Key: m.Key}
 }

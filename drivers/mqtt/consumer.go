@@ -82,7 +82,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// connect subscribes.
 func (x *consumer) connect(ctx context.Context) (*line, error) {
 	l, err := x.conn.cfg.dial(ctx, &x.set, x.plan)
 	if err != nil {

@@ -151,7 +151,6 @@ func (a *admin) remove(ctx context.Context, t topic) error {
 	return err
 }
 
-// partitioned returns a topic with the number of its partitions.
 func (a *admin) partitioned(ctx context.Context, t topic) (topic, error) {
 	var said struct{ Partitions int }
 	err := a.ask(ctx, http.MethodGet, t.path+"/partitions", nil, nil, &said)
@@ -159,7 +158,6 @@ func (a *admin) partitioned(ctx context.Context, t topic) (topic, error) {
 	return t, err
 }
 
-// find returns a topic that exists.
 func (a *admin) find(ctx context.Context, t topic) (topic, error) {
 	t, err := a.partitioned(ctx, t)
 	if err == nil {
@@ -191,7 +189,6 @@ func (a *admin) backlogs(ctx context.Context, t topic) (map[string]uint64, error
 	return of, nil
 }
 
-// unsubscribe deletes a subscription.
 func (a *admin) unsubscribe(ctx context.Context, t topic, subscription string) error {
 	err := a.ask(ctx, http.MethodDelete, t.path+"/subscription/"+url.PathEscape(subscription), force, nil, nil)
 	if httpapi.Missing(err) {

@@ -29,7 +29,6 @@ type slot struct {
 	flying                bool
 }
 
-// slotOf returns a message's slot, encoded.
 func slotOf(m *driver.Message) *slot {
 	s, ok := m.Slot.(*slot)
 	if !ok {

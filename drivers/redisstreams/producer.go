@@ -131,7 +131,6 @@ func (c *Config) head(key string) []any {
 	return append(head, "*")
 }
 
-// command returns the XADD of a message.
 func command(head []any, m *driver.Message) *redis.StringCmd {
 	args := redisconn.ArgsOf(m).Fill(head).Field(fieldPayload, m.Payload)
 	if m.Key != nil {

@@ -38,7 +38,6 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// open opens a run with options.
 func open(t *testing.T, run driver.Run, address string, options map[string]string) *conn {
 	t.Helper()
 	cfg := newConfig()

@@ -93,7 +93,6 @@ func Open(ctx context.Context, run driver.Run, o *Options, s System) (driver.Con
 // longest is how many bytes the name of a queue has at most.
 const longest = 200
 
-// queue returns the queue of a destination.
 func (c *Conn) queue(destination string) string {
 	q := destination
 	if !c.run.Existing {
@@ -131,12 +130,10 @@ func (c *Conn) existing(ctx context.Context, destination string) (string, error)
 	return q, err
 }
 
-// Declare implements driver.Conn.
 func (c *Conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error { return c.system.Declare(ctx, c.admin, c.queue(d.Name), d.Replicas) })
 }
 
-// Delete implements driver.Conn.
 func (c *Conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		q := c.queue(d.Name)
@@ -160,7 +157,6 @@ func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 	})
 }
 
-// Facts implements driver.Conn.
 func (c *Conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return c.system.Facts(ctx, c.admin, c.queues.Names())
 }

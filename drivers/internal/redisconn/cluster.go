@@ -83,7 +83,6 @@ func (c *Cluster) Refresh(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// is reports whether s and other are one server.
 func (s server) is(other server) bool { return s.HostPort() == other.HostPort() }
 
 // ask asks one server for the map.
