@@ -107,8 +107,8 @@ func TestTheAddedDriverKeepsTheContract(t *testing.T) {
 	outside(t, "test", "-count=1", "./...")
 }
 
-// TestTwoDriversOfOneNameAreRefused: TestMain adds a driver that weir has already.
-func TestTwoDriversOfOneNameAreRefused(t *testing.T) {
+// TestDuplicateDriverNameIsRejected: TestMain adds a driver that weir has already.
+func TestDuplicateDriverNameIsRejected(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +120,8 @@ func TestTwoDriversOfOneNameAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheExampleIsAModuleOfItsOwn: what weir needs does not grow by an example.
-func TestTheExampleIsAModuleOfItsOwn(t *testing.T) {
+// TestExampleIsOwnModule: what weir needs does not grow by an example.
+func TestExampleIsOwnModule(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "./...").Output()
 	if err != nil {
 		t.Fatal(err)

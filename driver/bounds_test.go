@@ -62,8 +62,8 @@ func TestCheckHoldsOptionsToTheirBounds(t *testing.T) {
 	}
 }
 
-// TestHelpTellsTheBounds: lists of options, pages and the schema have it from there.
-func TestHelpTellsTheBounds(t *testing.T) {
+// TestHelpShowsTheBounds: lists of options, pages and the schema have it from there.
+func TestHelpShowsTheBounds(t *testing.T) {
 	var all strings.Builder
 	for _, o := range driver.Options(within()) {
 		all.WriteString(o.Name + ": " + o.Help + "\n")

@@ -34,8 +34,8 @@ func TestAConditionHoldsForItsValues(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKnownCountsAsWeakerOfARunningSystem: before a run it counts as the best there is.
-func TestWhatIsNotKnownCountsAsWeakerOfARunningSystem(t *testing.T) {
+// TestUnknownGuaranteeOfRunningSystemIsWeaker: before a run it counts as the best there is.
+func TestUnknownGuaranteeOfRunningSystemIsWeaker(t *testing.T) {
 	received, replicated, persisted := Confirms{Guarantee: Received}, Confirms{Replicated, CopiesAll, StableNone}, Confirms{Persisted, CopiesAll, StableFsync}
 	all := Condition{"in-sync", []string{"all"}}
 	table := Confirmations{

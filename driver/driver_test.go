@@ -69,7 +69,7 @@ func TestASecretNeverShows(t *testing.T) {
 	}
 }
 
-func TestASecretSaysWhetherItIsThere(t *testing.T) {
+func TestSecretReportsPresence(t *testing.T) {
 	for _, tc := range []struct {
 		what string
 		s    driver.Secret
@@ -125,7 +125,7 @@ func TestRegistryRefuses(t *testing.T) {
 	}
 }
 
-func TestWordsReadBack(t *testing.T) {
+func TestNamesRoundTrip(t *testing.T) {
 	for g := driver.Buffered; g <= driver.Persisted; g++ {
 		if got, err := driver.ParseGuarantee(g.String()); err != nil || got != g {
 			t.Errorf("%v reads %v, %v", g, got, err)

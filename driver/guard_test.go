@@ -69,9 +69,9 @@ func guarded(t *testing.T, cfg driver.Config, can driver.Capabilities) driver.Co
 	return c
 }
 
-// TestTheGuardRefusesWhatIsNotDeclared has a Conn that takes all: each refusal is the
+// TestGuardRejectsUndeclaredUse has a Conn that takes all: each refusal is the
 // guard's, and what is declared goes through.
-func TestTheGuardRefusesWhatIsNotDeclared(t *testing.T) {
+func TestGuardRejectsUndeclaredUse(t *testing.T) {
 	one := driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleNone}, MaxPayload: 10}
 	all := driver.Capabilities{
 		Consume: true, Partitions: true, Replicas: true, Competing: true, Subscriptions: true, Resumes: true,
@@ -139,8 +139,8 @@ func TestTheGuardRefusesWhatIsNotDeclared(t *testing.T) {
 	}
 }
 
-// TestConsumersThatShareNothingNeedNotCompete: each has a destination of its own.
-func TestConsumersThatShareNothingNeedNotCompete(t *testing.T) {
+// TestUnsharedConsumersNeedNoCompetition: each has a destination of its own.
+func TestUnsharedConsumersNeedNoCompetition(t *testing.T) {
 	c := guarded(t, &lax{}, driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleNone}})
 	for i, d := range []string{"d", "e", "f"} {
 		if _, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Index: i, Destinations: []string{d}, Settle: driver.SettleNone}); err != nil {
@@ -219,8 +219,8 @@ func TestACallAfterCloseIsErrClosed(t *testing.T) {
 	}
 }
 
-// TestTheGuardIsWhatTheConnIs: nothing is a Requester that was not.
-func TestTheGuardIsWhatTheConnIs(t *testing.T) {
+// TestGuardKeepsOptionalInterfaces: nothing is a Requester that was not.
+func TestGuardKeepsOptionalInterfaces(t *testing.T) {
 	c := guarded(t, &lax{}, driver.Capabilities{})
 	if _, is := c.(driver.Backlogger); is {
 		t.Error("a Backlogger")
@@ -233,9 +233,9 @@ func TestTheGuardIsWhatTheConnIs(t *testing.T) {
 	}
 }
 
-// TestTargetsFindAndRefuse: a message of the producer's destinations is found without
+// TestTargetLookup: a message of the producer's destinations is found without
 // an allocation, and each other one refused with why.
-func TestTargetsFindAndRefuse(t *testing.T) {
+func TestTargetLookup(t *testing.T) {
 	ts, err := driver.NewTargets([]string{"a", "b"}, func(d string) (string, error) { return "at/" + d, nil })
 	if err != nil {
 		t.Fatal(err)

@@ -126,7 +126,7 @@ func TestSetOptionRefuses(t *testing.T) {
 	}
 }
 
-func TestSetOptionKeepsNoReferenceToTheList(t *testing.T) {
+func TestSetOptionCopiesTheList(t *testing.T) {
 	s, list := defaults(), []string{"c:3"}
 	if err := driver.SetOption(s, "address", list...); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ type nothing struct{}
 func (*nothing) Validate() error                                       { return nil }
 func (*nothing) Open(context.Context, driver.Run) (driver.Conn, error) { return nil, nil }
 
-func TestADriverWithoutOptionsSaysSo(t *testing.T) {
+func TestDriverWithoutOptionsIsReported(t *testing.T) {
 	if err := driver.SetOption(&nothing{}, "storage", "x"); err == nil || !strings.Contains(err.Error(), "this driver has none") {
 		t.Errorf("error %v", err)
 	}

@@ -29,8 +29,8 @@ what it gets.
 - **persisted**, copies quorum, stable fsync: sync: always or 1, replication: 2 to 3 or 7 or more
 `
 
-// TestAPageIsRead has each part of a page, and lines that continue.
-func TestAPageIsRead(t *testing.T) {
+// TestParsePage has each part of a page, and lines that continue.
+func TestParsePage(t *testing.T) {
 	want := Page{
 		About: "One system. It keeps what it gets.", ClientWhy: "the vendor's",
 		Features: Features{Persistence: "memory", Protocol: "MQ, over TCP"},
@@ -48,9 +48,9 @@ func TestAPageIsRead(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotAPageIsRefused spoils the good page: a slip must not vanish from what
+// TestInvalidPageIsRejected spoils the good page: a slip must not vanish from what
 // readers see.
-func TestWhatIsNotAPageIsRefused(t *testing.T) {
+func TestInvalidPageIsRejected(t *testing.T) {
 	for _, spoil := range []struct{ old, new, says string }{
 		{"\n---\n\n", "\n\n", "no head"},
 		{"persistence", "persist", "not a field"},

@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-func TestWhatIsWrongWithACertificateIsToldOfItsOption(t *testing.T) {
+func TestCertificateErrorNamesItsOption(t *testing.T) {
 	dir := t.TempDir()
 	none, text := filepath.Join(dir, "none"), filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte("no certificate"), 0o600); err != nil {
@@ -35,7 +35,7 @@ func TestWhatIsWrongWithACertificateIsToldOfItsOption(t *testing.T) {
 	}
 }
 
-func TestACertificateAndItsKeyGoTogether(t *testing.T) {
+func TestCertificateRequiresKey(t *testing.T) {
 	for _, c := range []struct {
 		o      driver.TLSOptions
 		option string

@@ -89,9 +89,9 @@ func TestWhatPublishSleepsIsBlocked(t *testing.T) {
 	}
 }
 
-// TestAProducersGoroutineIsLookedAt: of calls of Publish behind the lane some are
+// TestProducerGoroutineIsSampled: of calls of Publish behind the lane some are
 // looked at, and what they find is what they did.
-func TestAProducersGoroutineIsLookedAt(t *testing.T) {
+func TestProducerGoroutineIsSampled(t *testing.T) {
 	for _, sleeps := range []bool{false, true} {
 		inside := func() { burn(t, 1_000_000) }
 		if sleeps {
@@ -110,10 +110,10 @@ func TestAProducersGoroutineIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestWhatAProducerWokeLateIsCounted: of messages that nothing keeps, lateness is what the host
+// TestProducerWakeupDelayIsCounted: of messages that nothing keeps, lateness is what the host
 // did to the lane, what the lane did, and the wake-up of the goroutine behind it. A lane that
 // publishes by itself wakes none.
-func TestWhatAProducerWokeLateIsCounted(t *testing.T) {
+func TestProducerWakeupDelayIsCounted(t *testing.T) {
 	for _, producers := range []int{1, 2} {
 		cfg := real(t, &fake{blocks: true}, func() {})
 		cfg.Plan.Producers, cfg.Lanes = producers, 1

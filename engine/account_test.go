@@ -2,9 +2,9 @@ package engine
 
 import "testing"
 
-// TestWhatALaneIsOwed: with what Publish slept, a lane turns to messages as if it
+// TestPacerOvershootAccounting: with what Publish slept, a lane turns to messages as if it
 // had not, until it has made up for it.
-func TestWhatALaneIsOwed(t *testing.T) {
+func TestPacerOvershootAccounting(t *testing.T) {
 	a := account{owed: 1000}
 	for _, x := range []struct{ due, now, ready int64 }{
 		{100, 1200, 200},  // the lane's own work was 100

@@ -69,8 +69,8 @@ func TestDeadLettersDoNotWait(t *testing.T) {
 	})
 }
 
-// TestWhatIsHeldStillWaits: of messages that the system still holds none is taken for lost.
-func TestWhatIsHeldStillWaits(t *testing.T) {
+// TestHeldMessagesCountAsBacklog: of messages that the system still holds none is taken for lost.
+func TestHeldMessagesCountAsBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(&fake{copies: func(_, n int) int { return min(n%20, 1) }, backlog: func() (uint64, error) { return 55, nil }}, 1000)
 		cfg.Definition.Capabilities.Delivery = driver.AtLeastOnce

@@ -36,9 +36,9 @@ func TestBlocksJoinProducersOfOneReason(t *testing.T) {
 	}
 }
 
-// TestASystemThatBlocksIsNotGone has no confirmation come any more, of a system that says
+// TestBlockingSystemIsNotGone has no confirmation come any more, of a system that says
 // that it takes no messages, for the rest of the run or for a time before.
-func TestASystemThatBlocksIsNotGone(t *testing.T) {
+func TestBlockingSystemIsNotGone(t *testing.T) {
 	for what, x := range map[string]struct {
 		until int // the message at which it takes them again; 0: none
 		gone  bool
@@ -76,8 +76,8 @@ func TestASystemThatBlocksIsNotGone(t *testing.T) {
 	}
 }
 
-// TestAMessageFailedByABlockIsAnAnswer: what fails with driver.ErrBlocked is no silence.
-func TestAMessageFailedByABlockIsAnAnswer(t *testing.T) {
+// TestErrBlockedCountsAsResponse: what fails with driver.ErrBlocked is no silence.
+func TestErrBlockedCountsAsResponse(t *testing.T) {
 	if !refusal(driver.ErrBlocked) || class(driver.ErrBlocked) != ClassBlocked {
 		t.Errorf("refusal %t, class %q", refusal(driver.ErrBlocked), class(driver.ErrBlocked))
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// TestAShortRunIsReadInParts: the parts are shorter than a second, follow one
+// TestShortRunReportsIntervals: the parts are shorter than a second, follow one
 // another, and add up to what the run recorded.
-func TestAShortRunIsReadInParts(t *testing.T) {
+func TestShortRunReportsIntervals(t *testing.T) {
 	cfg := onNoop(t, pace.Calibration{})
 	cfg.Measure, cfg.Messages, cfg.Every = 400*time.Millisecond, 0, 50*time.Millisecond
 	var sum measure.Snapshot

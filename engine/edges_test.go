@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-func TestARunThatOnlyConsumesRatesWhatItReceived(t *testing.T) {
+func TestConsumeOnlyRunReportsReceiveRate(t *testing.T) {
 	for _, slow := range []time.Duration{0, 3 * time.Second} {
 		virtual(t, func(t *testing.T) {
 			const each, times = 10, 20_000 // 10,000 a second for 20 s
@@ -41,7 +41,7 @@ func TestARunThatOnlyConsumesRatesWhatItReceived(t *testing.T) {
 	}
 }
 
-func TestARunThatReceivesNothingAsksWhetherThereWasAnything(t *testing.T) {
+func TestEmptyConsumeRunChecksBacklog(t *testing.T) {
 	holds := func(n uint64, err error) func() (uint64, error) {
 		return func() (uint64, error) { return n, err }
 	}
@@ -76,7 +76,7 @@ func TestARunThatReceivesNothingAsksWhetherThereWasAnything(t *testing.T) {
 	}
 }
 
-func TestAClosedLoopIsNotEndedByAShortDrain(t *testing.T) {
+func TestShortDrainDoesNotEndClosedLoop(t *testing.T) {
 	for _, drain := range []time.Duration{0, 500 * time.Millisecond} {
 		virtual(t, func(t *testing.T) {
 			cfg := config(&fake{delay: 10 * time.Millisecond}, 1)
@@ -91,7 +91,7 @@ func TestAClosedLoopIsNotEndedByAShortDrain(t *testing.T) {
 	}
 }
 
-func TestACountedClosedLoopEndsWithItsLastConfirmation(t *testing.T) {
+func TestCountedClosedLoopEndsAtLastConfirmation(t *testing.T) {
 	for _, forgotten := range []bool{false, true} {
 		virtual(t, func(t *testing.T) {
 			f := &fake{delay: 2 * time.Millisecond, forget: func(_, n int) bool { return forgotten && n == 500 }}
@@ -127,7 +127,7 @@ func TestAStopInTheDrainIsMarked(t *testing.T) {
 	})
 }
 
-func TestAStopBeforeTheStartIsHeeded(t *testing.T) {
+func TestStopBeforeStart(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(stop) })
@@ -139,7 +139,7 @@ func TestAStopBeforeTheStartIsHeeded(t *testing.T) {
 	})
 }
 
-func TestAConsumerThatLeavesByItselfIsTheDriversFault(t *testing.T) {
+func TestConsumerReturningEarlyBreaksContract(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		leave := func(context.Context, driver.Sink) error {
 			time.Sleep(300 * time.Millisecond)
@@ -164,7 +164,7 @@ func TestNothingIsMeasuredAfterTheDrain(t *testing.T) {
 	})
 }
 
-func TestARunThatFailsEndsAtOnce(t *testing.T) {
+func TestFailedRunEndsAtOnce(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{forget: func(int, int) bool { return true }}, 1000)
 		cfg.WhenFull, cfg.InFlight, cfg.Drain = Fail, 10, 30*time.Second
@@ -175,7 +175,7 @@ func TestARunThatFailsEndsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAProducerWhoseCloseHangsKeepsNothingFromItsEnd(t *testing.T) {
+func TestHungProducerCloseStillRemovesDestinations(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{closing: func(ctx context.Context) { <-ctx.Done() }}
 		do(t, config(f, 10))
@@ -183,7 +183,7 @@ func TestAProducerWhoseCloseHangsKeepsNothingFromItsEnd(t *testing.T) {
 	})
 }
 
-func TestDamageOfWhatWasNotConfirmedIsTold(t *testing.T) {
+func TestCorruptedUnconfirmedMessagesAreReported(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{spoil: true, confirm: func(int, int) error { return driver.ErrTimeout }}
 		raw := do(t, config(f, 100))
@@ -194,7 +194,7 @@ func TestDamageOfWhatWasNotConfirmedIsTold(t *testing.T) {
 
 // Execute, a coordinator and Assemble each need the schedule; with random arrival and a
 // count it may take seconds to make.
-func TestAScheduleThatIsThereIsNotMadeAgain(t *testing.T) {
+func TestGivenScheduleIsReused(t *testing.T) {
 	cfg := config(&fake{}, 1000)
 	plan, err := schedule.New(cfg.Plan)
 	if err != nil {
@@ -214,14 +214,14 @@ func TestAScheduleThatIsThereIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-func TestThePlanIsCountedAnew(t *testing.T) {
+func TestPlannedEqualsScheduled(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		raw := do(t, config(&fake{}, 1000))
 		expect(t, "planned", raw.Planned, raw.All.Scheduled)
 	})
 }
 
-func TestWhatTheSystemStillHoldsIsNotLost(t *testing.T) {
+func TestMessagesStillInBacklogAreNotLost(t *testing.T) {
 	cases := []struct {
 		name          string
 		backlog       func() (uint64, error)
@@ -243,9 +243,9 @@ func TestWhatTheSystemStillHoldsIsNotLost(t *testing.T) {
 	}
 }
 
-// TestWhatAProcessTookThatVanishedIsNotLost: what it had taken since its last word
+// TestMessagesHeldByLostWorkerAreUnknown: what it had taken since its last word
 // nobody knows. One that only sent took nothing.
-func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
+func TestMessagesHeldByLostWorkerAreUnknown(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{copies: func(_, n int) int { return n & 1 }, backlog: func() (uint64, error) { return 0, nil }}, 100)
 		part, found, err := executed(t.Context(), cfg)
@@ -273,9 +273,9 @@ func TestWhatAProcessTookThatVanishedIsNotLost(t *testing.T) {
 	})
 }
 
-// TestWhereAllProcessesVanishedTheRunWentOnWithoutThem: what they had still to send
+// TestLosingAllWorkersLeavesMessagesUnsent: what they had still to send
 // is unsent, as far as the run came.
-func TestWhereAllProcessesVanishedTheRunWentOnWithoutThem(t *testing.T) {
+func TestLosingAllWorkersLeavesMessagesUnsent(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{}, 100)
 		part, found, err := executed(t.Context(), cfg)
@@ -304,9 +304,9 @@ func TestWhereAllProcessesVanishedTheRunWentOnWithoutThem(t *testing.T) {
 	})
 }
 
-// TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo: what it sent after its last
+// TestLostWorkersSendsAreNotUnsent: what it sent after its last
 // word is known by what others saw of it.
-func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
+func TestLostWorkersSendsAreNotUnsent(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{}, 100)
 		part, found, err := executed(t.Context(), cfg)
@@ -334,9 +334,9 @@ func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
 	})
 }
 
-// TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway: where it
+// TestAbsentConsumerLosesMessagesWithoutPersistence: where it
 // keeps messages they are still to come.
-func TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway(t *testing.T) {
+func TestAbsentConsumerLosesMessagesWithoutPersistence(t *testing.T) {
 	for _, x := range []struct {
 		retains bool
 		back    string // whose connection is there again
@@ -370,7 +370,7 @@ func TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway(t *test
 	}
 }
 
-func TestEachSubscriptionIsAskedForBeforeItsMessagesAreLost(t *testing.T) {
+func TestBacklogCheckedPerSubscriptionBeforeLoss(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		// One subscription runs dry a little later than the other, when that one
 		// was just asked for.
@@ -418,7 +418,7 @@ func (b behindSink) Deliver(ds []driver.Delivery) error {
 	return b.Sink.Deliver(ds)
 }
 
-func TestManyEndsThatDoNotCloseDoNotHoldARunUpForLong(t *testing.T) {
+func TestManyHungClosesEndWithinLimit(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{closing: func(ctx context.Context) { <-ctx.Done() }}, 100)
 		cfg.Plan.Producers, cfg.Consumers, cfg.InFlight = 300, 300, 1
@@ -451,7 +451,7 @@ func (clung) Close(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func TestWhatIsConfirmedLateMayBeDeliveredLater(t *testing.T) {
+func TestDeliveryMayFollowLateConfirmation(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		// By the first delivery all has been confirmed, and the subscription had been dry for long before.
 		cfg := config(&fake{delay: 7 * time.Second, late: 8500 * time.Millisecond}, 100)
@@ -462,7 +462,7 @@ func TestWhatIsConfirmedLateMayBeDeliveredLater(t *testing.T) {
 	})
 }
 
-func TestWhoWantsToBeGoneIsGoneSoon(t *testing.T) {
+func TestCanceledRunReturnsSoon(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(1500*time.Millisecond, cancel)
@@ -480,7 +480,7 @@ func TestWhoWantsToBeGoneIsGoneSoon(t *testing.T) {
 	})
 }
 
-func TestLanesShareAPlanWithoutChangingIt(t *testing.T) {
+func TestPacersSharePlanReadOnly(t *testing.T) {
 	for _, lanes := range []int{1, 2, 3, 7} {
 		for _, blocks := range []bool{false, true} {
 			virtual(t, func(t *testing.T) {
@@ -509,9 +509,9 @@ func TestFailuresOfOneKindHaveOneText(t *testing.T) {
 	}
 }
 
-// TestAClosedLoopIsStoppedWithoutARace: producers read the window's end while the run is cut
+// TestStoppingClosedLoopIsRaceFree: producers read the window's end while the run is cut
 // short. The race detector sees a write to it.
-func TestAClosedLoopIsStoppedWithoutARace(t *testing.T) {
+func TestStoppingClosedLoopIsRaceFree(t *testing.T) {
 	f := &fake{}
 	cfg := config(f, 0)
 	cfg.Plan.Phases = nil

@@ -25,7 +25,7 @@ func virtual(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-func TestAnOpenLoopOffersEveryMessageAtItsInstant(t *testing.T) {
+func TestOpenLoopSendsEachMessageWhenDue(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		virtual(t, func(t *testing.T) {
 			f := &fake{blocks: blocks, delay: 3 * time.Millisecond}
@@ -42,7 +42,7 @@ func TestAnOpenLoopOffersEveryMessageAtItsInstant(t *testing.T) {
 	}
 }
 
-func TestWaitingForASlotIsBlockedAndPartOfTheResponse(t *testing.T) {
+func TestSlotWaitIsBlockedTimeWithinResponse(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		virtual(t, func(t *testing.T) {
 			cfg := config(&fake{blocks: blocks, delay: 10 * time.Millisecond}, 50)
@@ -68,7 +68,7 @@ func TestWaitingForASlotIsBlockedAndPartOfTheResponse(t *testing.T) {
 	}
 }
 
-func TestAClientThatRefusesBlocksAndIsNotLateness(t *testing.T) {
+func TestBlockingClientIsNotLateness(t *testing.T) {
 	for _, producers := range []int{1, 2} { // 1: the lane itself is held up
 		virtual(t, func(t *testing.T) {
 			n := 0
@@ -91,7 +91,7 @@ func TestAClientThatRefusesBlocksAndIsNotLateness(t *testing.T) {
 	}
 }
 
-func TestOneStalledConnectionOf25LeavesTheOthersAlone(t *testing.T) {
+func TestStalledConnectionDoesNotDelayOthers(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		virtual(t, func(t *testing.T) {
 			f := &fake{blocks: blocks, delay: time.Millisecond}
@@ -149,7 +149,7 @@ func TestPoliciesForAFullProducer(t *testing.T) {
 	}
 }
 
-func TestBatchesAreHandedOverWhenTheirLastMessageIsDue(t *testing.T) {
+func TestBatchIsSentWhenLastMessageDue(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		virtual(t, func(t *testing.T) {
 			f := &fake{blocks: blocks}
@@ -253,7 +253,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 	})
 }
 
-func TestARunThatIsStoppedReturnsWhatItMeasured(t *testing.T) {
+func TestStoppedRunReturnsItsMeasurements(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(600*time.Millisecond, func() { close(stop) })
@@ -281,7 +281,7 @@ func TestARunThatIsStoppedReturnsWhatItMeasured(t *testing.T) {
 	})
 }
 
-func TestLostAndPendingAreToldApart(t *testing.T) {
+func TestLostAndPendingAreDistinguished(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{copies: func(_, n int) int { return n & 1 }}, 100)
 		raw := do(t, cfg)
@@ -303,7 +303,7 @@ func TestLostAndPendingAreToldApart(t *testing.T) {
 	})
 }
 
-func TestRunsThatCannotBegin(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	cases := []struct {
 		name string
 		fake *fake
@@ -327,7 +327,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 	}
 }
 
-func TestADriverThatCompletesTwiceIsFound(t *testing.T) {
+func TestDoubleCompletionIsDetected(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		raw, err := Run(t.Context(), nil, config(&fake{twice: true}, 100))
 		if !errors.Is(err, ErrContract) || raw == nil {
@@ -336,7 +336,7 @@ func TestADriverThatCompletesTwiceIsFound(t *testing.T) {
 	})
 }
 
-func TestASubscriptionLostForGoodEndsTheRun(t *testing.T) {
+func TestPermanentSubscriptionLossEndsRun(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		gone := errors.New("queue deleted")
 		f := &fake{lose: func(context.Context) error { time.Sleep(300 * time.Millisecond); return gone }}
@@ -347,7 +347,7 @@ func TestASubscriptionLostForGoodEndsTheRun(t *testing.T) {
 	})
 }
 
-func TestBytesThatAClientKeepsAreNotUsedAgain(t *testing.T) {
+func TestAbandonedPayloadBufferIsNotReused(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{confirm: func(_, n int) error {
 			if n%10 == 0 {
@@ -393,7 +393,7 @@ func TestAClosedLoopRunsOnItsSlots(t *testing.T) {
 	}
 }
 
-func TestAClosedLoopSlowsDownWhereEverythingFails(t *testing.T) {
+func TestClosedLoopBacksOffWhenAllFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{confirm: func(_, n int) error {
 			if n < 500 {

@@ -12,7 +12,7 @@ import (
 )
 
 // A lane that has more to do than it can do does not keep its core from all else.
-func TestAnOverloadedLaneGivesUpFIFO(t *testing.T) {
+func TestOverloadedPacerGivesUpFIFO(t *testing.T) {
 	if err := pace.CheckFIFO(); err != nil {
 		if !errors.Is(err, pace.ErrNoFIFO) {
 			t.Fatal(err)

@@ -79,7 +79,7 @@ func TestABacklogIsFilledAndThenDrained(t *testing.T) {
 	})
 }
 
-func TestTheRateOfABacklogIsOfWhatCameAfterTheFirstCall(t *testing.T) {
+func TestBacklogRateExcludesFirstClientCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events texts
 		f := &fake{}
@@ -117,7 +117,7 @@ func TestTheRateOfABacklogIsOfWhatCameAfterTheFirstCall(t *testing.T) {
 	})
 }
 
-func TestABacklogIsFilledByAClosedLoop(t *testing.T) {
+func TestClosedLoopFillsBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := backlogOf(&fake{delay: 10 * time.Millisecond})
 		cfg.Plan.Phases, cfg.Plan.WarmUp, cfg.Messages = nil, 0, 500
@@ -131,7 +131,7 @@ func TestABacklogIsFilledByAClosedLoop(t *testing.T) {
 	})
 }
 
-func TestWhatIsConfirmedLateLiesThereToo(t *testing.T) {
+func TestBacklogIncludesLateConfirmations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := do(t, func() Config {
 			cfg := backlogOf(&fake{delay: 2 * time.Second})
@@ -221,7 +221,7 @@ func stopped(t *testing.T, cfg Config, at time.Duration) (*Raw, time.Duration) {
 	return raw, time.Since(began)
 }
 
-func TestAStopWhileABacklogIsFilledDrainsWhatLiesThere(t *testing.T) {
+func TestStopWhileFillingDrainsBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw, took := stopped(t, backlogOf(&fake{}), 520*time.Millisecond)
 		n := raw.All.Sent
@@ -236,7 +236,7 @@ func TestAStopWhileABacklogIsFilledDrainsWhatLiesThere(t *testing.T) {
 	})
 }
 
-func TestAStopWhileABacklogIsDrainedEndsThat(t *testing.T) {
+func TestStopEndsBacklogDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw, took := stopped(t, backlogOf(&fake{}), 1620*time.Millisecond)
 		if took > 1700*time.Millisecond {
@@ -251,7 +251,7 @@ func TestAStopWhileABacklogIsDrainedEndsThat(t *testing.T) {
 	})
 }
 
-func TestACancelWhileABacklogIsFilledEndsTheRun(t *testing.T) {
+func TestCancelWhileFillingBacklogEndsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 520*time.Millisecond)
 		defer cancel()
@@ -271,7 +271,7 @@ func TestACancelWhileABacklogIsFilledEndsTheRun(t *testing.T) {
 	})
 }
 
-func TestConsumersThatDoNotBecomeReadyLeaveTheSendFigures(t *testing.T) {
+func TestUnreadyConsumersKeepSendFigures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := do(t, backlogOf(&fake{unready: true}))
 		if !errors.Is(raw.Gone, ErrNotReady) {
@@ -283,7 +283,7 @@ func TestConsumersThatDoNotBecomeReadyLeaveTheSendFigures(t *testing.T) {
 	})
 }
 
-func TestABacklogThatFindsNoMoreRoomIsDrained(t *testing.T) {
+func TestFullSystemStartsBacklogDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		def := channel.Definition()
 		options := def.New()

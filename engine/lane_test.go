@@ -9,9 +9,9 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// TestALaneAtWorkIsNotHeldUp: every tenth message costs the lane 3.5 ms, in which
+// TestBusyPacerHasNoWakeupDelay: every tenth message costs the lane 3.5 ms, in which
 // three others become due.
-func TestALaneAtWorkIsNotHeldUp(t *testing.T) {
+func TestBusyPacerHasNoWakeupDelay(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		n := 0
 		f := &fake{enter: func(context.Context, int) {
@@ -26,9 +26,9 @@ func TestALaneAtWorkIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// TestALaneThatIsRunLateIsHeldUp until it has caught up, by what its lateness has
+// TestPacerWokenLateHasWakeupDelay until it has caught up, by what its lateness has
 // come down to; what it spends itself is not added.
-func TestALaneThatIsRunLateIsHeldUp(t *testing.T) {
+func TestPacerWokenLateHasWakeupDelay(t *testing.T) {
 	clock := pace.NewClock()
 	r := &run{shape: &shape{cfg: Config{}}}
 	l := &lane{run: r, waiter: pace.NewWaiter(clock, pace.Calibration{})} // which sleeps to the instant itself, and is late

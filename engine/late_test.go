@@ -43,7 +43,7 @@ func (f *fake) again(after time.Duration, drop func(n int) bool) {
 
 // What comes after the end of the drain is late, or a duplicate, and never lost. It is
 // in no distribution.
-func TestWhoListensOnCountsWhatComesLate(t *testing.T) {
+func TestLateDeliveriesAreCountedWhileListening(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		listen, stop     time.Duration
@@ -88,7 +88,7 @@ func TestWhoListensOnCountsWhatComesLate(t *testing.T) {
 
 // A message that was taken for lost and comes after all shows that the subscription
 // was not dry: what else is missing is pending.
-func TestWhatComesLateWasNotLost(t *testing.T) {
+func TestLateDeliveryIsNotLost(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{}
 		f.again(30*time.Second, func(n int) bool { return n >= 50 })
@@ -157,7 +157,7 @@ func (s *stuck) Close(context.Context) error {
 
 // A driver that hangs, at whatever point, does not hold up who wants to be gone: every
 // wait of setting up, asking and closing has a bound.
-func TestADriverThatHangsHoldsNobodyUp(t *testing.T) {
+func TestHungDriverDoesNotBlockRun(t *testing.T) {
 	for _, at := range []string{"Open", "Declare", "Consumer", "Producer", "Facts", "Backlog", "Delete", "Close"} {
 		for _, by := range []string{"ctx", "stop"} {
 			t.Run(at+"/"+by, func(t *testing.T) {

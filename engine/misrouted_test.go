@@ -43,7 +43,7 @@ func TestAMessageFromAnotherDestinationIsMisrouted(t *testing.T) {
 
 // A driver that cannot tell where a message came from says so, and that is no
 // place of this consumer's.
-func TestAMessageFromNowhereIsMisrouted(t *testing.T) {
+func TestMessageWithoutSourceIsMisrouted(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		sh, err := newShape(config(&fake{}, 1000))
 		if err != nil {

@@ -29,9 +29,9 @@ func BenchmarkConsumed(b *testing.B) {
 	}
 }
 
-// TestAProducingRunSaysWhatItSent: by stream, what failed, what stayed unconfirmed, and the warm-up
+// TestProduceRunRecordsItsMessages: by stream, what failed, what stayed unconfirmed, and the warm-up
 // with it; of destinations of its own, which it removes, nothing.
-func TestAProducingRunSaysWhatItSent(t *testing.T) {
+func TestProduceRunRecordsItsMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{
 			confirm: func(_, n int) error {
@@ -60,9 +60,9 @@ func TestAProducingRunSaysWhatItSent(t *testing.T) {
 	})
 }
 
-// TestAConsumingRunBooksAnEarlierOne: what the earlier run confirmed is delivered or lost, what
+// TestConsumeRunAccountsForEarlierRun: what the earlier run confirmed is delivered or lost, what
 // failed there and came all the same is not foreign, and nothing has a latency.
-func TestAConsumingRunBooksAnEarlierOne(t *testing.T) {
+func TestConsumeRunAccountsForEarlierRun(t *testing.T) {
 	const other = 4711
 	of := func(run, stream uint32, seq uint64) driver.Delivery {
 		b := make([]byte, 64)

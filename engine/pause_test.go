@@ -17,9 +17,9 @@ func pausedRun(f *fake) Config {
 	return cfg
 }
 
-// TestPausedConsumersCatchUpWhileLoadGoesOn: at 1000/s 200 messages wait after 200 ms. A
+// TestPausedConsumersCatchUpUnderLoad: at 1000/s 200 messages wait after 200 ms. A
 // consumer that takes 10,000/s and is sent 1000/s is through them after 200/9000 s.
-func TestPausedConsumersCatchUpWhileLoadGoesOn(t *testing.T) {
+func TestPausedConsumersCatchUpUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := do(t, pausedRun(&fake{}))
 		p := raw.Paused
@@ -50,7 +50,7 @@ func TestPausedConsumersCatchUpWhileLoadGoesOn(t *testing.T) {
 	})
 }
 
-func TestAPauseCanLastUntilSoManyWait(t *testing.T) {
+func TestPauseUntilBacklogReachesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := pausedRun(&fake{})
 		cfg.Pause = Pause{At: 300 * time.Millisecond, Waiting: 150}
@@ -80,9 +80,9 @@ func TestAPauseEndsWithThePlan(t *testing.T) {
 	})
 }
 
-// TestOldMessagesStillWaitedAtTheResume: what failed or was lost before the consumers resumed did
+// TestPauseCensorsOldAndLiveMessages: what failed or was lost before the consumers resumed did
 // not wait any more, and nobody saw when.
-func TestOldMessagesStillWaitedAtTheResume(t *testing.T) {
+func TestPauseCensorsOldAndLiveMessages(t *testing.T) {
 	const newest, resumed = 10, 20
 	for name, tt := range map[string]struct {
 		due             int64
@@ -133,7 +133,7 @@ func TestALossyRunPausesWithoutItsLosses(t *testing.T) {
 	})
 }
 
-func TestAConsumerThatIsNotPausedAllocatesNothing(t *testing.T) {
+func TestUnpausedConsumerDoesNotAllocate(t *testing.T) {
 	r := &run{pausing: &pausing{}}
 	if n := testing.AllocsPerRun(100, func() { r.pausing.pass() }); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -22,10 +22,10 @@ func courseOf(every, to int64, confirmed func(at int64) uint64, distinct ...func
 
 func nothing(int64) uint64 { return 0 }
 
-// TestWhatWaitsIsKnownOfAllPartsTogether: one part confirms a message each millisecond, and two
+// TestPauseBacklogIsSumOverWorkers: one part confirms a message each millisecond, and two
 // receive. They take nothing from 2 s to 3 s, and then ten a millisecond. Their looks are at
 // other instants.
-func TestWhatWaitsIsKnownOfAllPartsTogether(t *testing.T) {
+func TestPauseBacklogIsSumOverWorkers(t *testing.T) {
 	const ms, from, to = int64(time.Millisecond), 2000, 3000
 	sent := func(at int64) uint64 { return uint64(at / ms) }
 	received := func(at int64) uint64 {
@@ -80,8 +80,8 @@ func TestWhatWaitsIsKnownOfAllPartsTogether(t *testing.T) {
 	}
 }
 
-// TestAPauseThatIsNotCaughtUpIsTold: the looks end before.
-func TestAPauseThatIsNotCaughtUpIsTold(t *testing.T) {
+// TestPauseWithoutCatchUpIsReported: the looks end before.
+func TestPauseWithoutCatchUpIsReported(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	sent := func(at int64) uint64 { return uint64(at / ms) }
 	received := func(at int64) uint64 { return min(sent(at), 500) }
@@ -94,8 +94,8 @@ func TestAPauseThatIsNotCaughtUpIsTold(t *testing.T) {
 	}
 }
 
-// TestAPartThatHadNoTimeForThePauseDidNotPause: the pause does not begin after its end.
-func TestAPartThatHadNoTimeForThePauseDidNotPause(t *testing.T) {
+// TestPauseNeverBeginsAfterItsEnd: the pause does not begin after its end.
+func TestPauseNeverBeginsAfterItsEnd(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	sent := func(at int64) uint64 { return uint64(at / ms) }
 	p := pausedOf([]*WorkerResult{
@@ -107,8 +107,8 @@ func TestAPartThatHadNoTimeForThePauseDidNotPause(t *testing.T) {
 	}
 }
 
-// TestACourseKeepsAllOfALongRun: in ever wider steps.
-func TestACourseKeepsAllOfALongRun(t *testing.T) {
+// TestPauseCourseSpansLongRun: in ever wider steps.
+func TestPauseCourseSpansLongRun(t *testing.T) {
 	r := &run{receivers: make([][]*receiver, 2), ledger: ledger.New(ledger.Config{Streams: 1, Consumers: []int{1, 1}}), shape: &shape{assigned: assigned{Worker: Worker{Producers: schedule.Part{Count: 2}}}}}
 	c := newPauseCourse(r)
 	for at := int64(0); at < int64(time.Hour); at += lookEvery {
@@ -122,7 +122,7 @@ func TestACourseKeepsAllOfALongRun(t *testing.T) {
 	}
 }
 
-func TestACourseOfNoPartIsRefused(t *testing.T) {
+func TestUnsoundPauseCourseIsRejected(t *testing.T) {
 	good := func() *PauseCourse { return courseOf(1, 3, nothing, nothing) }
 	short, other, back := good(), good(), good()
 	short.Confirmed = short.Confirmed[1:]

@@ -41,7 +41,7 @@ func bodiesOf(p Payload, n int, sizes ...int) [][]byte {
 	return out
 }
 
-func TestACompressorSavesTheShareOfEachMessage(t *testing.T) {
+func TestPayloadCompressesByConfiguredRatio(t *testing.T) {
 	for _, size := range []int{256, 1000, 1024, 4096, 100_000, 1 << 20} {
 		for _, saved := range []float64{0, 0.1, 0.25, 0.5, 0.75, 0.9, 1} {
 			t.Run(fmt.Sprintf("%d bytes, %v", size, saved), func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestEveryPrefixIsCompressible(t *testing.T) {
 	}
 }
 
-func TestRandomIsIncompressibleAndZerosAreZeros(t *testing.T) {
+func TestRandomAndZeroPayloads(t *testing.T) {
 	random := bodiesOf(Payload{}, 2, 4096)
 	if n := flated(t, random[0]); n < len(random[0]) {
 		t.Errorf("flate makes %d bytes of %d random ones", n, len(random[0]))
@@ -163,7 +163,7 @@ func sentContents(t *testing.T, k *keeper, p Payload, sizes ...int) []string {
 	return bodies
 }
 
-func TestAMessageOfAContentsSizeCarriesExactlyIt(t *testing.T) {
+func TestBodyOfContentSizeIsThatContent(t *testing.T) {
 	all := Payload{Kind: Contents, Contents: [][]byte{[]byte("abcd"), []byte("the quick brown fox"), []byte("wxyz"), nil}}
 	want := map[int][]string{4: {"abcd", "wxyz"}, 19: {"the quick brown fox"}, 0: {""}}
 	seen := map[string]int{}
@@ -184,7 +184,7 @@ func TestAMessageOfAContentsSizeCarriesExactlyIt(t *testing.T) {
 	}
 }
 
-func TestAMessageOfAnotherSizeIsCutOrRepeated(t *testing.T) {
+func TestContentIsCutOrRepeatedToSize(t *testing.T) {
 	p := Payload{Kind: Contents, Contents: [][]byte{[]byte("abcd"), []byte("0123456789")}}
 	for i, body := range sentContents(t, &keeper{}, p, stamp.Size+3, stamp.Size+11) {
 		want := map[int][]string{3: {"abc", "dab", "012", "345", "678", "901"}, 11: {"abcdabcdabc", "01234567890"}}[len(body)]
@@ -194,7 +194,7 @@ func TestAMessageOfAnotherSizeIsCutOrRepeated(t *testing.T) {
 	}
 }
 
-func TestALongContentIsSentPieceByPiece(t *testing.T) {
+func TestLongContentIsSentInPieces(t *testing.T) {
 	p := Payload{Kind: Contents, Contents: [][]byte{[]byte("0123456789"), []byte("ab")}}
 	want := []string{"0123", "4567", "8901", "abab"} // the last piece goes on with the beginning
 	for i, body := range sentContents(t, &keeper{}, p, stamp.Size+4) {
@@ -237,7 +237,7 @@ func TestAContentSurvivesAnAbandonedSlot(t *testing.T) {
 	}
 }
 
-func TestABodyIsCopiedOnlyWhenItChanges(t *testing.T) {
+func TestUnchangedBodyIsNotCopied(t *testing.T) {
 	b := newBodies(Payload{Kind: Contents, Contents: [][]byte{[]byte("abcdefgh"), []byte("stuvwxyz")}}, 1, []int{stamp.Size + 4, stamp.Size + 20})
 	var sl slot
 	b.fill(&sl, 0)

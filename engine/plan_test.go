@@ -23,7 +23,7 @@ func beyond() (*fake, Config) {
 
 const wholePlan = 1_100_000_000
 
-func TestAPlanBeyondTheCeilingEndsAtItsEnd(t *testing.T) {
+func TestPlanAboveCeilingEndsOnTime(t *testing.T) {
 	for what, change := range map[string]func(*fake, *Config){
 		"constant":        func(*fake, *Config) {},
 		"three producers": func(_ *fake, c *Config) { c.Plan.Producers = 3 },
@@ -69,9 +69,9 @@ func TestAPlanBeyondTheCeilingEndsAtItsEnd(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftHasItsAge: the censored responses of what a lane left are lower
+// TestUnsentMessagesKeepTheirAge: the censored responses of what a lane left are lower
 // bounds, at most a bin's width less.
-func TestWhatIsLeftHasItsAge(t *testing.T) {
+func TestUnsentMessagesKeepTheirAge(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		_, cfg := beyond()
 		raw := do(t, cfg)
@@ -86,7 +86,7 @@ func TestWhatIsLeftHasItsAge(t *testing.T) {
 	})
 }
 
-func TestAStopOfAPlanBeyondTheCeilingIsHeeded(t *testing.T) {
+func TestStopEndsPlanAboveCeiling(t *testing.T) {
 	for what, change := range map[string]func(*fake, *Config){
 		"constant":       func(*fake, *Config) {},
 		"poisson":        func(_ *fake, c *Config) { c.Plan.Arrival.Kind = schedule.Poisson },
@@ -117,8 +117,8 @@ func TestAStopOfAPlanBeyondTheCeilingIsHeeded(t *testing.T) {
 	}
 }
 
-// TestALateLaneMayCatchUp: one that was held up at the plan's end goes on.
-func TestALateLaneMayCatchUp(t *testing.T) {
+// TestLatePacerCatchesUp: one that was held up at the plan's end goes on.
+func TestLatePacerCatchesUp(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		n := 0
 		f := &fake{enter: func(context.Context, int) {
@@ -132,9 +132,9 @@ func TestALateLaneMayCatchUp(t *testing.T) {
 	})
 }
 
-// TestMessagesDueUntilAnInstant: the rest of a part that vanished is counted without
+// TestMessagesDueUntil: the rest of a part that vanished is counted without
 // a walk through all that its plan had.
-func TestMessagesDueUntilAnInstant(t *testing.T) {
+func TestMessagesDueUntil(t *testing.T) {
 	cfg := config(&fake{}, 1_000_000_000)
 	cfg.Plan.Producers = 3
 	sh, err := newShape(cfg)

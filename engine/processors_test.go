@@ -9,9 +9,9 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// TestARunHasTheProcessorsThatItsConfigurationSays: those of Go, lanes among them; and as
+// TestRunUsesConfiguredGOMAXPROCS: those of Go, lanes among them; and as
 // many as before when it is over.
-func TestARunHasTheProcessorsThatItsConfigurationSays(t *testing.T) {
+func TestRunUsesConfiguredGOMAXPROCS(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	for want, cfg := range map[int]Config{1: {Processors: 1, Lanes: 1}, 3: {Processors: 3, Lanes: 2}, runtime.NumCPU() + 4: {Lanes: 4}} {
 		cfg.Calibration = pace.Calibration{Samples: 1}
@@ -28,8 +28,8 @@ func TestARunHasTheProcessorsThatItsConfigurationSays(t *testing.T) {
 	}
 }
 
-// TestALaneDoesNotSpinOnTheLastProcessor: it would keep all else from running.
-func TestALaneDoesNotSpinOnTheLastProcessor(t *testing.T) {
+// TestPacerDoesNotSpinOnLastCore: it would keep all else from running.
+func TestPacerDoesNotSpinOnLastCore(t *testing.T) {
 	cfg := Config{Processors: 1}
 	cfg.Plan.Producers = 1
 	cfg.Pace(8)
@@ -38,9 +38,9 @@ func TestALaneDoesNotSpinOnTheLastProcessor(t *testing.T) {
 	}
 }
 
-// TestEachProducerHasALaneWhereThereAreCores: a goroutine behind a lane wakes late. At high
+// TestPacerPerProducerGivenEnoughCores: a goroutine behind a lane wakes late. At high
 // rates, and with more producers than half of the cores, a lane serves several.
-func TestEachProducerHasALaneWhereThereAreCores(t *testing.T) {
+func TestPacerPerProducerGivenEnoughCores(t *testing.T) {
 	for name, c := range map[string]struct {
 		blocks           bool
 		producers, cores int

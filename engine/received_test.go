@@ -7,10 +7,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestAMessageIsInFlightUntilItIsReceived: a closed loop waits for the later of
+// TestInFlightUntilConfirmedAndDelivered: a closed loop waits for the later of
 // confirmation and delivery. Copies of a message make no room for others, and one that
 // failed is not waited for.
-func TestAMessageIsInFlightUntilItIsReceived(t *testing.T) {
+func TestInFlightUntilConfirmedAndDelivered(t *testing.T) {
 	for name, tt := range map[string]struct {
 		system func() *fake
 		want   uint64 // messages of 4 producers with 5 in flight, in a second
@@ -49,8 +49,8 @@ func TestAMessageIsInFlightUntilItIsReceived(t *testing.T) {
 	}
 }
 
-// TestAMessageThatIsLostHoldsItsPlace: the loop of one message waits for it to the end.
-func TestAMessageThatIsLostHoldsItsPlace(t *testing.T) {
+// TestLostMessageKeepsInFlightSlot: the loop of one message waits for it to the end.
+func TestLostMessageKeepsInFlightSlot(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{late: time.Millisecond, copies: func(_, n int) int {
 			if n == 50 {

@@ -12,10 +12,10 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// TestACountIsReceivedUntilItsLastDelivery: a counted closed loop whose messages
+// TestReceiveWindowEndsAtLastCountedDelivery: a counted closed loop whose messages
 // are confirmed at once and delivered 1 s later has a receiver's window that ends
 // then, and every one of them is in its rate.
-func TestACountIsReceivedUntilItsLastDelivery(t *testing.T) {
+func TestReceiveWindowEndsAtLastCountedDelivery(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{delay: 10 * time.Millisecond, late: time.Second}, 100)
 		cfg.Plan.Phases, cfg.Plan.WarmUp, cfg.Messages, cfg.InFlight, cfg.Drain = nil, 0, 500, 10, 10*time.Second
@@ -34,9 +34,9 @@ func TestACountIsReceivedUntilItsLastDelivery(t *testing.T) {
 	})
 }
 
-// TestARunThatOnlyReceivesCountsFromItsFirstCall: of two client calls the first is
+// TestConsumeRateStartsAfterFirstClientCall: of two client calls the first is
 // before the window, and one alone gives no rate.
-func TestARunThatOnlyReceivesCountsFromItsFirstCall(t *testing.T) {
+func TestConsumeRateStartsAfterFirstClientCall(t *testing.T) {
 	for _, tt := range []struct {
 		calls, each int
 		perS        float64
@@ -70,8 +70,8 @@ func TestARunThatOnlyReceivesCountsFromItsFirstCall(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAnotherRunNameIt: by their stamps, and only where these are whole.
-func TestMessagesOfAnotherRunNameIt(t *testing.T) {
+// TestForeignMessagesNameTheirRun: by their stamps, and only where these are whole.
+func TestForeignMessagesNameTheirRun(t *testing.T) {
 	const other = 4711
 	of := func(run uint32) []byte {
 		b := make([]byte, 64)
@@ -110,7 +110,7 @@ func TestMessagesOfAnotherRunNameIt(t *testing.T) {
 	}
 }
 
-func TestConsumersOfTwoRunsSayTwo(t *testing.T) {
+func TestConsumersOfTwoRunsReportTwo(t *testing.T) {
 	a, b, none := OfRun{Run: 1, Messages: 2}, OfRun{Run: 2, Messages: 3, Corrupted: 1}, OfRun{}
 	sum := none
 	for _, o := range []OfRun{none, a, none, b} {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestConsumersRefuseTheirShare: of 100,000 draws a hundredth is refused, within five
+// TestConsumersNackConfiguredShare: of 100,000 draws a hundredth is refused, within five
 // standard deviations, and another seed refuses others.
-func TestConsumersRefuseTheirShare(t *testing.T) {
+func TestConsumersNackConfiguredShare(t *testing.T) {
 	const n, share = 100_000, 0.01
 	var a, b, none refusing
 	a.begin(share, 1, 0, 0)
@@ -35,9 +35,9 @@ func TestConsumersRefuseTheirShare(t *testing.T) {
 	}
 }
 
-// TestRefusedMessagesComeAgain: the books have every message once, and what was refused
+// TestNackedMessagesAreRedelivered: the books have every message once, and what was refused
 // beside it.
-func TestRefusedMessagesComeAgain(t *testing.T) {
+func TestNackedMessagesAreRedelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(&fake{}, 1000)
 		cfg.Refuse = 0.1
@@ -52,10 +52,10 @@ func TestRefusedMessagesComeAgain(t *testing.T) {
 	})
 }
 
-// TestWhatIsRefusedTooOftenIsADeadLetter: half of the deliveries are refused, and with the
+// TestRepeatedNacksProduceDeadLetter: half of the deliveries are refused, and with the
 // second refusal a message is a dead letter, so a quarter of the messages is, within five
 // standard deviations. All are in the books once.
-func TestWhatIsRefusedTooOftenIsADeadLetter(t *testing.T) {
+func TestRepeatedNacksProduceDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		cfg := config(f, 1000)
@@ -75,8 +75,8 @@ func TestWhatIsRefusedTooOftenIsADeadLetter(t *testing.T) {
 	})
 }
 
-// TestADeadLetterThatNeverComesIsLost has the system drop what it should keep.
-func TestADeadLetterThatNeverComesIsLost(t *testing.T) {
+// TestMissingDeadLetterIsLost has the system drop what it should keep.
+func TestMissingDeadLetterIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{buries: true}
 		cfg := config(f, 1000)
@@ -89,7 +89,7 @@ func TestADeadLetterThatNeverComesIsLost(t *testing.T) {
 	})
 }
 
-func TestARefusalAllocatesNothing(t *testing.T) {
+func TestNackDoesNotAllocate(t *testing.T) {
 	x := newReceiving(t, 1)
 	x.k.refusing.begin(0.5, 1, 0, 0)
 	x.stamped(allAtOnce)
@@ -98,9 +98,9 @@ func TestARefusalAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestConsumersCloseAndOthersOpen: in a second of 100 ms changes nine fit, and no message is
+// TestConsumerChurn: in a second of 100 ms changes nine fit, and no message is
 // lost by them.
-func TestConsumersCloseAndOthersOpen(t *testing.T) {
+func TestConsumerChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(&fake{}, 1000)
 		cfg.Consumers, cfg.Churn = 2, 100*time.Millisecond

@@ -194,7 +194,7 @@ func all(t *testing.T, raw *Raw, k measure.Kind, d time.Duration) {
 	}
 }
 
-func TestAnEchoedRequestIsTimedThereAndBack(t *testing.T) {
+func TestEchoedRequestMeasuresRoundTrip(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		virtual(t, func(t *testing.T) {
 			f := &fake{blocks: blocks, delay: time.Millisecond, late: 3 * time.Millisecond}
@@ -212,7 +212,7 @@ func TestAnEchoedRequestIsTimedThereAndBack(t *testing.T) {
 	}
 }
 
-func TestANativeRequestIsConfirmedByItsReply(t *testing.T) {
+func TestNativeReplyConfirmsRequest(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{native: true, delay: 2 * time.Millisecond, late: 5 * time.Millisecond}
 		raw := ask(t, asks(f))
@@ -225,7 +225,7 @@ func TestANativeRequestIsConfirmedByItsReply(t *testing.T) {
 	})
 }
 
-func TestManyEndsAnswerOneAnother(t *testing.T) {
+func TestRequestReplyBetweenManyClients(t *testing.T) {
 	for _, native := range []bool{false, true} {
 		for _, c := range []struct{ producers, destinations, consumers int }{{7, 3, 5}, {2, 7, 3}, {25, 1, 25}, {3, 3, 1}} {
 			virtual(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestManyEndsAnswerOneAnother(t *testing.T) {
 	}
 }
 
-func TestWhatBecomesOfRepliesIsInTheBooks(t *testing.T) {
+func TestRepliesAreInMessageAccounting(t *testing.T) {
 	// Producer 0 sends the requests, 1 the replies.
 	virtual(t, func(t *testing.T) {
 		f := &fake{
@@ -363,7 +363,7 @@ func TestAWrongReplyConfirmsNothing(t *testing.T) {
 	})
 }
 
-func TestARequestThatFailsIsCensored(t *testing.T) {
+func TestFailedRequestIsCensored(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{native: true, confirm: func(_, n int) error {
 			if n%10 == 9 {
@@ -396,7 +396,7 @@ func TestTheDrainWaitsForReplies(t *testing.T) {
 	}
 }
 
-func TestARunOfRequestsThatIsStopped(t *testing.T) {
+func TestStoppedRequestRun(t *testing.T) {
 	for _, native := range []bool{false, true} {
 		virtual(t, func(t *testing.T) {
 			cfg := asks(&fake{native: native, delay: 2 * time.Millisecond, late: 2 * time.Millisecond})
@@ -447,7 +447,7 @@ func TestAClosedLoopOfRequests(t *testing.T) {
 	})
 }
 
-func TestAReplyThatIsHeldUpIsPending(t *testing.T) {
+func TestBlockedReplyIsPending(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		n := 0
 		f := &fake{blocks: true, enter: func(ctx context.Context, producer int) {
@@ -497,7 +497,7 @@ func TestAnEchoWithoutASlotWaits(t *testing.T) {
 	})
 }
 
-func TestBytesOfAnAbandonedReplyAreNotUsedAgain(t *testing.T) {
+func TestAbandonedReplyBufferIsNotReused(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		var sent *driver.Message
 		r, e := lonely(t, func(m *driver.Message) { sent = m })
@@ -558,7 +558,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-func TestWhatCannotBeRequestedIsRefused(t *testing.T) {
+func TestUnsupportedRequestsAreRejected(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		is         error
@@ -583,7 +583,7 @@ func TestWhatCannotBeRequestedIsRefused(t *testing.T) {
 	}
 }
 
-func TestABrokenProducerOfRepliesIsTheDriversFault(t *testing.T) {
+func TestReplyProducerCompletingTwiceBreaksContract(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{twiceBy: func(producer int) bool { return producer == 1 }}
 		if _, err := Run(t.Context(), nil, asks(f)); !errors.Is(err, ErrContract) || !strings.Contains(err.Error(), "replies") {

@@ -10,10 +10,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestASystemThatTakesNothingAnyMoreIsGone shows for which endings a run of 1.1
+// TestSystemAcceptingNothingIsGone shows for which endings a run of 1.1
 // seconds at 100/s calls the system gone for good, and since when. A node answers
 // with facts in all of them, and not what the subscription has still to get.
-func TestASystemThatTakesNothingAnyMoreIsGone(t *testing.T) {
+func TestSystemAcceptingNothingIsGone(t *testing.T) {
 	const died = 60 // messages confirmed before
 	from := func(k int) func(int, int) bool { return func(_, n int) bool { return n >= k } }
 	failing := func(err error) func(int, int) error {
@@ -75,9 +75,9 @@ func TestASystemThatTakesNothingAnyMoreIsGone(t *testing.T) {
 	}
 }
 
-// TestWhoAnswersIsNotGone: nothing was confirmed from the middle of the load on, and more than 5 s
+// TestRespondingSystemIsNotGone: nothing was confirmed from the middle of the load on, and more than 5 s
 // later the system answers again, as after a restart that lasted longer than the load.
-func TestWhoAnswersIsNotGone(t *testing.T) {
+func TestRespondingSystemIsNotGone(t *testing.T) {
 	notFound := errors.New("stream not found")
 	for name, tt := range map[string]struct {
 		facts, backlog error
@@ -111,9 +111,9 @@ func TestWhoAnswersIsNotGone(t *testing.T) {
 	}
 }
 
-// TestTheDrainWaitsForASystemThatIsAway: everything fails at once from the middle of 1.1 s of load
+// TestDrainWaitsForUnavailableSystem: everything fails at once from the middle of 1.1 s of load
 // on, so that nothing is open when the drain begins, as after a restart.
-func TestTheDrainWaitsForASystemThatIsAway(t *testing.T) {
+func TestDrainWaitsForUnavailableSystem(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down  error
 		up    time.Duration // after now
@@ -144,9 +144,9 @@ func TestTheDrainWaitsForASystemThatIsAway(t *testing.T) {
 	}
 }
 
-// TestAFreezeThatEndsIsNotGone holds confirmations back for longer than a silence
+// TestEndedFreezeIsNotGone holds confirmations back for longer than a silence
 // may be, and lets all of them come before the drain's end.
-func TestAFreezeThatEndsIsNotGone(t *testing.T) {
+func TestEndedFreezeIsNotGone(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{delay: 8 * time.Second}, 100)
 		cfg.Drain = 20 * time.Second
@@ -158,9 +158,9 @@ func TestAFreezeThatEndsIsNotGone(t *testing.T) {
 	})
 }
 
-// TestWhoRefusesIsThere: a full system answers every message, for as long as the
+// TestOverloadedSystemIsNotGone: a full system answers every message, for as long as the
 // run goes on; one whose connection is lost does not.
-func TestWhoRefusesIsThere(t *testing.T) {
+func TestOverloadedSystemIsNotGone(t *testing.T) {
 	for _, tt := range []struct {
 		with error
 		gone bool
@@ -180,9 +180,9 @@ func TestWhoRefusesIsThere(t *testing.T) {
 	}
 }
 
-// TestAFullProducerMakesFewMessagesEnough: with one message in flight a dead
+// TestFullProducerIsDetectedAsGone: with one message in flight a dead
 // system leaves one without an answer, and all others wait behind it.
-func TestAFullProducerMakesFewMessagesEnough(t *testing.T) {
+func TestFullProducerIsDetectedAsGone(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{forget: func(_, n int) bool { return n >= 60 }, backlog: func() (uint64, error) { return 0, driver.ErrUnreachable }}, 100)
 		cfg.InFlight, cfg.Drain = 1, 6*time.Second

@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-func TestAStallIsOneHoweverManyInstantsItPassesOver(t *testing.T) {
+func TestStallOverManyDueTimesIsOne(t *testing.T) {
 	const ms = int64(1e6)
 	var s stalls
 	s.wake(10*ms, ms/2) // too short
@@ -31,7 +31,7 @@ func TestAStallIsOneHoweverManyInstantsItPassesOver(t *testing.T) {
 	}
 }
 
-func TestTheSlowestOfAllPartsAreKept(t *testing.T) {
+func TestSlowestMessagesAreMergedAcrossWorkers(t *testing.T) {
 	part := func(from int64) (s Slowest) {
 		for i := range int64(measure.MostSlow) {
 			s.E2E = append(s.E2E, measure.Slow{At: from + 2*i})

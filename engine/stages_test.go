@@ -35,7 +35,7 @@ func slowIn(raw *Raw) (offered, slow, never, confirmed []uint64) {
 
 // The messages of a freeze at the end of a stage are of that stage, though they are
 // confirmed in the next, where they count as confirmed. So are those that never are.
-func TestALateMessageIsOfTheStageInWhichItWasDue(t *testing.T) {
+func TestLateMessageBelongsToStageWhenDue(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{delays: func(n int) time.Duration {
 			if n >= 250 && n < 300 { // due in the last 50 ms of the first stage, after a warm-up of 100 messages
@@ -57,7 +57,7 @@ func TestALateMessageIsOfTheStageInWhichItWasDue(t *testing.T) {
 }
 
 // What finds no slot is of the stage in which it was due, too.
-func TestADroppedMessageIsOfItsStage(t *testing.T) {
+func TestDroppedMessageCountsInItsStage(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := staged(&fake{delay: 2 * time.Millisecond})
 		cfg.InFlight, cfg.WhenFull = 10, Drop
@@ -67,7 +67,7 @@ func TestADroppedMessageIsOfItsStage(t *testing.T) {
 	})
 }
 
-func TestStagesOfARunThatIsCutShort(t *testing.T) {
+func TestStagesOfStoppedRun(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		time.AfterFunc(400*time.Millisecond, func() { close(stop) })
@@ -85,7 +85,7 @@ func TestStagesOfARunThatIsCutShort(t *testing.T) {
 
 // A process that vanished has not told of its stages, and what they are without it is
 // not what was measured.
-func TestStagesOfAProcessThatVanishedAreNotKnown(t *testing.T) {
+func TestLostWorkerLeavesStagesUnknown(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := staged(&fake{})
 		part, found, err := executed(t.Context(), cfg)

@@ -6,9 +6,9 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// TestWhatCameToAProcessThatVanishedIsNotLost: a subscription that had run dry
+// TestDeliveriesToLostWorkerAreNotLost: a subscription that had run dry
 // lost what is missing, but not where it may have come to one that cannot tell.
-func TestWhatCameToAProcessThatVanishedIsNotLost(t *testing.T) {
+func TestDeliveriesToLostWorkerAreNotLost(t *testing.T) {
 	none := schedule.Part{Index: 2, Count: 3} // of two
 	for name, tt := range map[string]struct {
 		share Worker

@@ -19,7 +19,7 @@ func about(got, want time.Duration) bool {
 	return got >= want && got <= want+want/512
 }
 
-func TestWorkDelaysWhatWaitsBehindIt(t *testing.T) {
+func TestWorkDelaysQueuedMessages(t *testing.T) {
 	for _, tc := range []struct {
 		name                string
 		perSecond           uint64
@@ -71,7 +71,7 @@ func (x *receiving) ats() (ats []time.Duration) {
 	return ats
 }
 
-func TestTheWorkOfOneClientCallIsDoneInTurn(t *testing.T) {
+func TestWorkPerClientCallIsSequential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, end := toiling(t, 3*time.Millisecond, 4)
 		defer end()
@@ -87,7 +87,7 @@ func TestTheWorkOfOneClientCallIsDoneInTurn(t *testing.T) {
 	})
 }
 
-func TestAnOvershootIsMadeUpFor(t *testing.T) {
+func TestWorkOvershootIsCompensated(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ work, over, next time.Duration }{
 		{10 * ms, 0, 10 * ms},
@@ -115,10 +115,10 @@ func TestAnOvershootIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestManyWorksTakeAsLongAsTheyShould is on the real clock, whose timers all
+// TestSimulatedWorkTakesItsTotalTime is on the real clock, whose timers all
 // overshoot: what is made up for is checked by the work that is asked of the
 // timer, not by how long anything takes.
-func TestManyWorksTakeAsLongAsTheyShould(t *testing.T) {
+func TestSimulatedWorkTakesItsTotalTime(t *testing.T) {
 	x, end := toiling(t, 50*time.Microsecond, 100)
 	defer end()
 	if err := x.k.Deliver(x.deliveries); err != nil {
@@ -138,7 +138,7 @@ func TestManyWorksTakeAsLongAsTheyShould(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheRunEndsWork(t *testing.T) {
+func TestRunEndInterruptsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, end := toiling(t, time.Hour, 3)
 		time.AfterFunc(time.Second, end)
@@ -151,7 +151,7 @@ func TestTheEndOfTheRunEndsWork(t *testing.T) {
 	})
 }
 
-func TestARunEndsWhileItsConsumersWork(t *testing.T) {
+func TestRunEndsWhileConsumersWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(&fake{}, 10)
 		cfg.Work, cfg.Drain = 10*time.Minute, 4*time.Second
@@ -166,7 +166,7 @@ func TestARunEndsWhileItsConsumersWork(t *testing.T) {
 	})
 }
 
-func TestWorkIsNotDryness(t *testing.T) {
+func TestWorkingConsumerIsNotDry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(&fake{}, 10)
 		cfg.Work, cfg.Drain = 3*time.Second, time.Minute // longer than dryLimit
@@ -197,7 +197,7 @@ func TestWorkIsNotIdleness(t *testing.T) {
 	})
 }
 
-func TestAConsumingRunSaysWhereItsSubscriptionBegins(t *testing.T) {
+func TestConsumeRunPassesStartPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{feed: func(ctx context.Context, _ driver.Sink) error { <-ctx.Done(); return nil }}
 		cfg := config(f, 1)

@@ -219,9 +219,9 @@ func TestIntervalsSurviveJSON(t *testing.T) {
 	})
 }
 
-// TestFieldsAreAllFields keeps the lists of fields whole: a new counter that is
+// TestFieldsAreComplete keeps the lists of fields whole: a new counter that is
 // not in them would neither travel nor be summed up.
-func TestFieldsAreAllFields(t *testing.T) {
+func TestFieldsAreComplete(t *testing.T) {
 	var c Counters
 	var w Window
 	if n := binary.Size(c) / 8; n != len(c.fields()) {

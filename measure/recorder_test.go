@@ -16,7 +16,7 @@ func read(r *Recorder) *Snapshot {
 	return &s
 }
 
-func TestAnOpenLoopMessageIsRecordedInItsPhase(t *testing.T) {
+func TestOpenLoopMessageCountsInItsPhase(t *testing.T) {
 	r := NewRecorder(Config{From: 1000, To: 2000})
 	s, v := r.Sender(3), r.Receiver(7)
 	s.Scheduled(1500)
@@ -53,7 +53,7 @@ func TestAnOpenLoopMessageIsRecordedInItsPhase(t *testing.T) {
 	}
 }
 
-func TestAClosedLoopMessageHasServiceTimesOnly(t *testing.T) {
+func TestClosedLoopRecordsOnlyServiceTimes(t *testing.T) {
 	r := NewRecorder(Config{From: 1000, To: 2000, Closed: true})
 	s, v := r.Sender(0), r.Receiver(0)
 	s.Handed(0, 0, 0, 0, 1200, 64)
@@ -76,9 +76,9 @@ func TestAClosedLoopMessageHasServiceTimesOnly(t *testing.T) {
 	}
 }
 
-// TestTheWindowCountsEventsByTheirOwnInstant compares the derived rates with
+// TestWindowCountsEventsByOwnTime compares the derived rates with
 // plain counting.
-func TestTheWindowCountsEventsByTheirOwnInstant(t *testing.T) {
+func TestWindowCountsEventsByOwnTime(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 20 {
 		for _, fixed := range []int{0, 100} {
@@ -196,7 +196,7 @@ func TestIntervalsSumUpWhileRecording(t *testing.T) {
 	}
 }
 
-func TestARoundTripEndsWithTheFirstReply(t *testing.T) {
+func TestRoundTripEndsAtFirstReply(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		r := NewRecorder(Config{From: 1000, To: 5000, Closed: closed, ReplyShards: 2})
 		s, v, back := r.Sender(0), r.Receiver(0), r.Replier(3)
@@ -224,7 +224,7 @@ func TestARoundTripEndsWithTheFirstReply(t *testing.T) {
 	}
 }
 
-func TestWhereTheReplyConfirmsThereIsNoSend(t *testing.T) {
+func TestConfirmingReplyRecordsNoSend(t *testing.T) {
 	r := NewRecorder(Config{From: 1000, To: 5000, Replied: true})
 	s := r.Sender(0)
 	s.Handed(1500, 1500, 1505, 0, 1510, 64)
@@ -249,7 +249,7 @@ func TestWhereTheReplyConfirmsThereIsNoSend(t *testing.T) {
 
 // What is counted in bulk is what counting one by one gives: the same groups, of
 // the same phases.
-func TestUnsentInBulkIsUnsentOneByOne(t *testing.T) {
+func TestBulkUnsentMatchesSingleUnsent(t *testing.T) {
 	type group struct {
 		p     Phase
 		stage int

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestThePodiumKeepsTheSlowest(t *testing.T) {
+func TestTopNKeepsSlowest(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for order, latency := range map[string]func(i int64) int64{
 		"in no order":       func(int64) int64 { return 1 + random.Int64N(1_000_000) },
@@ -44,9 +44,9 @@ func TestThePodiumKeepsTheSlowest(t *testing.T) {
 	}
 }
 
-// TestThePodiumTakesFromMany offers messages that grow slower, the worst case, from many
+// TestTopNMergesManySources offers messages that grow slower, the worst case, from many
 // goroutines.
-func TestThePodiumTakesFromMany(t *testing.T) {
+func TestTopNMergesManySources(t *testing.T) {
 	var p TopN
 	var all sync.WaitGroup
 	for g := range 8 {

@@ -9,7 +9,7 @@ import (
 
 // Stages hold what a look at each message by itself gives, and together they are the
 // window.
-func TestAMessageIsOfTheStageInWhichItIsDue(t *testing.T) {
+func TestMessageBelongsToStageWhenDue(t *testing.T) {
 	begins, to := []int64{1_000, 1_001, 5_000, 9_000}, int64(10_000)
 	r := NewRecorder(Config{SendShards: 2, ReceiveShards: 2, From: 1_000, To: to, Stages: begins})
 	want := make([]Stage, len(begins))

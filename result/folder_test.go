@@ -175,7 +175,7 @@ func totals(t *testing.T, path string) map[string]map[int64]uint64 {
 	return m
 }
 
-func TestReadGivesBackWhatWasWritten(t *testing.T) {
+func TestReadReturnsWhatWasWritten(t *testing.T) {
 	saved, err := Read(filepath.Join("testdata", "golden"))
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestMarshalNeverGivesNullLists(t *testing.T) {
 	}
 }
 
-func TestCreateRefusesWhatIsThere(t *testing.T) {
+func TestCreateRejectsExistingFolder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -277,7 +277,7 @@ func TestCreateRefusesWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestCreateInAFolderThatCannotBeWritten(t *testing.T) {
+func TestCreateInUnwritableFolder(t *testing.T) {
 	if os.Geteuid() == 0 {
 		needs.Host(t, "unprivileged", "root may write everywhere")
 	}

@@ -101,7 +101,7 @@ func figures(t *testing.T, dir string) string {
 	return b.String()
 }
 
-func TestAStoredResultStillSaysWhatItSaid(t *testing.T) {
+func TestStoredResultStillReadsTheSame(t *testing.T) {
 	for _, dir := range stored(t) {
 		got := figures(t, dir)
 		path := dir + ".txt"

@@ -133,9 +133,9 @@ func record(r *measure.Recorder, rnd *rand.Rand) {
 	}
 }
 
-// TestTheLinesOfATagSumUpToTheWhole writes random intervals and reads them
+// TestIntervalLinesSumToTotal writes random intervals and reads them
 // back: the file must hold each distribution's counts exactly, once.
-func TestTheLinesOfATagSumUpToTheWhole(t *testing.T) {
+func TestIntervalLinesSumToTotal(t *testing.T) {
 	for seed := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		r := measure.NewRecorder(measure.Config{SendShards: 2, ReceiveShards: 2, From: 1e9, To: 5e9})
@@ -194,7 +194,7 @@ func TestTheLinesOfATagSumUpToTheWhole(t *testing.T) {
 	}
 }
 
-func TestALineKeepsItsTimesToTheNanosecond(t *testing.T) {
+func TestLineTimesAreExactToNanosecond(t *testing.T) {
 	var b bytes.Buffer
 	w, err := NewLogWriter(&b, time.Unix(1_700_000_000, 123_456_789), "v1")
 	if err != nil {
@@ -286,7 +286,7 @@ func BenchmarkWriteLine(b *testing.B) {
 	}
 }
 
-func TestALogIsReadForSomeTagsOnly(t *testing.T) {
+func TestLogReadsOnlySelectedTags(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	w, err := NewLogWriter(&b, time.Unix(1, 0), "v0")

@@ -36,7 +36,7 @@ func nested(t *testing.T, files map[string]string) string {
 
 const shortest = `{"schema": "weir.result/v1", "verdict": {"status": "valid"}, "system": {"driver": "chan"}}`
 
-func TestFindTakesAFolderOrThoseInIt(t *testing.T) {
+func TestFindTakesFolderOrSubfolders(t *testing.T) {
 	t.Parallel()
 	dir := nested(t, map[string]string{
 		"one/result.json":              shortest,
@@ -66,7 +66,7 @@ func TestFindTakesAFolderOrThoseInIt(t *testing.T) {
 	}
 }
 
-func TestFindSaysWhatIsNoResult(t *testing.T) {
+func TestFindExplainsNonResults(t *testing.T) {
 	t.Parallel()
 	dir := nested(t, map[string]string{"file": "x", "hollow/": "", "run/result.json": shortest})
 	const allowed = " (a folder that weir run wrote, or one that holds such folders)"
@@ -94,7 +94,7 @@ func TestFindIsBounded(t *testing.T) {
 	}
 }
 
-func TestLoadRefusesWhatIsNotWhole(t *testing.T) {
+func TestLoadRejectsIncompleteResult(t *testing.T) {
 	t.Parallel()
 	const asLeft = " (the folder as the run left it)"
 	for name, tt := range map[string]struct {
@@ -151,7 +151,7 @@ func TestLoadRefusesWhatIsNotWhole(t *testing.T) {
 	}
 }
 
-func TestLoadNamesWhatIsMissing(t *testing.T) {
+func TestLoadNamesMissingFiles(t *testing.T) {
 	t.Parallel()
 	dir := nested(t, map[string]string{"result.json": shortest, "scenario.yaml": "weir: 1\n"})
 	e, missing, err := Load(dir, "x", Loading{})
@@ -166,7 +166,7 @@ func TestLoadNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestALoadedFolderTellsWhenTheWindowBegan(t *testing.T) {
+func TestLoadedFolderHasWindowStart(t *testing.T) {
 	all := []Interval{{TS: 0, Phase: "warmup"}, {TS: 2, Phase: "measure"}, {TS: 3, Phase: "measure"}}
 	r := &Result{Intervals: MeasuredFirst(all)}
 	if len(r.Intervals) != 1 || r.WindowFrom() != 2e9 {

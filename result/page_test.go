@@ -15,9 +15,9 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// TestThePageOfTheLogSaysWhatIsInItsExample reads the worked example of
+// TestThePageOfLogMatchesExample reads the worked example of
 // docs/formats/hlog.md.
-func TestThePageOfTheLogSaysWhatIsInItsExample(t *testing.T) {
+func TestThePageOfLogMatchesExample(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "formats", "hlog.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -84,9 +84,9 @@ func TestThePageOfTheLogSaysWhatIsInItsExample(t *testing.T) {
 	}
 }
 
-// TestThePageOfTheTableHasItsForm holds the example of docs/formats/hgrm.md to
+// TestThePageOfTableMatchesFormat holds the example of docs/formats/hgrm.md to
 // what is written.
-func TestThePageOfTheTableHasItsForm(t *testing.T) {
+func TestThePageOfTableMatchesFormat(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "formats", "hgrm.md"))
 	if err != nil {
 		t.Fatal(err)

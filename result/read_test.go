@@ -34,7 +34,7 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestReadSaysWhatIsWrongWithAFolder(t *testing.T) {
+func TestReadExplainsBrokenFolder(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "golden", FileResult))
 	if err != nil {
 		t.Fatal(err)
@@ -100,9 +100,9 @@ func TestEveryCutOfAResultIsTorn(t *testing.T) {
 	}
 }
 
-// TestEveryCutOfALogKeepsItsWholeLines cuts both logs at each byte, as a killed
+// TestTruncatedLogsKeepWholeLines cuts both logs at each byte, as a killed
 // writer may: what was whole is read, what was not is said to be torn.
-func TestEveryCutOfALogKeepsItsWholeLines(t *testing.T) {
+func TestTruncatedLogsKeepWholeLines(t *testing.T) {
 	read := func(name string) []byte {
 		b, err := os.ReadFile(filepath.Join("testdata", "golden", name))
 		if err != nil {
@@ -174,9 +174,9 @@ func histogram(t *testing.T, compressed, payload uint32, body []byte) string {
 	return base64.StdEncoding.EncodeToString(out)
 }
 
-// TestHostileFilesAreRefusedInLittleMemory reads what claims or unpacks to
+// TestHostileFilesUseLittleMemory reads what claims or unpacks to
 // gigabytes. The bound is of all that is allocated, freed or not.
-func TestHostileFilesAreRefusedInLittleMemory(t *testing.T) {
+func TestHostileFilesUseLittleMemory(t *testing.T) {
 	line := func(text string) string { return "Tag=a,0,1,1," + text + "\n" }
 	counts := appendZigZag(nil, 5)
 	var tags, sum strings.Builder
@@ -245,7 +245,7 @@ func TestHostileFilesAreRefusedInLittleMemory(t *testing.T) {
 	}
 }
 
-func TestATableIsReadAsItWasWritten(t *testing.T) {
+func TestHGRMRoundTrip(t *testing.T) {
 	c := new(measure.Counts)
 	for v := int64(10_000); v < 10_000_000; v += v / 3 {
 		c.Add(v, uint64(v%7+1))
@@ -271,7 +271,7 @@ func TestATableIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestTheOtherFilesOfAFolderAreRead(t *testing.T) {
+func TestOpenReadsOtherFiles(t *testing.T) {
 	s, err := Open(filepath.Join("testdata", "golden"))
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestTheOtherFilesOfAFolderAreRead(t *testing.T) {
 	}
 }
 
-func TestFilesThatCannotBeReadAreNamed(t *testing.T) {
+func TestUnreadableFilesAreNamed(t *testing.T) {
 	dir := folder(t, map[string]string{
 		FileEnvironment: "{\n\"schema\": 5}", FileEvents: "{\"schema\": \"weir.events/v1\"}\n\n", FileIntervals: "Tag=x,\n",
 	})

@@ -42,7 +42,7 @@ func text(v result.Value) string {
 	return v.Text(func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) })
 }
 
-func TestAValueIsReadAgainFromJSON(t *testing.T) {
+func TestValueJSONRoundTrip(t *testing.T) {
 	for text, v := range map[string]result.Value{"1.5": result.Exactly(1.5), `{"at_least":1.5}`: result.AtLeast(1.5), "0": result.Exactly(0)} {
 		b, err := json.Marshal(v)
 		if err != nil || string(b) != text {

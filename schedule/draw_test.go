@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestDestinationsAreDealtOverProducers(t *testing.T) {
+func TestDestinationsAreSpreadOverProducers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name                    string
@@ -127,7 +127,7 @@ func TestDrawsHaveTheirProbabilities(t *testing.T) {
 	}
 }
 
-func TestAZipfKeyIsTheOneItsTableSays(t *testing.T) {
+func TestZipfKeyMatchesItsTable(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 3, 17, 1000, 100_000} {
 		z := newZipf(n, 1.3)

@@ -56,7 +56,7 @@ func dues(ms []message) []int64 {
 	return ds
 }
 
-func TestConstantMessagesAreDueAtTheExactInstantRoundedDown(t *testing.T) {
+func TestConstantDueTimesRoundDownExactly(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
@@ -82,7 +82,7 @@ func TestConstantMessagesAreDueAtTheExactInstantRoundedDown(t *testing.T) {
 
 // Message 10^12 at 3,000,000/s comes after 92 h, beyond what New allows: the
 // arithmetic has room to spare.
-func TestMessageTenToTheTwelfthIsDueToTheNanosecond(t *testing.T) {
+func TestTrillionthMessageDueTimeIsExact(t *testing.T) {
 	t.Parallel()
 	for _, warmUp := range []time.Duration{0, 5 * time.Second, 1, 333_333_333, 12345678901} {
 		spec := plain(Arrival{}, step(PerSecond(3_000_000), 100*time.Hour))
@@ -105,7 +105,7 @@ func TestMessageTenToTheTwelfthIsDueToTheNanosecond(t *testing.T) {
 	}
 }
 
-func TestTheFractionOfAMessageIsCarriedOverPhases(t *testing.T) {
+func TestMessageFractionCarriesAcrossPhases(t *testing.T) {
 	t.Parallel()
 	const ms = int64(time.Millisecond)
 	for _, tc := range []struct {
@@ -283,7 +283,7 @@ func TestRampsAgreeWithRationalArithmetic(t *testing.T) {
 	}
 }
 
-func TestAWindowOfMessagesHoldsExactlyThatMany(t *testing.T) {
+func TestCountedWindowHoldsExactCount(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Arrival{{}, {Kind: Poisson}, {Kind: Gamma, CV: 3}} {
 		for _, warmUp := range []time.Duration{0, 1, 5 * time.Second, 1234567891} {
@@ -315,7 +315,7 @@ func TestAWindowOfMessagesHoldsExactlyThatMany(t *testing.T) {
 	}
 }
 
-func TestRateIsWhatThePhasesSay(t *testing.T) {
+func TestRateFollowsPhases(t *testing.T) {
 	t.Parallel()
 	spec := plain(Arrival{Kind: Poisson},
 		Phase{From: PerSecond(1000), To: PerSecond(9000), For: 2 * time.Second},
@@ -354,7 +354,7 @@ func TestRateIsWhatThePhasesSay(t *testing.T) {
 	}
 }
 
-func TestATraceIsPlayedAsItIs(t *testing.T) {
+func TestTraceIsPlayedUnchanged(t *testing.T) {
 	t.Parallel()
 	spec := plain(Arrival{Kind: Trace, Trace: []int64{0, 0, 3, 10, 10, 700}})
 	spec.Producers, spec.WarmUp = 4, 5
@@ -381,7 +381,7 @@ func TestAClosedLoopHasNothingDue(t *testing.T) {
 	}
 }
 
-func TestDueStopsWhenItsReaderDoes(t *testing.T) {
+func TestDueStopsWhenIterationStops(t *testing.T) {
 	t.Parallel()
 	for _, a := range arrivals {
 		s := mustNew(t, profile(a, 10))
@@ -393,7 +393,7 @@ func TestDueStopsWhenItsReaderDoes(t *testing.T) {
 	}
 }
 
-func TestDuePanicsOfWhatIsNoPart(t *testing.T) {
+func TestDuePanicsOnInvalidPart(t *testing.T) {
 	t.Parallel()
 	s := mustNew(t, plain(Arrival{}, step(PerSecond(1), time.Second)))
 	for _, p := range []Part{{0, 0}, {-1, 1}, {1, 1}, {0, -1}} {

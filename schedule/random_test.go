@@ -148,7 +148,7 @@ func TestGapsHaveTheShapeOfTheirDistribution(t *testing.T) {
 	}
 }
 
-func TestAPartOfAPoissonProcessIsAPoissonProcess(t *testing.T) {
+func TestSplitPoissonProcessStaysPoisson(t *testing.T) {
 	t.Parallel()
 	rate := PerSecond(100_000)
 	spec := plain(Arrival{Kind: Poisson}, step(rate, 0))
@@ -162,7 +162,7 @@ func TestAPartOfAPoissonProcessIsAPoissonProcess(t *testing.T) {
 	}
 }
 
-func TestARandomRampHasAsManyMessagesAsItsRateSays(t *testing.T) {
+func TestRandomRampHasExpectedCount(t *testing.T) {
 	t.Parallel()
 	s := mustNew(t, plain(Arrival{Kind: Poisson}, Phase{From: PerSecond(1000), To: PerSecond(99_000), For: 4 * time.Second}))
 	var quarters [4]float64

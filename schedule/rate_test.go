@@ -60,7 +60,7 @@ func TestRatesAreReadExactly(t *testing.T) {
 	}
 }
 
-func TestRatesThatCannotBeAreRefusedWithWhatIsAllowed(t *testing.T) {
+func TestInvalidRateErrorNamesAllowedRange(t *testing.T) {
 	t.Parallel()
 	const (
 		bounds = "rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)"
@@ -81,7 +81,7 @@ func TestRatesThatCannotBeAreRefusedWithWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestARateOverAllBoundsStaysOverThem(t *testing.T) {
+func TestOverflowingRateStaysAboveMaximum(t *testing.T) {
 	t.Parallel()
 	if got := PerSecond(math.MaxUint64); got <= MaxRate {
 		t.Errorf("PerSecond(2^64-1) = %d; want more than MaxRate", got)

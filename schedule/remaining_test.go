@@ -46,7 +46,7 @@ func checkRemaining(t *testing.T, s *Schedule, p Part, limit int) {
 	}
 }
 
-func TestMessagesAreCountedWithoutAWalk(t *testing.T) {
+func TestMessageCountsMatchIteration(t *testing.T) {
 	t.Parallel()
 	for _, producers := range []int{1, 7, 1000} {
 		for _, count := range []int{1, 2, 3, 16, 1001} {
@@ -74,7 +74,7 @@ func TestMessagesAreCountedWithoutAWalk(t *testing.T) {
 
 // A billion messages a second for two days are counted as fast as ten; they are
 // 1.7e14, spread over the producers to the message.
-func TestTheMostMessagesThereCanBeAreCounted(t *testing.T) {
+func TestLargestMessageCountIsExact(t *testing.T) {
 	t.Parallel()
 	spec := plain(Arrival{}, step(MaxRate, 48*time.Hour))
 	spec.Producers = 7

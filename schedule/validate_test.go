@@ -155,7 +155,7 @@ func plainMessages(p Phase) Spec {
 	return s
 }
 
-func TestATraceFullOfFaultsTellsTheFirstTen(t *testing.T) {
+func TestFaultyTraceReportsFirstTenErrors(t *testing.T) {
 	t.Parallel()
 	trace := make([]int64, 1000)
 	trace[0] = 1

@@ -14,9 +14,9 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// TestRatesAreReadFromWhatTheToolsPrint: the files hold what the real tools printed, that
+// TestParseToolOutput: the files hold what the real tools printed, that
 // of pulsar-perf without its settings.
-func TestRatesAreReadFromWhatTheToolsPrint(t *testing.T) {
+func TestParseToolOutput(t *testing.T) {
 	for _, c := range []struct {
 		file  string
 		parse func(string) (float64, error)
@@ -49,9 +49,9 @@ func TestRatesAreReadFromWhatTheToolsPrint(t *testing.T) {
 	}
 }
 
-// TestARateOfNothingIsRefused, and one of messages that failed. The texts are what a tool
+// TestZeroRateIsRejected, and one of messages that failed. The texts are what a tool
 // prints, with other numbers.
-func TestARateOfNothingIsRefused(t *testing.T) {
+func TestZeroRateIsRejected(t *testing.T) {
 	for _, c := range []struct {
 		parse func(string) (float64, error)
 		out   string
@@ -69,8 +69,8 @@ func TestARateOfNothingIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheRatioIsThatOfPairs: what changes for both sides of a pair does not move it.
-func TestTheRatioIsThatOfPairs(t *testing.T) {
+// TestRatioIsOfPairs: what changes for both sides of a pair does not move it.
+func TestRatioIsOfPairs(t *testing.T) {
 	peer := []float64{100, 50, 200, 10, 100, 400}
 	var weir []float64
 	for i, p := range peer {
@@ -99,8 +99,8 @@ func TestRowsOfOtherFlowsStay(t *testing.T) {
 	}
 }
 
-// TestStoredRowsStandInTheOrderOfTheTable: those of one system together.
-func TestStoredRowsStandInTheOrderOfTheTable(t *testing.T) {
+// TestStoredRowsFollowTableOrder: those of one system together.
+func TestStoredRowsFollowTableOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.json")
 	for _, name := range []string{"kafka-produce", "mqtt-publish", "kafka-consume", "nats-publish"} {
 		f := figures{Schema: schema, Rows: []row{{Name: name}}}
@@ -187,7 +187,7 @@ func TestEachToolHasARecipe(t *testing.T) {
 	}
 }
 
-func TestWrongArgumentsAreRefusedBeforeAnythingStarts(t *testing.T) {
+func TestInvalidArgumentsFailBeforeStart(t *testing.T) {
 	for _, args := range [][]string{{"-turns", "0"}, {"no-such-system"}, {"-no-such-flag"}} {
 		if err := compare(t.Context(), args); !errors.Is(err, errUsage) {
 			t.Errorf("%q: %v", args, err)
@@ -195,9 +195,9 @@ func TestWrongArgumentsAreRefusedBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
-// TestThePageOnPeersSaysWhatTheTurnsCameTo keeps the table of docs/results/peers.md what
+// TestThePageOnPeersMatchesStoredTurns keeps the table of docs/results/peers.md what
 // the stored turns say.
-func TestThePageOnPeersSaysWhatTheTurnsCameTo(t *testing.T) {
+func TestThePageOnPeersMatchesStoredTurns(t *testing.T) {
 	const dir = "../../docs/results"
 	f, err := read(filepath.Join(dir, "peers.json"))
 	if err != nil || len(f.Rows) == 0 {

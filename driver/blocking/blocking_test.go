@@ -85,7 +85,7 @@ func TestOneWorkerKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfTheCallIsTheFateOfItsMessage(t *testing.T) {
+func TestCallErrorIsMessageOutcome(t *testing.T) {
 	var f fates
 	odd := errors.New("odd")
 	p := New(3, 8, func(_ context.Context, _ int, m *driver.Message) error {
@@ -109,7 +109,7 @@ func TestTheErrorOfTheCallIsTheFateOfItsMessage(t *testing.T) {
 	}
 }
 
-func TestEveryWorkerHasANumberAndOneCallAtATime(t *testing.T) {
+func TestWorkersAreNumberedAndSequential(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f fates
 		var busy [4]atomic.Bool
@@ -165,7 +165,7 @@ func TestFlushMeansAll(t *testing.T) {
 	})
 }
 
-func TestPublishWaitsForRoomUntilItsContextEnds(t *testing.T) {
+func TestPublishWaitsUntilContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f fates
 		release := make(chan struct{})
@@ -194,7 +194,7 @@ func TestPublishWaitsForRoomUntilItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestAQueuedMessageWhoseContextEndsIsNotSent(t *testing.T) {
+func TestCanceledQueuedMessageIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f fates
 		var sent atomic.Int64
@@ -225,7 +225,7 @@ func TestAQueuedMessageWhoseContextEndsIsNotSent(t *testing.T) {
 	})
 }
 
-func TestCloseInAHurryCompletesAll(t *testing.T) {
+func TestCanceledCloseCompletesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f fates
 		p := New(2, 8, func(ctx context.Context, _ int, _ *driver.Message) error { <-ctx.Done(); return ctx.Err() }, &f)
@@ -252,7 +252,7 @@ func TestCloseInAHurryCompletesAll(t *testing.T) {
 	})
 }
 
-func TestCloseAbandonsCallsThatDoNotHeedTheirContext(t *testing.T) {
+func TestCloseAbandonsCallsIgnoringContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f fates
 		release := make(chan struct{})
@@ -354,7 +354,7 @@ func (pooledConn) Facts(context.Context) (driver.Facts, error) {
 }
 func (pooledConn) Close(context.Context) error { return nil }
 
-func TestADriverOnThePoolKeepsTheContract(t *testing.T) {
+func TestPooledDriverKeepsContract(t *testing.T) {
 	for _, queue := range []int{8, 1024} {
 		t.Run(fmt.Sprintf("queue of %d", queue), func(t *testing.T) {
 			def := driver.Definition{

@@ -72,7 +72,7 @@ func BenchmarkOutstanding(b *testing.B) {
 	}
 }
 
-func TestTheEndOfAProducerWaitsTwoSeconds(t *testing.T) {
+func TestProducerCloseWaitsTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := NewOutstanding()
 		o.Add(1)

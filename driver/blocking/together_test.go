@@ -36,7 +36,7 @@ func TestPartsDeliverOneAtATime(t *testing.T) {
 	}
 }
 
-func TestAPartThatFailsEndsTheOthers(t *testing.T) {
+func TestFailingPartEndsOthers(t *testing.T) {
 	lost := errors.New("lost")
 	err := Together(t.Context(), &counting{}, 3, func(ctx context.Context, part int, _ driver.Sink) error {
 		if part == 1 {
@@ -58,7 +58,7 @@ type readying struct {
 
 func (r *readying) Ready() { r.ready++ }
 
-func TestAConsumerIsReadyWhenAllOfItsPartsAre(t *testing.T) {
+func TestConsumerReadyWhenAllPartsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sink readying
 		start := time.Now()
@@ -76,7 +76,7 @@ func TestAConsumerIsReadyWhenAllOfItsPartsAre(t *testing.T) {
 	})
 }
 
-func TestAPartThatIsNotReadyInTimeHoldsUpNoEnd(t *testing.T) {
+func TestPartFailingBeforeReadyReturnsError(t *testing.T) {
 	lost := errors.New("lost")
 	var sink readying
 	err := Together(t.Context(), &sink, 2, func(ctx context.Context, part int, s driver.Sink) error {
@@ -91,7 +91,7 @@ func TestAPartThatIsNotReadyInTimeHoldsUpNoEnd(t *testing.T) {
 	}
 }
 
-func TestOnePartHasTheSinkToItself(t *testing.T) {
+func TestSinglePartUsesSinkDirectly(t *testing.T) {
 	var sink readying
 	err := Together(t.Context(), &sink, 1, func(_ context.Context, _ int, s driver.Sink) error {
 		if s != driver.Sink(&sink) {

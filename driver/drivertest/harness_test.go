@@ -34,7 +34,7 @@ func TestAWaivedCheckThatPassesFails(t *testing.T) {
 	}
 }
 
-func TestAWaiverOfWhatDoesNotApplyFails(t *testing.T) {
+func TestWaiverOfInapplicableCheckFails(t *testing.T) {
 	vs := try(t, "", mute, func(h *Harness) { h.Waive = map[string]string{"Order": "unordered"} })
 	if v := of(vs, "Order"); v.status != failed || !strings.Contains(v.lines[0], "does not apply") {
 		t.Errorf("Order: %+v", v)
@@ -55,14 +55,14 @@ func TestLostConnectionNeedsCutOrAReason(t *testing.T) {
 	}
 }
 
-func TestAHarnessThatCannotCutSaysSo(t *testing.T) {
+func TestHarnessWithoutCutReportsIt(t *testing.T) {
 	vs := try(t, "", nil, func(h *Harness) { h.Cut = func() error { return errors.New("no such process") } })
 	if v := of(vs, "LostConnectionReported"); v.status != failed || !strings.Contains(v.lines[0], "no such process") {
 		t.Errorf("%+v", v)
 	}
 }
 
-func TestTheSystemMayBeStalled(t *testing.T) {
+func TestHarnessStallsAndResumesSystem(t *testing.T) {
 	stalls, resumes := 0, 0
 	vs := try(t, "", nil, func(h *Harness) {
 		stall := h.Stall
@@ -80,7 +80,7 @@ func TestTheSystemMayBeStalled(t *testing.T) {
 	}
 }
 
-func TestReplicasAreTriedWhereThereAreNodes(t *testing.T) {
+func TestReplicasAreTestedGivenNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory("", memCapabilities())
 		m.nodes = 3
@@ -105,7 +105,7 @@ func TestFaultyWaiversAreReported(t *testing.T) {
 	}
 }
 
-func TestTheLastCheckLooksAtTheOthers(t *testing.T) {
+func TestLastCheckExaminesOthers(t *testing.T) {
 	names := Names()
 	if names[len(names)-1] != "CapabilitiesTrue" {
 		t.Errorf("the last check is %s", names[len(names)-1])

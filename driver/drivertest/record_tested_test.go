@@ -29,7 +29,7 @@ func recorded(t *testing.T, path string) []tested.Entry {
 	return es
 }
 
-func TestASuiteThatPassesIsRecordedWhereTheEnvironmentAsks(t *testing.T) {
+func TestPassedSuiteIsRecordedOnRequest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tested.yaml")
 	other := tested.Entry{Driver: "other", Test: "T", Server: "s", Version: "1", Date: "2020-01-02"}
 	forerunner := tested.Entry{Driver: "memory", Test: t.Name() + "/suite", Server: "s", Version: "0", Date: "2020-01-02"}
@@ -68,7 +68,7 @@ func TestASuiteThatPassesIsRecordedWhereTheEnvironmentAsks(t *testing.T) {
 	}
 }
 
-func TestOnlyAWholeSuiteThatPassedIsRecorded(t *testing.T) {
+func TestOnlyCompletePassedSuiteIsRecorded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tested.yaml")
 	t.Setenv(tested.VariablePath, path)
 	m := newMemory("", memCapabilities())
@@ -94,7 +94,7 @@ func TestOnlyAWholeSuiteThatPassedIsRecorded(t *testing.T) {
 	}
 }
 
-func TestARecordThatCannotBeReadIsLeftAlone(t *testing.T) {
+func TestUnreadableRecordIsNotOverwritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tested.yaml")
 	const was = "- {driver: a, verion: 1}\n"
 	if err := os.WriteFile(path, []byte(was), 0o644); err != nil {
@@ -125,7 +125,7 @@ func (c *untoldConn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, err
 }
 
-func TestASystemOfUnknownVersionIsNotRecorded(t *testing.T) {
+func TestUnknownSystemVersionIsNotRecorded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tested.yaml")
 	m := newMemory("", memCapabilities())
 	def := m.definition()
@@ -138,7 +138,7 @@ func TestASystemOfUnknownVersionIsNotRecorded(t *testing.T) {
 	}
 }
 
-func TestASystemThatCannotBeAskedIsAnError(t *testing.T) {
+func TestUnreachableSystemFailsRecording(t *testing.T) {
 	m := newMemory("", memCapabilities())
 	h := m.harness()
 	h.Options = map[string][]string{"address": {"there"}}
@@ -147,7 +147,7 @@ func TestASystemThatCannotBeAskedIsAnError(t *testing.T) {
 	}
 }
 
-func TestAClientThatIsNoDependencyIsAnError(t *testing.T) {
+func TestClientOutsideDependenciesIsAnError(t *testing.T) {
 	def := driver.Definition{Client: "example.com/nosuch/client"}
 	if v, err := clientVersion(def); err == nil || !strings.Contains(err.Error(), "version of example.com/nosuch/client: ") || !strings.Contains(err.Error(), "not a known dependency") {
 		t.Errorf("%q, %v", v, err)

@@ -14,7 +14,7 @@ func entry(driver, test, version string) Entry {
 	}
 }
 
-func TestARecordIsReadAsItWasWritten(t *testing.T) {
+func TestRecordRoundTrip(t *testing.T) {
 	// Texts that YAML would take for something else.
 	want := []Entry{entry("a", "TestConformance/one,_two: three", "1.10"), entry("a", "TestConformance/zwei", "yes"), entry("b", "T", "# 1")}
 	b, err := Format([]Entry{want[2], want[1], want[0]})
@@ -33,7 +33,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAnEntryTakesThePlaceOfItsForerunner(t *testing.T) {
+func TestEntryReplacesItsPredecessor(t *testing.T) {
 	before := []Entry{entry("a", "x", "1"), entry("a", "y", "1"), entry("b", "x", "1")}
 	after := Put(before, entry("a", "x", "2"))
 	want := []Entry{entry("a", "y", "1"), entry("b", "x", "1"), entry("a", "x", "2")}
@@ -56,7 +56,7 @@ func TestAnEmptyRecordHasNoEntries(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRecordIsRefused(t *testing.T) {
+func TestInvalidRecordIsRejected(t *testing.T) {
 	for _, s := range []string{"- {driver: a, verion: 1}", "driver: a", "- {driver: [a]}", "- {passed: many}"} {
 		if es, err := Parse([]byte(s)); err == nil {
 			t.Errorf("%q is read as %+v", s, es)

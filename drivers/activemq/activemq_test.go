@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestConfirmationsMeanWhatTheServerIsSetTo reads the guarantee of two servers.
-func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
+// TestGuaranteeFollowsServerSettings reads the guarantee of two servers.
+func TestGuaranteeFollowsServerSettings(t *testing.T) {
 	files, memory := shared.Up(t, 1), served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"persistence": "no"}})
 	for _, tc := range []struct {
 		on   *served.System
@@ -32,7 +32,7 @@ func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	s := shared.Up(t, 1)
 	trial.Refuses(t, Definition(), s.Options,
 		trial.Mistake{Name: "a password without a user", Set: []string{"user", "", "password", "wr0ng"}, Option: "password"},
@@ -48,4 +48,4 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -205,9 +205,9 @@ func confirmations(d driver.Definition) []string {
 	return faults
 }
 
-// TestOptionsThatNameFilesSaySo: an agent lets a scenario name such files only where its
+// TestFileOptionsAreMarked: an agent lets a scenario name such files only where its
 // user allows them, so that none may be overlooked.
-func TestOptionsThatNameFilesSaySo(t *testing.T) {
+func TestFileOptionsAreMarked(t *testing.T) {
 	seen := 0
 	for _, d := range Definitions() {
 		cfg := d.New()
@@ -227,8 +227,8 @@ func TestOptionsThatNameFilesSaySo(t *testing.T) {
 	}
 }
 
-// TestWhatIsAbsentIsKnown holds package standard to what package all adds.
-func TestWhatIsAbsentIsKnown(t *testing.T) {
+// TestStandardListsAbsentDrivers holds package standard to what package all adds.
+func TestStandardListsAbsentDrivers(t *testing.T) {
 	var want []driver.Absent
 	for _, d := range Extra() {
 		a := driver.Absent{Name: d.Name, Title: d.Title}

@@ -49,9 +49,9 @@ func fits(t *testing.T, s *jsonschema.Schema, file []byte) error {
 	return s.Validate(v)
 }
 
-// TestEveryRecipeGivesAComposeFileOfTheSchema takes every recipe of every driver,
+// TestEveryRecipeYieldsValidComposeFile takes every recipe of every driver,
 // for each number of nodes.
-func TestEveryRecipeGivesAComposeFileOfTheSchema(t *testing.T) {
+func TestEveryRecipeYieldsValidComposeFile(t *testing.T) {
 	s := composeSchema(t)
 	if err := fits(t, s, []byte("services: {a: {image: [x]}}")); err == nil {
 		t.Fatal("the schema takes anything")

@@ -15,8 +15,8 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// TestTheRecordIsAsTheSuitesWroteIt holds tested.yaml to what writes it.
-func TestTheRecordIsAsTheSuitesWroteIt(t *testing.T) {
+// TestRecordIsAsSuitesWroteIt holds tested.yaml to what writes it.
+func TestRecordIsAsSuitesWroteIt(t *testing.T) {
 	record, err := os.ReadFile("../standard/tested.yaml")
 	if err != nil {
 		t.Fatal(err)

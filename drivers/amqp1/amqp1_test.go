@@ -14,9 +14,9 @@ import (
 // destination is the queue of the tests.
 var destination = driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
 
-// TestConfirmationsMeanWhatIsStatedAndRead: a virtual host in memory keeps nothing,
+// TestGuaranteeFollowsStatedAndReadSettings: a virtual host in memory keeps nothing,
 // whatever the option store says.
-func TestConfirmationsMeanWhatIsStatedAndRead(t *testing.T) {
+func TestGuaranteeFollowsStatedAndReadSettings(t *testing.T) {
 	files, memory := shared.Up(t, 1), served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"persistence": "no"}})
 	for _, tc := range []struct {
 		on   *served.System
@@ -88,16 +88,16 @@ func TestWithoutManagementItOnlySends(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	trial.Refuses(t, Definition(), shared.Up(t, 1).Options,
 		trial.Mistake{Name: "a password without a user", Set: []string{"user", "", "password", "wr0ng"}, Option: "password"},
 		trial.Mistake{Name: "a wrong password", Set: []string{"password", "wr0ng"}, Is: driver.ErrAuth},
 	)
 }
 
-// TestRabbitMQIsReadAsItIs: facts are those of the queue that is there, and a server that
+// TestRabbitMQGuaranteeIsRead: facts are those of the queue that is there, and a server that
 // is not RabbitMQ is refused.
-func TestRabbitMQIsReadAsItIs(t *testing.T) {
+func TestRabbitMQGuaranteeIsRead(t *testing.T) {
 	s := shared.Up(t, 1, served.With{Recipe: "rabbitmq4"})
 	for kind, want := range map[string]driver.Confirms{
 		quorum:  {Guarantee: driver.Persisted, Stable: driver.StableFsync},
@@ -125,7 +125,7 @@ func TestRabbitMQIsReadAsItIs(t *testing.T) {
 	}
 }
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) {
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), shared, "",
 		"received: confirm: yes, management: qpid or none, durable: yes, store: written",
 	)

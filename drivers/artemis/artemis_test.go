@@ -27,8 +27,8 @@ func plain(t *testing.T, s *served.System) *client.Session {
 	return session
 }
 
-// TestConfirmationsMeanWhatTheServerIsSetTo reads the guarantee of two servers.
-func TestConfirmationsMeanWhatTheServerIsSetTo(t *testing.T) {
+// TestGuaranteeFollowsServerSettings reads the guarantee of two servers.
+func TestGuaranteeFollowsServerSettings(t *testing.T) {
 	journal, memory := shared.Up(t, 1), served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"persistence": "no"}})
 	for _, tc := range []struct {
 		on   *served.System
@@ -77,7 +77,7 @@ func TestAConsumerOutlivesItsServerBeforeItRuns(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	trial.Refuses(t, Definition(), shared.Up(t, 1).Options,
 		trial.Mistake{Name: "a password without a user", Set: []string{"user", "", "password", "wr0ng"}, Option: "password"},
 		trial.Mistake{Name: "a wrong password", Set: []string{"password", "wr0ng"}, Is: driver.ErrAuth},
@@ -86,7 +86,7 @@ func TestWhatIsRefused(t *testing.T) {
 	)
 }
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) {
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), shared, "",
 		"received: confirm: yes, durable: yes, server.persistence: yes, server.sync: yes",
 		"received: confirm: yes, durable: yes, server.persistence: yes, server.sync: yes, datasync: yes",

@@ -98,7 +98,7 @@ func TestTheGuaranteeFollowsTheServersSettings(t *testing.T) {
 	}
 }
 
-func TestAMessageLargerThanTheServerTakes(t *testing.T) {
+func TestTooLargeMessage(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	c := open(t, driver.Run{ID: "large"}, s.Options)
 	spec := driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1, Largest: 65536}
@@ -122,7 +122,7 @@ func TestAMessageLargerThanTheServerTakes(t *testing.T) {
 	}
 }
 
-func TestAServerThatDrainsTakesNoMore(t *testing.T) {
+func TestDrainingServerRejectsMessages(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	p, f := produce(t, open(t, driver.Run{ID: "drain"}, s.Options), "d")
 	if err := syscall.Kill(s.Pids[0], syscall.SIGUSR1); err != nil {
@@ -191,7 +191,7 @@ func TestTimeToRun(t *testing.T) {
 	}
 }
 
-func TestTubesThatExist(t *testing.T) {
+func TestExistingTubes(t *testing.T) {
 	s := shared.Up(t, 1)
 	const tube = "orders/(new)"
 	k, err := client.Dial("tcp", s.Address[0])
@@ -218,9 +218,9 @@ func TestTubesThatExist(t *testing.T) {
 	}
 }
 
-// TestDeleteTakesWhatIsThere has more jobs than one call of the keeper deletes, and then
+// TestDeleteRemovesRemainingJobs has more jobs than one call of the keeper deletes, and then
 // one that a consumer does not give back.
-func TestDeleteTakesWhatIsThere(t *testing.T) {
+func TestDeleteRemovesRemainingJobs(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "delete"}, s.Options)
 	p, f := produce(t, c, "d")
@@ -263,4 +263,4 @@ func TestASilentServerIsUnreachable(t *testing.T) {
 	trial.Refuses(t, Definition(), nil, trial.Mistake{Name: "silence", Set: []string{"address", l.Addr().String(), "timeout", "3s"}, Is: driver.ErrUnreachable})
 }
 
-func TestThePageSaysWhatTheServerSays(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-func TestAFullQueueHoldsCapacityMessagesInOrder(t *testing.T) {
+func TestFullQueueHoldsCapacityInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(4, 8)
 		for i := range 4 {

@@ -50,7 +50,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestTheGuaranteeIsWhatTheUserStates(t *testing.T) {
+func TestGuaranteeIsStatedByUser(t *testing.T) {
 	s := newStandIn(t)
 	for flushes, want := range map[string]driver.Confirms{
 		"no":  {Guarantee: driver.Received},
@@ -63,8 +63,8 @@ func TestTheGuaranteeIsWhatTheUserStates(t *testing.T) {
 	}
 }
 
-// TestWhatTheServerRefusesIsToldAndTheConnectionGoesOn has a stream that a user may not write to.
-func TestWhatTheServerRefusesIsToldAndTheConnectionGoesOn(t *testing.T) {
+// TestServerErrorKeepsConnection has a stream that a user may not write to.
+func TestServerErrorKeepsConnection(t *testing.T) {
 	s := newStandIn(t)
 	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
 	if err != nil {
@@ -91,8 +91,8 @@ func TestWhatTheServerRefusesIsToldAndTheConnectionGoesOn(t *testing.T) {
 	}
 }
 
-// TestGroupsOfAStreamThatStaysAreDeleted: those of a user's own stream go with the Conn.
-func TestGroupsOfAStreamThatStaysAreDeleted(t *testing.T) {
+// TestGroupsOfExistingStreamAreDeleted: those of a user's own stream go with the Conn.
+func TestGroupsOfExistingStreamAreDeleted(t *testing.T) {
 	s := newStandIn(t)
 	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
 	if err != nil {
@@ -111,7 +111,7 @@ func TestGroupsOfAStreamThatStaysAreDeleted(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWhenItConnects(t *testing.T) {
+func TestConnectErrors(t *testing.T) {
 	for _, test := range []struct{ option, value string }{{"address", ""}, {"address", "tcp://127.0.0.1:1"}, {"user", "admin"}} {
 		_, err := trial.Open(t, Definition(), driver.Run{}, nil, test.option, test.value)
 		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != test.option {

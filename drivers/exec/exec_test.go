@@ -54,9 +54,9 @@ func gone(t *testing.T, tmp string) {
 	}
 }
 
-// TestAChildThatCannotServeIsRefused: what is wrong is said, in the child's own words
+// TestUnusableChildIsRejected: what is wrong is said, in the child's own words
 // where it has any, and nothing is left.
-func TestAChildThatCannotServeIsRefused(t *testing.T) {
+func TestUnusableChildIsRejected(t *testing.T) {
 	for _, tt := range []struct {
 		faults  string
 		options []string
@@ -81,8 +81,8 @@ func TestAChildThatCannotServeIsRefused(t *testing.T) {
 	}
 }
 
-// TestACommandThatIsNoneIsRefused before anything is started.
-func TestACommandThatIsNoneIsRefused(t *testing.T) {
+// TestInvalidCommandIsRejected before anything is started.
+func TestInvalidCommandIsRejected(t *testing.T) {
 	for want, command := range map[string][]string{"is empty": nil, "no-such-program": {"no-such-program"}} {
 		system := map[string][]string{}
 		if command != nil {
@@ -95,8 +95,8 @@ func TestACommandThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatTheChildDoesNotStateIsRefused before a message is sent.
-func TestWhatTheChildDoesNotStateIsRefused(t *testing.T) {
+// TestUndeclaredCapabilitiesAreRejected before a message is sent.
+func TestUndeclaredCapabilitiesAreRejected(t *testing.T) {
 	c, _, err := opened(t, "")
 	if err != nil {
 		t.Fatal(err)
@@ -209,9 +209,9 @@ func TestAFaultyConsumerEndsWithAnError(t *testing.T) {
 	}
 }
 
-// TestAChildThatStandsStillHoldsUpNothing: requests, Flush and Close end within their
+// TestStalledChildBlocksNothing: requests, Flush and Close end within their
 // limits, and Close ends the child.
-func TestAChildThatStandsStillHoldsUpNothing(t *testing.T) {
+func TestStalledChildBlocksNothing(t *testing.T) {
 	c, tmp, err := opened(t, "", "timeout", "300ms")
 	if err != nil {
 		t.Fatal(err)
@@ -243,8 +243,8 @@ func TestAChildThatStandsStillHoldsUpNothing(t *testing.T) {
 	gone(t, tmp)
 }
 
-// TestTheChildsOwnTimeComesWithACompletion, and a key, and a refusal's word.
-func TestTheChildsOwnTimeComesWithACompletion(t *testing.T) {
+// TestCompletionCarriesChildTimestamp, and a key, and a refusal's word.
+func TestCompletionCarriesChildTimestamp(t *testing.T) {
 	c, _, err := opened(t, "")
 	if err != nil {
 		t.Fatal(err)
@@ -370,9 +370,9 @@ type completer func(m *driver.Message, err error)
 
 func (f completer) Complete(m *driver.Message, err error) { f(m, err) }
 
-// TestWordsOfErrorsAreTheContracts: each error of the contract that a child may meet has a
+// TestErrorCodesMatchContract: each error of the contract that a child may meet has a
 // word.
-func TestWordsOfErrorsAreTheContracts(t *testing.T) {
+func TestErrorCodesMatchContract(t *testing.T) {
 	for _, err := range []error{
 		driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrTimeout,
 		driver.ErrDisconnected, driver.ErrOverloaded, driver.ErrClosed, driver.ErrBlocked,

@@ -91,8 +91,8 @@ func TestALengthAloneCostsNoMemory(t *testing.T) {
 	}
 }
 
-// TestFieldsSurviveTheWay: names with several values, empty ones and any bytes.
-func TestFieldsSurviveTheWay(t *testing.T) {
+// TestFieldsRoundTrip: names with several values, empty ones and any bytes.
+func TestFieldsRoundTrip(t *testing.T) {
 	want := fields{"a": {"1", "2"}, "empty": {""}, "bytes": {"\x00\xff,="}}
 	c := &cursor{b: want.append(nil)}
 	got := readFields(c)

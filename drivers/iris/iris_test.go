@@ -43,8 +43,8 @@ func says(t *testing.T, answer string) string {
 	return l.Addr().String()
 }
 
-// TestWhatIsNoRelayOfThisProtocolIsRefused has servers that answer, and not as they should.
-func TestWhatIsNoRelayOfThisProtocolIsRefused(t *testing.T) {
+// TestNonIrisServerIsRejected has servers that answer, and not as they should.
+func TestNonIrisServerIsRejected(t *testing.T) {
 	denial := string(text(text([]byte{opDeny}, relayMagic), "Unsupported protocol."))
 	for name, test := range map[string]struct {
 		answer string
@@ -66,7 +66,7 @@ func TestWhatIsNoRelayOfThisProtocolIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongBeforeItConnects(t *testing.T) {
+func TestErrorsBeforeConnecting(t *testing.T) {
 	trial.Refuses(t, Definition(), nil,
 		trial.Mistake{Name: "no address", Set: []string{"address", ""}, Option: "address", Says: "is not an address"},
 		trial.Mistake{Name: "a name of a host, with a namespace", Set: []string{"address", "localhost:1", "namespace", "f"}, Option: "address", Says: "is not an IP address"},
@@ -113,9 +113,9 @@ func TestTheGuaranteeFollowsThePattern(t *testing.T) {
 	}
 }
 
-// TestWhatIsOnItsWayAtDeleteDoesNotArriveLater has a producer from before Delete send when
+// TestDeleteDiscardsMessagesInFlight has a producer from before Delete send when
 // the destination was made again: the node is as late as it can be.
-func TestWhatIsOnItsWayAtDeleteDoesNotArriveLater(t *testing.T) {
+func TestDeleteDiscardsMessagesInFlight(t *testing.T) {
 	for _, pattern := range []string{patternPublish, patternBroadcast} {
 		t.Run(pattern, func(t *testing.T) {
 			c := trial.Declared(t, Definition(), up(t).Options, "pattern", pattern)
@@ -143,8 +143,8 @@ func TestWhatIsOnItsWayAtDeleteDoesNotArriveLater(t *testing.T) {
 	}
 }
 
-// TestAMessageThatIsWrittenAllocatesNothing writes to a socket that nothing reads.
-func TestAMessageThatIsWrittenAllocatesNothing(t *testing.T) {
+// TestWriteDoesNotAllocate writes to a socket that nothing reads.
+func TestWriteDoesNotAllocate(t *testing.T) {
 	s := &session{w: bufio.NewWriter(io.Discard)}
 	payload := make([]byte, 1024)
 	for what, f := range map[string]func() error{
@@ -189,7 +189,7 @@ func FuzzMessagesOfARelay(f *testing.F) {
 	})
 }
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) {
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	lent(t)
 	served.Guarantees(t, Definition(), shared, "")
 }

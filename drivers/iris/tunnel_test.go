@@ -27,9 +27,9 @@ func consume(t *testing.T, c driver.Conn, index int, l *trial.Log) (stop func())
 	return l.Consume(t, c, driver.ConsumerSpec{Index: index, Settle: driver.SettleNone})
 }
 
-// TestAConsumerThatIsSlowIsStillOneThatTakesTunnels holds up a consumer for longer than the
+// TestSlowConsumerStillAcceptsTunnels holds up a consumer for longer than the
 // 3 s after which a node drops the connection of one that does not confirm a tunnel.
-func TestAConsumerThatIsSlowIsStillOneThatTakesTunnels(t *testing.T) {
+func TestSlowConsumerStillAcceptsTunnels(t *testing.T) {
 	c := trial.Declared(t, Definition(), up(t).Options, "pattern", patternTunnel)
 	hold := make(chan struct{})
 	k := trial.NewLog()
@@ -57,9 +57,9 @@ func TestAConsumerThatIsSlowIsStillOneThatTakesTunnels(t *testing.T) {
 	}
 }
 
-// TestWhatIsSentAfterAConsumerLeftGoesToAnother has the consumer with the tunnel leave, and
+// TestMessagesMoveToRemainingConsumer has the consumer with the tunnel leave, and
 // sends at once.
-func TestWhatIsSentAfterAConsumerLeftGoesToAnother(t *testing.T) {
+func TestMessagesMoveToRemainingConsumer(t *testing.T) {
 	c := trial.Declared(t, Definition(), up(t).Options, "pattern", patternTunnel)
 	takers := []*trial.Log{trial.NewLog(), trial.NewLog()}
 	var ends []func()
@@ -179,8 +179,8 @@ func serveStingy(c net.Conn, room uint64, allow <-chan uint64, came chan<- uint6
 	}
 }
 
-// TestATunnelCountsWhatTheRelayHasTaken has a relay that takes nothing until it is told to.
-func TestATunnelCountsWhatTheRelayHasTaken(t *testing.T) {
+// TestTunnelCountsRelayAcceptedMessages has a relay that takes nothing until it is told to.
+func TestTunnelCountsRelayAcceptedMessages(t *testing.T) {
 	allow, came := make(chan uint64), make(chan uint64, 10)
 	cfg := Definition().New().(*Config)
 	cfg.Address, cfg.Pattern, cfg.Timeout = []string{stingy(t, 1024, allow, came)}, patternTunnel, 200*time.Millisecond

@@ -92,7 +92,7 @@ func TestAnAccountDemandsABoundOfStreams(t *testing.T) {
 	}
 }
 
-func TestWhatAStreamDropsIsNamed(t *testing.T) {
+func TestStreamRetentionIsReported(t *testing.T) {
 	t.Parallel()
 	c := jetstream.StreamConfig{MaxAge: time.Second, MaxMsgs: 7, MaxMsgsPerSubject: 2}
 	old := []string{
@@ -108,7 +108,7 @@ func TestWhatAStreamDropsIsNamed(t *testing.T) {
 	}
 }
 
-func TestBoundsThatAnAccountHasNoRoomFor(t *testing.T) {
+func TestMaxBytesExceedingAccountLimit(t *testing.T) {
 	t.Parallel()
 	options := map[string][]string{"address": {bounded(t)}, "user": {"weir"}, "password": {"weir"}, "max-bytes": {"1MiB"}}
 	d := func(n int) driver.Destination {

@@ -31,7 +31,7 @@ func durablesOf(t *testing.T, js jetstream.JetStream, stream string) []string {
 	return names
 }
 
-func TestADurableOfTheUsersIsContinuedWithItsOwnSettings(t *testing.T) {
+func TestUsersDurableResumesWithItsSettings(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, map[string][]string{"events": {"events"}})
@@ -73,7 +73,7 @@ func TestADurableOfTheUsersIsContinuedWithItsOwnSettings(t *testing.T) {
 	}
 }
 
-func TestTheLimitsOfADurableAreHeeded(t *testing.T) {
+func TestDurableLimitsAreRespected(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, map[string][]string{"x": {"x"}})
@@ -94,7 +94,7 @@ func TestTheLimitsOfADurableAreHeeded(t *testing.T) {
 	}
 }
 
-func TestOneDurableTakesAllDestinationsOnAStream(t *testing.T) {
+func TestOneDurableCoversStreamsDestinations(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, map[string][]string{"shop": {"shop.*"}, "other": {"other"}})
@@ -154,7 +154,7 @@ func TestOneDurableTakesAllDestinationsOnAStream(t *testing.T) {
 	}
 }
 
-func TestANameThatIsTakenSaysByWhat(t *testing.T) {
+func TestNameConflictNamesExistingConsumer(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, map[string][]string{"x": {"x.*"}})

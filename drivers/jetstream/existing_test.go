@@ -98,7 +98,7 @@ func drainedTo(t *testing.T, b driver.Backlogger, spec driver.ConsumerSpec, want
 	t.Errorf("backlog %d after all was received; want %d", left, want)
 }
 
-func TestAStreamThatExistsIsFilledAndReadAndStays(t *testing.T) {
+func TestExistingStreamIsUsedAndPreserved(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	const n = 1000
@@ -181,7 +181,7 @@ func TestAStreamThatExistsIsFilledAndReadAndStays(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePublishedToSaysWhy(t *testing.T) {
+func TestUnpublishableDestinationsAreExplained(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, map[string][]string{"two": {"two.a", "two.b"}, "wild": {"wild.*"}, "fits": {"fits"}})
@@ -216,9 +216,9 @@ func TestWhatCannotBePublishedToSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAStreamThatIsGoneHoldsNothing: a server that kept its streams in memory was restarted, and
+// TestDeletedStreamHasNoBacklog: a server that kept its streams in memory was restarted, and
 // says that there is none.
-func TestAStreamThatIsGoneHoldsNothing(t *testing.T) {
+func TestDeletedStreamHasNoBacklog(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	cfg := newConfig()
@@ -245,7 +245,7 @@ func TestAStreamThatIsGoneHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatIsBackIsAnEvent(t *testing.T) {
+func TestReconnectIsAnEvent(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	cfg := newConfig()

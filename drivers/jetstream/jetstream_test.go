@@ -118,7 +118,7 @@ func TestGuaranteeIsReadFromTheRunningServers(t *testing.T) {
 	}
 }
 
-func TestGuaranteeIsTheWeakerOneWhereTheServerDoesNotSay(t *testing.T) {
+func TestUnknownServerSettingsWeakenGuarantee(t *testing.T) {
 	s := natsdtest.Start(t, func(o *server.Options) {
 		o.HTTPHost, o.HTTPPort = "127.0.0.1", server.RANDOM_PORT
 		o.JetStream, o.StoreDir, o.SyncAlways = true, t.TempDir(), true
@@ -147,7 +147,7 @@ func TestGuaranteeIsTheWeakerOneWhereTheServerDoesNotSay(t *testing.T) {
 	}
 }
 
-func TestMessagesUnderWayAtALossEndAtOnce(t *testing.T) {
+func TestConnectionLossFailsMessagesInFlight(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
@@ -205,7 +205,7 @@ func TestMessagesUnderWayAtALossEndAtOnce(t *testing.T) {
 	}
 }
 
-func TestPublishThatWaitsForTheNetworkEndsWithItsContext(t *testing.T) {
+func TestPublishBlockedOnNetworkRespectsContext(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	conn := open(t, s, nil, driver.Destination{Name: "d", Partitions: 1, Replicas: 1})

@@ -38,9 +38,9 @@ func (nothing) Closed() <-chan struct{} {
 	return closed
 }
 
-// TestAPullRequestThatIsLostIsSentAgain: in a cluster one may come to a server that leads the
+// TestLostPullRequestIsResent: in a cluster one may come to a server that leads the
 // durable and does not take requests yet. No answer tells.
-func TestAPullRequestThatIsLostIsSentAgain(t *testing.T) {
+func TestLostPullRequestIsResent(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{Nodes: 3})
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 3}
 	c := open(t, s, nil, d)
@@ -60,10 +60,10 @@ func TestAPullRequestThatIsLostIsSentAgain(t *testing.T) {
 	}
 }
 
-// TestMessagesShareNoReplySubjectInACluster: a new leader confirms again what the one before had
+// TestClusterMessagesUseUniqueReplySubjects: a new leader confirms again what the one before had
 // confirmed last. Another message with the same reply subject would be taken for stored. A
 // single server confirms once, and a subject of each message's own would cost it time.
-func TestMessagesShareNoReplySubjectInACluster(t *testing.T) {
+func TestClusterMessagesUseUniqueReplySubjects(t *testing.T) {
 	for nodes, share := range map[int]bool{1: true, 3: false} {
 		s := natstest.Start(t, natsd.Options{Nodes: nodes})
 		d := driver.Destination{Name: "d", Partitions: 1, Replicas: nodes}

@@ -80,7 +80,7 @@ func fill(t *testing.T, js jetstream.JetStream, subject string, from, to int) {
 	}
 }
 
-func TestASubscriptionBeginsWhereItIsTold(t *testing.T) {
+func TestSubscriptionBeginsAtGivenPosition(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, map[string][]string{"log": {"log.>"}})
@@ -148,7 +148,7 @@ func TestASubscriptionBeginsWhereItIsTold(t *testing.T) {
 	}
 }
 
-func TestAPositionThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidPositionIsRejected(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	js := theirs(t, s, nil)
@@ -220,7 +220,7 @@ func TestADurableContinuesAtTheEarliestUnacknowledged(t *testing.T) {
 	}
 }
 
-func TestRunEndsThoughTheServerIsSilent(t *testing.T) {
+func TestRunEndsWhenServerIsSilent(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}

@@ -34,7 +34,7 @@ func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-func TestARefusedMessageFailsWithTheContractsError(t *testing.T) {
+func TestRejectedMessageFailsWithContractError(t *testing.T) {
 	f := fake(t)
 	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"})
 	for _, w := range []struct {
@@ -63,7 +63,7 @@ func TestARefusedMessageFailsWithTheContractsError(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsNeverTakenTimesOut(t *testing.T) {
+func TestUnacceptedMessageTimesOut(t *testing.T) {
 	f := fake(t)
 	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, map[string]string{"delivery-timeout": "1s"}, driver.Destination{Name: "d"})
 	done := &fates{}
@@ -83,7 +83,7 @@ func TestAMessageThatIsNeverTakenTimesOut(t *testing.T) {
 	}
 }
 
-func TestACommitThatFailsIsReportedAndTheNextOneCoversIt(t *testing.T) {
+func TestFailedCommitIsReportedAndRetried(t *testing.T) {
 	for _, settle := range []driver.Settle{driver.SettleBatch, driver.SettleEach} {
 		t.Run(settle.String(), func(t *testing.T) {
 			f := fake(t)
@@ -106,7 +106,7 @@ func TestACommitThatFailsIsReportedAndTheNextOneCoversIt(t *testing.T) {
 	}
 }
 
-func TestAGroupThatIsForbiddenEndsTheRun(t *testing.T) {
+func TestForbiddenGroupEndsRun(t *testing.T) {
 	f := fake(t)
 	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"})
 	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
@@ -301,9 +301,9 @@ func TestTransactionsAllocateNothingOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestConsumersOfOneGroupOpenOneAfterTheOther, each of a topic of its own: a group that has
+// TestGroupConsumersOpenSequentially, each of a topic of its own: a group that has
 // members takes no position from who is none, so all topics of the run have one before.
-func TestConsumersOfOneGroupOpenOneAfterTheOther(t *testing.T) {
+func TestGroupConsumersOpenSequentially(t *testing.T) {
 	f := fake(t)
 	names := []string{"d", "e", "f"}
 	var ds []driver.Destination

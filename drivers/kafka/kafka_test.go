@@ -45,7 +45,7 @@ func publish(t testing.TB, c *conn, destination string, from, n int, key func(in
 	kafkatest.Publish(t, c, destination, from, n, key)
 }
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
 
 // TestOneBroker has what kills the broker last: others share it.
 func TestOneBroker(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestClientsMeetANetworkAtTheAddressThatABrokerTellsThem runs weir as a user does: brokers
+// TestNetworkAppliesToAdvertisedAddresses runs weir as a user does: brokers
 // name the address at which clients reach them, so a proxy in front of them would be passed
 // by. No message may be faster than the network.
-func TestClientsMeetANetworkAtTheAddressThatABrokerTellsThem(t *testing.T) {
+func TestNetworkAppliesToAdvertisedAddresses(t *testing.T) {
 	shared.Up(t, 1) // it is installed, or the test is skipped
 	weir := filepath.Join(t.TempDir(), "weir")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {

@@ -365,7 +365,7 @@ func answering(f *kfake.Cluster, err *kerr.Error) (stop func()) {
 	return h.Remove
 }
 
-func TestACommitThatIsRefusedOrUnansweredFailsItsMessages(t *testing.T) {
+func TestFailedTransactionCommitFailsItsMessages(t *testing.T) {
 	for _, c := range []struct {
 		says *kerr.Error
 		is   error

@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func TestWhatTheServerDoesNotStoreIsToldAndTheConnectionGoesOn(t *testing.T) {
+func TestFailedSetKeepsConnection(t *testing.T) {
 	s := newStandIn(t)
 	c, err := trial.Open(t, Definition(), driver.Run{ID: "stores"}, nil, "address", s.address)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestWhatTheServerDoesNotStoreIsToldAndTheConnectionGoesOn(t *testing.T) {
 	}
 }
 
-func TestAServerOfAnotherProtocolIsRefused(t *testing.T) {
+func TestForeignProtocolIsRejected(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
 
 // TestOneBroker has what kills the broker last: others share it.
 func TestOneBroker(t *testing.T) {

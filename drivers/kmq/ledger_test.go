@@ -25,7 +25,7 @@ func (l *log) mark(offset int64, value []byte) *kgo.Record {
 func (l *log) start(offset int64) *kgo.Record { return l.mark(offset, startValue(time.Second)) }
 func (l *log) end(offset int64) *kgo.Record   { return l.mark(offset, endValue[:]) }
 
-func TestALedgerKnowsWhatIsOpenAndDue(t *testing.T) {
+func TestLedgerTracksOpenAndDueMessages(t *testing.T) {
 	const ticks = 10
 	var at log
 	l := newLedger()
@@ -70,7 +70,7 @@ func TestALedgerKnowsWhatIsOpenAndDue(t *testing.T) {
 	}
 }
 
-func TestAMessageThatWasStartedTwiceCountsFromTheSecondTime(t *testing.T) {
+func TestRestartedMessageCountsFromSecondStart(t *testing.T) {
 	var at log
 	l := newLedger()
 	l.take(at.start(1), 0)
@@ -83,7 +83,7 @@ func TestAMessageThatWasStartedTwiceCountsFromTheSecondTime(t *testing.T) {
 	}
 }
 
-func TestALedgerKeepsNoMoreThanIsOpen(t *testing.T) {
+func TestLedgerKeepsOnlyOpenMessages(t *testing.T) {
 	var at log
 	l := newLedger()
 	l.take(at.start(0), 0)
@@ -97,7 +97,7 @@ func TestALedgerKeepsNoMoreThanIsOpen(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMarkerIsNone(t *testing.T) {
+func TestNonMarkerIsRejected(t *testing.T) {
 	var at log
 	other := at.start(1)
 	other.Partition = 4
@@ -112,7 +112,7 @@ func TestWhatIsNoMarkerIsNone(t *testing.T) {
 	}
 }
 
-func TestWhatComesAgainIsCounted(t *testing.T) {
+func TestRedeliveriesAreCounted(t *testing.T) {
 	r := &kgo.Record{Topic: "q", Partition: 2, Key: []byte("k"), Value: []byte("v"), Headers: []kgo.RecordHeader{{Key: "theirs", Value: []byte("x")}}}
 	for n := 1; n <= 300; n++ {
 		r = again(r)
@@ -146,7 +146,7 @@ func (s *silent) Settled(ds []driver.Delivery, err error) {
 	s.settled += len(ds)
 }
 
-func TestEndMarkersSettle(t *testing.T) {
+func TestEndMarkersAck(t *testing.T) {
 	lost := errors.New("lost")
 	for _, c := range []struct {
 		settle                         driver.Settle

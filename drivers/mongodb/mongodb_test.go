@@ -51,9 +51,9 @@ func consume(t testing.TB, c driver.Conn, s *trial.Log, settle driver.Settle) (e
 	return end
 }
 
-// TestAMessageThatIsLateIsNotSettled works on a message for longer than the visibility
+// TestLateMessageIsNotAcked works on a message for longer than the visibility
 // timeout. Another consumer gets it, as delivered before, and settles it.
-func TestAMessageThatIsLateIsNotSettled(t *testing.T) {
+func TestLateMessageIsNotAcked(t *testing.T) {
 	c, _ := open(t, shared.Up(t, 1), "visibility-timeout", "1s", "receivers", "1")
 	ctx, release := context.WithCancel(t.Context())
 	defer release()
@@ -88,9 +88,9 @@ func TestAMessageThatIsLateIsNotSettled(t *testing.T) {
 	}
 }
 
-// TestTimesAreTheServers reads the documents. None has a time from before the connection,
+// TestTimesUseServerClock reads the documents. None has a time from before the connection,
 // nor one ahead of the server's but for the visibility timeout.
-func TestTimesAreTheServers(t *testing.T) {
+func TestTimesUseServerClock(t *testing.T) {
 	c, k := open(t, shared.Up(t, 1), "visibility-timeout", "1h")
 	opened := k.clock.now()
 	p, f := trial.Producer(t, c, "d")
@@ -134,8 +134,8 @@ func TestTimesAreTheServers(t *testing.T) {
 	}
 }
 
-// TestAutoDeletesWhenItTakes ends a consumer in the middle of its work.
-func TestAutoDeletesWhenItTakes(t *testing.T) {
+// TestAutoDeletesOnReceive ends a consumer in the middle of its work.
+func TestAutoDeletesOnReceive(t *testing.T) {
 	c, _ := open(t, shared.Up(t, 1), "receivers", "1")
 	p, f := trial.Producer(t, c, "d")
 	put(t, p, f, "a")
@@ -147,8 +147,8 @@ func TestAutoDeletesWhenItTakes(t *testing.T) {
 	}
 }
 
-// TestABatchTellsWhatTheServerRefused has the server refuse one document of a batch.
-func TestABatchTellsWhatTheServerRefused(t *testing.T) {
+// TestBatchReportsServerErrors has the server refuse one document of a batch.
+func TestBatchReportsServerErrors(t *testing.T) {
 	refused := mongo.BulkWriteException{WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Index: 1, Code: 10334, Message: "too large"}}}}
 	b := &batch{ms: make([]*driver.Message, 3)}
 	if err := b.each(refused); err != nil || b.errs[0] != nil || !errors.Is(b.errs[1], driver.ErrTooLarge) || b.errs[2] != nil {
@@ -171,8 +171,8 @@ func TestABatchTellsWhatTheServerRefused(t *testing.T) {
 	}
 }
 
-// TestWhatAConfirmationMeans shows the table of confirms, and its guarantees as foreseen.
-func TestWhatAConfirmationMeans(t *testing.T) {
+// TestGuaranteeFollowsWriteConcern shows the table of confirms, and its guarantees as foreseen.
+func TestGuaranteeFollowsWriteConcern(t *testing.T) {
 	const none, fsync = driver.StableNone, driver.StableFsync
 	const one, quorum, all = driver.CopiesOne, driver.CopiesQuorum, driver.CopiesAll
 	for _, c := range []struct {
@@ -217,7 +217,7 @@ func TestFactsOfFerretDB(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongBeforeItConnects(t *testing.T) {
+func TestErrorsBeforeConnecting(t *testing.T) {
 	mistakes := []trial.Mistake{
 		{Name: "a user without a password", Set: []string{"user", "me"}, Option: "user"},
 		{Name: "a database", Set: []string{"database", "a b"}, Option: "database"},
@@ -229,7 +229,7 @@ func TestWhatIsWrongBeforeItConnects(t *testing.T) {
 	trial.Refuses(t, Definition(), nil, mistakes...)
 }
 
-func TestCollectionsThatExist(t *testing.T) {
+func TestExistingCollections(t *testing.T) {
 	s := shared.Up(t, 1)
 	_, k := open(t, s)
 	if err := k.link.db.CreateCollection(t.Context(), "orders.new"); err != nil {
@@ -293,7 +293,7 @@ func TestTimeLimits(t *testing.T) {
 }
 
 // No registry of packages has a MongoDB, and FerretDB gives the first row only.
-func TestThePageSaysWhatTheServersSay(t *testing.T) {
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), shared, "",
 		"received: atomic: yes, journal: yes",
 		"replicated: atomic: yes, w: majority",

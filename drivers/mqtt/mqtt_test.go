@@ -254,9 +254,9 @@ func TestExactlyOnceNeedsVersionFive(t *testing.T) {
 	}
 }
 
-// TestAConsumerThatEndsTakesItsShare ends one of two consumers of a shared subscription: what
+// TestClosedConsumersShareIsLost ends one of two consumers of a shared subscription: what
 // the server has given it does not go to the other.
-func TestAConsumerThatEndsTakesItsShare(t *testing.T) {
+func TestClosedConsumersShareIsLost(t *testing.T) {
 	s := shared.Up(t, 1)
 	for _, version := range versions {
 		c := open(t, driver.Run{}, s.Options, "version", version)
@@ -310,9 +310,9 @@ func TestAConsumerEndsItsSession(t *testing.T) {
 	}
 }
 
-// TestWhatAServerKeeps stops a server that holds 80 confirmed messages for a consumer, which
+// TestServerPersistence stops a server that holds 80 confirmed messages for a consumer, which
 // has 20 more. What is saved at the end survives, and a kill saves nothing.
-func TestWhatAServerKeeps(t *testing.T) {
+func TestServerPersistence(t *testing.T) {
 	for name, test := range map[string]struct {
 		lines []string
 		kill  bool
@@ -364,8 +364,8 @@ func TestWhatAServerKeeps(t *testing.T) {
 	}
 }
 
-// TestTheBrokerCountsWhatItDrops has a consumer that takes nothing, and a queue of 5.
-func TestTheBrokerCountsWhatItDrops(t *testing.T) {
+// TestBrokerCountsDroppedMessages has a consumer that takes nothing, and a queue of 5.
+func TestBrokerCountsDroppedMessages(t *testing.T) {
 	_, options := start(t, t.TempDir(), "sys_interval 1", "max_queued_messages 5", "max_inflight_messages 1", "allow_anonymous true")
 	for _, v := range versions {
 		options["version"] = []string{v}
@@ -416,8 +416,8 @@ func TestNamesOfTopics(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongWithTheSettings shows the refusals that bounds do not tell.
-func TestWhatIsWrongWithTheSettings(t *testing.T) {
+// TestInvalidSettings shows the refusals that bounds do not tell.
+func TestInvalidSettings(t *testing.T) {
 	for option, bad := range map[string]string{"address": "http://127.0.0.1:1", "qos": "3", "keep-alive": "1500ms", "max-inflight": "65536"} {
 		_, err := trial.Open(t, Definition(), driver.Run{}, nil, option, bad)
 		if e := (*driver.OptionError)(nil); !errors.As(err, &e) || e.Name != option {
@@ -454,9 +454,9 @@ func TestTheServersLimitOfPackets(t *testing.T) {
 	}
 }
 
-// TestAMessageCostsWhatTheClientDoes: the driver allocates nothing of its own for a message
+// TestMessageAllocatesOnlyInClient: the driver allocates nothing of its own for a message
 // that is sent, beside what the client does when it waits for the answer itself.
-func TestAMessageCostsWhatTheClientDoes(t *testing.T) {
+func TestMessageAllocatesOnlyInClient(t *testing.T) {
 	s := shared.Up(t, 1)
 	const rounds = 300
 	ctx, body := t.Context(), make([]byte, 64)
@@ -520,4 +520,4 @@ func TestReasonsOfTheStandard(t *testing.T) {
 	}
 }
 
-func TestThePageSaysWhatTheServerSays(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -14,9 +14,9 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// TestOtherSubscriptionsMatchNoMessageOfTheRun: all tokens but the last, where they have
+// TestOtherSubscriptionsMatchNoRunMessage: all tokens but the last, where they have
 // wildcards, and never all.
-func TestOtherSubscriptionsMatchNoMessageOfTheRun(t *testing.T) {
+func TestOtherSubscriptionsMatchNoRunMessage(t *testing.T) {
 	t.Parallel()
 	run := driver.Run{ID: "r-1"}
 	for _, form := range []string{formLiteral, formWildcard} {
@@ -46,9 +46,9 @@ func TestOtherSubscriptionsMatchNoMessageOfTheRun(t *testing.T) {
 	}
 }
 
-// TestAServerHasTheOtherSubscriptionsWhileTheRunLasts asks it: of a request without a
+// TestOtherSubscriptionsExistDuringRun asks it: of a request without a
 // subscriber it says so at once.
-func TestAServerHasTheOtherSubscriptionsWhileTheRunLasts(t *testing.T) {
+func TestOtherSubscriptionsExistDuringRun(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	nc, err := client.Connect(s.Address[0])
 	if err != nil {
@@ -95,7 +95,7 @@ func TestAServerHasTheOtherSubscriptionsWhileTheRunLasts(t *testing.T) {
 	}
 }
 
-func TestOtherSubscriptionsAreForSubjectsThatWeirMakes(t *testing.T) {
+func TestOtherSubscriptionsConflictWithExistingSubjects(t *testing.T) {
 	cfg := Definition().New()
 	if err := errors.Join(driver.SetOption(cfg, "address", "127.0.0.1:1"), driver.SetOption(cfg, "interest.subscriptions", "5")); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func open(t testing.TB, s *natstest.Server, options map[string]string) driver.Co
 	return c
 }
 
-func TestWhatTheClientDropsIsReported(t *testing.T) {
+func TestClientDropsAreReported(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	c := open(t, s, map[string]string{"pending-bytes": "4KiB"})
 	x, err := c.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleNone})
@@ -88,7 +88,7 @@ func TestWhatTheClientDropsIsReported(t *testing.T) {
 	_ = p.Close(context.Background())
 }
 
-func TestFlushOnANewConnectionConfirmsNothingOfTheOld(t *testing.T) {
+func TestFlushAfterReconnectConfirmsNothingOld(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	c := open(t, s, map[string]string{"confirm": "flush", "reconnect-wait": "1ms"})
 	done := make(trial.Fates, 1)
@@ -111,7 +111,7 @@ func TestFlushOnANewConnectionConfirmsNothingOfTheOld(t *testing.T) {
 	}
 }
 
-func TestSubjectsThatExistAreUsedAsTheyAre(t *testing.T) {
+func TestExistingSubjectsAreUsedUnchanged(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	cfg := Definition().New()
 	if err := driver.SetOption(cfg, "address", s.Address...); err != nil {

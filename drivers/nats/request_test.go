@@ -49,7 +49,7 @@ func answerBy(t testing.TB, c driver.Conn, deliver func() error) {
 	l.WaitReady(t)
 }
 
-func TestARequestThatNobodyTakesFailsWithoutWaiting(t *testing.T) {
+func TestRequestWithoutResponderFailsAtOnce(t *testing.T) {
 	_, p, done := ask(t, map[string]string{"request-timeout": "1h"})
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
 	if err := done.Next(t); !errors.Is(err, client.ErrNoResponders) || !errors.Is(err, errNobody) {
@@ -57,7 +57,7 @@ func TestARequestThatNobodyTakesFailsWithoutWaiting(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutAReplyFailsInTime(t *testing.T) {
+func TestRequestWithoutReplyTimesOut(t *testing.T) {
 	c, p, done := ask(t, map[string]string{"request-timeout": "100ms"})
 	answerBy(t, c, func() error { return errors.New("refused") })
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
@@ -66,7 +66,7 @@ func TestARequestWithoutAReplyFailsInTime(t *testing.T) {
 	}
 }
 
-func TestAReplyThatIsLateAnswersNobodyElse(t *testing.T) {
+func TestLateReplyAnswersNoOtherRequest(t *testing.T) {
 	c, p, done := ask(t, map[string]string{"request-timeout": "100ms"})
 	let, first := make(chan struct{}), true
 	answerBy(t, c, func() error {

@@ -46,7 +46,7 @@ func groups(t testing.TB, s *served.System, name string) []string {
 	return slices.Compact(names)
 }
 
-func TestAChannelThatExistsIsReadFromWhereItIsAsked(t *testing.T) {
+func TestExistingChannelReadFromGivenPosition(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	sc := theirs(t, s)
 	older := numbered("older", 10)
@@ -112,7 +112,7 @@ func TestAChannelThatExistsIsReadFromWhereItIsAsked(t *testing.T) {
 	}
 }
 
-func TestADurableStaysAndContinues(t *testing.T) {
+func TestDurableResumes(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	sc := theirs(t, s)
 	// A group of the user's own, who has taken the first message.
@@ -174,7 +174,7 @@ func TestADurableStaysAndContinues(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoChannelIsRefused(t *testing.T) {
+func TestInvalidChannelIsRejected(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	sc := theirs(t, s)
 	if err := sc.Publish("there", []byte("x")); err != nil {
@@ -200,7 +200,7 @@ func TestWhatIsNoChannelIsRefused(t *testing.T) {
 
 // Without a monitor the server is asked all the same, so that one that stands still is
 // not taken for one that has nothing left.
-func TestWithoutAMonitorTheServerAnswersOrNot(t *testing.T) {
+func TestBacklogWithoutMonitor(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	delete(s.Options, "monitor")
 	b := open(t, driver.Run{ID: "blind"}, s.Options).(driver.Backlogger)
@@ -222,9 +222,9 @@ func TestWithoutAMonitorTheServerAnswersOrNot(t *testing.T) {
 	}
 }
 
-// TestTheServerRemovesWhatWeirCannot has a server that removes channels that nobody
+// TestServerRemovesInactiveChannels has a server that removes channels that nobody
 // uses: Delete has left no subscription that would keep one.
-func TestTheServerRemovesWhatWeirCannot(t *testing.T) {
+func TestServerRemovesInactiveChannels(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"max-inactivity": "1s"}})
 	c, b := open(t, driver.Run{ID: "gone"}, s.Options, "d"), trial.NewLog()
 	stop := consume(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}, b)

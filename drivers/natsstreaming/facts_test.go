@@ -10,12 +10,12 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) {
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), nil, "", "replicated: replication: 2 or more")
 }
 
-// TestWhatIsNotToldIsNotClaimed leaves out what the guarantee is read from.
-func TestWhatIsNotToldIsNotClaimed(t *testing.T) {
+// TestUnreportedGuaranteeIsNotClaimed leaves out what the guarantee is read from.
+func TestUnreportedGuaranteeIsNotClaimed(t *testing.T) {
 	three := served.Up(t, Definition(), 3, served.With{Settings: map[string]string{"file-sync": "true", "cluster-sync": "true"}})
 	alone := start(t, "-store", "file", "-dir", t.TempDir(), "-clustered", "-cluster_bootstrap", "-cluster_node_id", "a", "-cluster_log_path", t.TempDir())
 	for _, tc := range []struct {

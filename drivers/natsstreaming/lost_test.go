@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-func TestAConnectionThatIsGivenUpEndsAConsumerThatHasNotBegun(t *testing.T) {
+func TestAbandonedConnectionEndsUnstartedConsumer(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	c := open(t, driver.Run{ID: "given-up"}, s.Options, "d")
 	x, err := inside(c).Consumer(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}})
@@ -33,7 +33,7 @@ func TestAConnectionThatIsGivenUpEndsAConsumerThatHasNotBegun(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsOverUntoldIsMadeAgain(t *testing.T) {
+func TestSilentlyClosedSessionIsReopened(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	b := trial.NewLog()
 	c := open(t, driver.Run{ID: "untold", Event: b.Event}, s.Options, "d")
@@ -47,7 +47,7 @@ func TestASessionThatIsOverUntoldIsMadeAgain(t *testing.T) {
 	send(t, p, b, "second")
 }
 
-func TestAForgottenGroupBeginsWithWhatWasFirst(t *testing.T) {
+func TestForgottenGroupRestartsAtItsBeginning(t *testing.T) {
 	offset, err := position(driver.Position{At: driver.AtOffset, Offset: "100"})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestAForgottenGroupBeginsWithWhatWasFirst(t *testing.T) {
 	}
 }
 
-func TestSilentMonitorsDoNotSayThatThereIsNoChannel(t *testing.T) {
+func TestSilentMonitorsDoNotImplyMissingChannel(t *testing.T) {
 	ports := freePorts(t)
 	m := monitorsAt(t, "http://127.0.0.1:"+ports[0])
 	if err := m.mustHave(t.Context(), "x"); !errors.Is(err, driver.ErrUnreachable) {

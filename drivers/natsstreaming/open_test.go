@@ -25,7 +25,7 @@ func TestFaultsInSettings(t *testing.T) {
 	)
 }
 
-func TestOpenSaysWhatIsWrong(t *testing.T) {
+func TestOpenErrorsAreExplained(t *testing.T) {
 	cert, key := trial.Certificate(t)
 	plain := start(t)
 	other := start(t, "-cid", "other")
@@ -94,7 +94,7 @@ func TestMessagesPass(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeIsRefused(t *testing.T) {
+func TestTooLargeMessageIsRejected(t *testing.T) {
 	vendor := start(t) // takes 1 MiB
 	c, b := open(t, driver.Run{ID: "large"}, vendor.options(), "d"), trial.NewLog()
 	spec := driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 10, Largest: 1 << 20}
@@ -139,7 +139,7 @@ func TestTheLargestPasses(t *testing.T) {
 	}
 }
 
-func TestATakenClientIDIsSaid(t *testing.T) {
+func TestClientIDConflictIsReported(t *testing.T) {
 	s := start(t)
 	c := open(t, driver.Run{ID: "taken"}, s.options(), "d")
 	b := trial.NewLog()
@@ -153,7 +153,7 @@ func TestATakenClientIDIsSaid(t *testing.T) {
 }
 
 // TestNodesThatAreNotThereAreRefused asks for replicas.
-func TestReplicasThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleReplicasAreRejected(t *testing.T) {
 	one, three := served.Up(t, Definition(), 1), served.Up(t, Definition(), 3)
 	blind := map[string][]string{"address": three.Address, "cluster-id": {"weir"}}
 	for _, tc := range []struct {

@@ -20,8 +20,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformanceOfAPretendedSystem: what answers later keeps the same contract.
-func TestConformanceOfAPretendedSystem(t *testing.T) {
+// TestConformanceOfASimulatedSystem: what answers later keeps the same contract.
+func TestConformanceOfASimulatedSystem(t *testing.T) {
 	d := Definition()
 	d.New = func() driver.Config { return &config{Answer: 20 * time.Microsecond} }
 	drivertest.Run(t, d, drivertest.Harness{

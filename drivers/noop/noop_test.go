@@ -28,7 +28,7 @@ func open(tb testing.TB, done driver.Completer) *producer {
 	return p.(*producer)
 }
 
-func TestAMessageCompletesInsidePublishAndAllocatesNothing(t *testing.T) {
+func TestPublishCompletesInlineWithoutAllocating(t *testing.T) {
 	var c counter
 	p, m := open(t, &c), &driver.Message{}
 	ms := []*driver.Message{m, m}

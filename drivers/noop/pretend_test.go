@@ -42,9 +42,9 @@ func pretend(t *testing.T, c config) (driver.Producer, *answered) {
 	return p, a
 }
 
-// TestAPretendedSystemFreezesAndBecomesSlow: each message is answered when the settings
+// TestSimulatedSystemFreezesAndSlowsDown: each message is answered when the settings
 // say, to the nanosecond of virtual time.
-func TestAPretendedSystemFreezesAndBecomesSlow(t *testing.T) {
+func TestSimulatedSystemFreezesAndSlowsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := config{Answer: time.Millisecond}
 		c.Freeze.At, c.Freeze.For = 95*time.Millisecond, 100*time.Millisecond
@@ -64,9 +64,9 @@ func TestAPretendedSystemFreezesAndBecomesSlow(t *testing.T) {
 	})
 }
 
-// TestAFrozenSystemLetsGoOfWhatItHeld: Flush ends with its context, and Close fails what
+// TestFrozenSystemReleasesHeldMessages: Flush ends with its context, and Close fails what
 // has no answer.
-func TestAFrozenSystemLetsGoOfWhatItHeld(t *testing.T) {
+func TestFrozenSystemReleasesHeldMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := config{Answer: time.Millisecond}
 		c.Freeze.For = time.Hour
@@ -83,7 +83,7 @@ func TestAFrozenSystemLetsGoOfWhatItHeld(t *testing.T) {
 	})
 }
 
-func TestAPretendedMessageAllocatesNothing(t *testing.T) {
+func TestSimulatedMessageDoesNotAllocate(t *testing.T) {
 	c := config{Answer: time.Microsecond}
 	conn, err := c.Open(t.Context(), driver.Run{})
 	if err != nil {
@@ -114,7 +114,7 @@ func TestAPretendedMessageAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestOnlyASystemThatTakesTimeCanFreeze(t *testing.T) {
+func TestFreezeNeedsServiceTime(t *testing.T) {
 	c := new(config)
 	c.Freeze.For = time.Second
 	var bad *driver.OptionError

@@ -19,7 +19,7 @@ func publish(t testing.TB, p driver.Producer, l *trial.Log, payload string) erro
 	return l.Publish(t, p, "d", payload)
 }
 
-func TestThePageSaysWhatTheServerSays(t *testing.T) {
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), nil, "")
 	for _, size := range []string{"0", "10000"} {
 		t.Run("mem-queue-size "+size, func(t *testing.T) {
@@ -35,10 +35,10 @@ func TestThePageSaysWhatTheServerSays(t *testing.T) {
 	}
 }
 
-// TestWhatIsInFlightIsInMemory: with mem-queue-size 0 nsqd confirms a message when it has written it to
+// TestInFlightMessagesAreInMemory: with mem-queue-size 0 nsqd confirms a message when it has written it to
 // a file. It takes it out of there to send it, and forgets it when it is killed. sync-every 1 has it
 // note in the file that a message is out before it takes out the next.
-func TestWhatIsInFlightIsInMemory(t *testing.T) {
+func TestInFlightMessagesAreInMemory(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"mem-queue-size": "0", "sync-every": "1"}})
 	c := open(t, driver.Run{ID: "flight"}, s.Options)
 	l := trial.NewLog()
@@ -74,7 +74,7 @@ func TestWhatIsInFlightIsInMemory(t *testing.T) {
 	}
 }
 
-func TestARefusedMessageAndOneNotSettledInTimeComeAgainAndAreFlagged(t *testing.T) {
+func TestNackedAndTimedOutMessagesAreRedelivered(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	s.Options["msg-timeout"] = []string{"5s"} // what is settled at once must be in time on a crowded host
 	c := open(t, driver.Run{ID: "again"}, s.Options)
@@ -143,7 +143,7 @@ func TestAnOlderVersionRuns(t *testing.T) {
 	}
 }
 
-func TestAConsumerThatIsSlowStaysConnected(t *testing.T) {
+func TestSlowConsumerStaysConnected(t *testing.T) {
 	s := startServer(t, "nsqd")
 	c := open(t, driver.Run{ID: "slow"}, map[string][]string{"address": {s.tcp}, "heartbeat": {"2s"}})
 	l := trial.NewLog()
@@ -165,7 +165,7 @@ func TestAConsumerThatIsSlowStaysConnected(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeIsRefusedAndTheConnectionStays(t *testing.T) {
+func TestTooLargeMessageKeepsConnection(t *testing.T) {
 	s := startServer(t, "nsqd", "-max-msg-size=1000", "-max-body-size=2500")
 	c := open(t, driver.Run{ID: "large"}, map[string][]string{"address": {s.tcp}})
 	l := trial.NewLog()
@@ -192,7 +192,7 @@ func TestWhatIsTooLargeIsRefusedAndTheConnectionStays(t *testing.T) {
 	}
 }
 
-func TestExistingTopicsAreFoundAndLeftAsTheyWere(t *testing.T) {
+func TestExistingTopicsAreFoundAndPreserved(t *testing.T) {
 	s := startServer(t, "nsqd")
 	own := driver.Inside(open(t, driver.Run{ID: "own"}, map[string][]string{"address": {s.tcp}})).(*conn)
 	if err := own.api.Post(t.Context(), own.nodes[0].api, "/topic/create", map[string][]string{"topic": {"orders"}}); err != nil {
@@ -232,7 +232,7 @@ func TestExistingTopicsAreFoundAndLeftAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestAServerThatComesLaterIsFoundThroughLookupd(t *testing.T) {
+func TestLateServerIsFoundThroughLookupd(t *testing.T) {
 	k := startServer(t, "nsqlookupd")
 	first := startServer(t, "nsqd", "-lookupd-tcp-address="+k.tcp)
 	options := map[string][]string{"lookupd": {k.http}, "lookupd-poll": {"20ms"}, "reconnect-wait": {"5ms"}}

@@ -12,9 +12,9 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestAServerThatTellsNoSettingsIsTooOld has a server that knows who it is, and
+// TestServerWithoutConfigEndpointIsTooOld has a server that knows who it is, and
 // nothing of /config.
-func TestAServerThatTellsNoSettingsIsTooOld(t *testing.T) {
+func TestServerWithoutConfigEndpointIsTooOld(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func passes(t *testing.T, options map[string][]string) {
 	}
 }
 
-func TestOpenSaysWhatIsWrong(t *testing.T) {
+func TestOpenErrorsAreExplained(t *testing.T) {
 	cert, key := trial.Certificate(t)
 	plain := startServer(t, "nsqd")
 	other := startServer(t, "nsqd")
@@ -100,16 +100,16 @@ func TestMessagesPassWithASecret(t *testing.T) {
 	passes(t, map[string][]string{"address": {s.tcp}, "token": {secret}})
 }
 
-func TestMessagesPassAsTheyCome(t *testing.T) {
+func TestMessagesPassPlainTCP(t *testing.T) {
 	s := startServer(t, "nsqd")
 	passes(t, map[string][]string{"address": {s.tcp}, "output-buffer": {"0"}})
 	passes(t, map[string][]string{"address": {"tcp://" + s.tcp}, "topics": {ephemeral}, "channels": {ephemeral}})
 	passes(t, map[string][]string{"address": {s.tcp}, "http": {s.http}, "output-buffer": {"64KiB"}})
 }
 
-// TestNoSecretIsSentUnencryptedWhereTLSIsAsked has a server that speaks no TLS,
+// TestRequiredTLSNeverSendsPlaintextSecret has a server that speaks no TLS,
 // wants a secret, and keeps what it is sent.
-func TestNoSecretIsSentUnencryptedWhereTLSIsAsked(t *testing.T) {
+func TestRequiredTLSNeverSendsPlaintextSecret(t *testing.T) {
 	s, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

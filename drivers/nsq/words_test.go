@@ -25,7 +25,7 @@ func TestFaultsInSettings(t *testing.T) {
 	}
 }
 
-func TestWhatNSQRefusesIsInTheContractsWords(t *testing.T) {
+func TestNSQErrorsMapToContractErrors(t *testing.T) {
 	for _, tc := range []struct {
 		text, want string
 		is         error
@@ -43,7 +43,7 @@ func TestWhatNSQRefusesIsInTheContractsWords(t *testing.T) {
 	}
 }
 
-func TestExistingTopicsAreNamedAsTheyAre(t *testing.T) {
+func TestExistingTopicNamesAreKept(t *testing.T) {
 	c := &conn{cfg: *newConfig(), run: driver.Run{ID: "r", Existing: true}}
 	for in, ok := range map[string]bool{
 		"orders": true, "orders.eu_1-x": true, "orders#ephemeral": true,

@@ -22,8 +22,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestWhoMayConnect has one server ask for passwords, certificates and TLS.
-func TestWhoMayConnect(t *testing.T) {
+// TestConnectionPermissions has one server ask for passwords, certificates and TLS.
+func TestConnectionPermissions(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	ca, key := authority(t)
 	rows := execute(t, s, `CREATE ROLE reader LOGIN PASSWORD 'right'; SHOW hba_file; SHOW data_directory`)

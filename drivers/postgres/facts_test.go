@@ -10,9 +10,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), nil, "") }
+func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), nil, "") }
 
-func TestAStandbyThatIsNotAskedCountsAsNotSyncing(t *testing.T) {
+func TestUncheckedStandbyIsNotSynchronous(t *testing.T) {
 	s := served.Up(t, Definition(), 3)
 	alone := &served.System{Address: s.Address[:1], Options: map[string][]string{"address": s.Address[:1]}}
 	f, err := open(t, alone, false).Facts(t.Context())
@@ -58,7 +58,7 @@ func TestSynchronousStandbyNamesAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatACommitMeans(t *testing.T) {
+func TestCommitGuarantee(t *testing.T) {
 	any1 := wanted{1, 2}
 	one, quorum, all := driver.CopiesOne, driver.CopiesQuorum, driver.CopiesAll
 	for _, c := range []struct {

@@ -60,7 +60,7 @@ func claims(t *testing.T, number, version, standby string) (address string) {
 	return l.Addr().String()
 }
 
-func TestAServerThatIsTooOldIsRefused(t *testing.T) {
+func TestOldServerIsRejected(t *testing.T) {
 	for _, x := range []struct{ number, version, standby, want string }{
 		{"90624", "9.6.24", "f", "the server is PostgreSQL 9.6.24 (10 or later)"},
 		{"80000", "8.0", "f", "the server is PostgreSQL 8.0 (10 or later)"},

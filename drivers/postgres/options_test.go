@@ -23,7 +23,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 	)
 }
 
-func TestAddressesAreRead(t *testing.T) {
+func TestParseAddress(t *testing.T) {
 	for in, want := range map[string]string{
 		"127.0.0.1:5433": "127.0.0.1:5433", "postgres://db": "db:5432", "postgresql://db:1/": "db:1", "[::1]:5432": "[::1]:5432", "db": "db:5432",
 	} {
@@ -34,7 +34,7 @@ func TestAddressesAreRead(t *testing.T) {
 	}
 }
 
-func TestTheVariablesOfTheClientDoNotCount(t *testing.T) {
+func TestPGVariablesAreIgnored(t *testing.T) {
 	for _, v := range []string{"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGAPPNAME", "PGOPTIONS"} {
 		t.Setenv(v, "1")
 	}
@@ -54,7 +54,7 @@ func TestTheVariablesOfTheClientDoNotCount(t *testing.T) {
 	}
 }
 
-func TestErrorsSpeakTheContractsWords(t *testing.T) {
+func TestErrorsMapToContractErrors(t *testing.T) {
 	for code, want := range map[string]error{
 		"28P01": driver.ErrAuth, "28000": driver.ErrAuth, "57P03": driver.ErrBlocked, "57P01": driver.ErrDisconnected, "53100": driver.ErrBlocked,
 		"53300": driver.ErrOverloaded, "54000": driver.ErrTooLarge, "55P03": driver.ErrTimeout, "25006": driver.ErrUnsupported, "42P01": driver.ErrUnsupported, "3D000": driver.ErrUnsupported,

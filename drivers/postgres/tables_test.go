@@ -85,7 +85,7 @@ func TestNamesOfTablesAreSafe(t *testing.T) {
 	}
 }
 
-func TestABrokenControlConnectionIsMadeAgain(t *testing.T) {
+func TestBrokenControlConnectionIsReopened(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	c := open(t, s, false)
 	declare(t, c, "d")

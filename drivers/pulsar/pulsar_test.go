@@ -95,9 +95,9 @@ func (s taking) Deliver(ds []driver.Delivery) error {
 func (s taking) Settled([]driver.Delivery, error) {}
 func (s taking) Fault(error)                      {}
 
-// TestTypesDivideAsTheySay has two consumers of one subscription of each type: which of
+// TestSubscriptionTypesDivideMessages has two consumers of one subscription of each type: which of
 // them get the messages of a key, or of a partition.
-func TestTypesDivideAsTheySay(t *testing.T) {
+func TestSubscriptionTypesDivideMessages(t *testing.T) {
 	s := servers.Up(t, 1)
 	byKey := func(d driver.Delivery) string { return string(d.Key) }
 	byPartition := func(d driver.Delivery) string { return fmt.Sprint(d.Partition) }
@@ -144,8 +144,8 @@ func TestTypesDivideAsTheySay(t *testing.T) {
 	}
 }
 
-// TestExclusiveIsRefusedASecondConsumer looks at the driver's word and at the broker's.
-func TestExclusiveIsRefusedASecondConsumer(t *testing.T) {
+// TestExclusiveSubscriptionRejectsSecondConsumer looks at the driver's word and at the broker's.
+func TestExclusiveSubscriptionRejectsSecondConsumer(t *testing.T) {
 	c := open(t, 1, servers.Up(t, 1).Options, "subscription-type", exclusive)
 	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}
 	x, err := c.Consumer(t.Context(), spec)
@@ -161,9 +161,9 @@ func TestExclusiveIsRefusedASecondConsumer(t *testing.T) {
 	}
 }
 
-// TestConfirmationsMeanWhatIsSet reads the guarantee of a server under what is stated of
+// TestGuaranteeFollowsJournalSync reads the guarantee of a server under what is stated of
 // its journal.
-func TestConfirmationsMeanWhatIsSet(t *testing.T) {
+func TestGuaranteeFollowsJournalSync(t *testing.T) {
 	s := servers.Up(t, 1)
 	for sync, want := range map[string]driver.Confirms{
 		"yes":   {Guarantee: driver.Persisted, Stable: driver.StableFsync},
@@ -197,9 +197,9 @@ func TestQuorums(t *testing.T) {
 	}
 }
 
-// TestATopicThatExists takes the topics of another run by their names, and leaves no
+// TestExistingTopic takes the topics of another run by their names, and leaves no
 // subscription in them.
-func TestATopicThatExists(t *testing.T) {
+func TestExistingTopic(t *testing.T) {
 	s := servers.Up(t, 1)
 	owner := open(t, 3, s.Options)
 	name := driver.Inside(owner).(*conn).topics.All()["d"].name
@@ -243,7 +243,7 @@ func TestATopicThatExists(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	trial.Refuses(t, Definition(), servers.Up(t, 1).Options,
 		trial.Mistake{Name: "a web service by the broker's scheme", Set: []string{"admin", "pulsar://127.0.0.1:1"}, Option: "admin"},
 		trial.Mistake{Name: "a namespace without a tenant", Set: []string{"namespace", "public"}, Option: "namespace"},
@@ -282,4 +282,4 @@ func outlivesABookie(t *testing.T, s *served.System) {
 	}
 }
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), servers, "") }
+func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), servers, "") }

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-func TestThePageSaysWhatTheServerSays(t *testing.T) {
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	one, three := shared.Up(t, 1), shared.Up(t, 3)
 	served.Guarantees(t, Definition(), shared, "")
 	t.Run("by AMQP alone", func(t *testing.T) {
@@ -64,7 +64,7 @@ func mustPlace(t testing.TB, c *conn, destination string) place {
 	return p
 }
 
-func TestQueuesThatAreThereAlready(t *testing.T) {
+func TestExistingQueues(t *testing.T) {
 	s := shared.Up(t, 1)
 	admin := open(t, driver.Run{}, s.Options)
 	by(t, admin, func(ch *client.Channel) error {
@@ -114,7 +114,7 @@ func TestQueuesThatAreThereAlready(t *testing.T) {
 	}
 }
 
-func TestExchangesThatAreThereAlready(t *testing.T) {
+func TestExistingExchanges(t *testing.T) {
 	s := shared.Up(t, 1)
 	o := options(s, "existing", areExchanges, "exchange", direct, "routing-key", "k")
 	admin := open(t, driver.Run{}, s.Options)
@@ -162,9 +162,9 @@ func TestExchangesThatAreThereAlready(t *testing.T) {
 	again.Until(t, "what the durable subscription kept", func() bool { return len(again.Got) == 1 && again.Got[0] == "kept" })
 }
 
-// TestAnotherProcessMakesWhatWasDeclared has a Conn that knows of no replicas make the
+// TestAnotherProcessUsesDeclaredTopology has a Conn that knows of no replicas make the
 // queues of subscriptions: a confirmation means what the least of them gives.
-func TestAnotherProcessMakesWhatWasDeclared(t *testing.T) {
+func TestAnotherProcessUsesDeclaredTopology(t *testing.T) {
 	s := shared.Up(t, 1)
 	for _, manage := range []bool{true, false} {
 		run := driver.Run{ID: fmt.Sprint("managed-", manage)}

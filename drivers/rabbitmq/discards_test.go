@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatAQueueDropsIsNamed(t *testing.T) {
+func TestQueueRetentionIsReported(t *testing.T) {
 	t.Parallel()
 	const cap7 = "a queue drops the oldest beyond 7 messages (policy p: max-length 7)"
 	for name, tt := range map[string]struct {
@@ -40,7 +40,7 @@ func TestWhatAQueueDropsIsNamed(t *testing.T) {
 }
 
 // The answers are RabbitMQ 4.0's about a queue that is younger than its statistics.
-func TestANewQueuesPolicyIsRead(t *testing.T) {
+func TestPolicyOfNewQueueIsRead(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -87,7 +87,7 @@ func says(t *testing.T, properties map[string]string) string {
 	})
 }
 
-func TestOpenSaysWhatIsWrong(t *testing.T) {
+func TestOpenErrorsAreExplained(t *testing.T) {
 	s := shared.Up(t, 1)
 	address, manage := s.Address[0], strings.TrimPrefix(s.Options["management"][0], "http://")
 	ca, key := trial.Certificate(t)

@@ -23,7 +23,7 @@ func sentTo(done driver.Completer, n int) *outlet {
 	return o
 }
 
-func TestAConfirmationOfWhatWasNotSentConfirmsNothing(t *testing.T) {
+func TestConfirmOfUnsentMessageIsIgnored(t *testing.T) {
 	l := trial.NewLog()
 	o := sentTo(l, 3)
 	o.confirmed(4, false, true)
@@ -38,9 +38,9 @@ func TestAConfirmationOfWhatWasNotSentConfirmsNothing(t *testing.T) {
 	}
 }
 
-// TestConfirmationsOneByOneLeaveNothingToGoThrough has what looks at the messages
+// TestConfirmsOneByOneAdvanceLowMark has what looks at the messages
 // under way begin with the first of them, not with the first ever sent.
-func TestConfirmationsOneByOneLeaveNothingToGoThrough(t *testing.T) {
+func TestConfirmsOneByOneAdvanceLowMark(t *testing.T) {
 	l := trial.NewLog()
 	o := sentTo(l, 100)
 	for tag := uint64(99); tag > 0; tag-- {
@@ -51,9 +51,9 @@ func TestConfirmationsOneByOneLeaveNothingToGoThrough(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotWrittenIsNotDone publishes on a connection that has just broken,
+// TestUnwrittenMessageIsNotCompleted publishes on a connection that has just broken,
 // all of whose bytes were written before.
-func TestWhatWasNotWrittenIsNotDone(t *testing.T) {
+func TestUnwrittenMessageIsNotCompleted(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
 	c := open(t, driver.Run{}, options(s, "confirm", "no"))
@@ -69,9 +69,9 @@ func TestWhatWasNotWrittenIsNotDone(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAConsumerWithoutAServerIsTold ends it while its last message is
+// TestConsumerClosedWithoutServerReturnsError ends it while its last message is
 // delivered, of which the server learns nothing any more.
-func TestTheEndOfAConsumerWithoutAServerIsTold(t *testing.T) {
+func TestConsumerClosedWithoutServerReturnsError(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
 	c := open(t, driver.Run{}, options(s))
@@ -122,9 +122,9 @@ func TestTheOldestNodeDecides(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadTooLateIsNotHeld has a connection tell of a delivery after its session
+// TestDeliveryAfterSessionEndIsNotCounted has a connection tell of a delivery after its session
 // has ended, which nobody would ever settle.
-func TestWhatIsReadTooLateIsNotHeld(t *testing.T) {
+func TestDeliveryAfterSessionEndIsNotCounted(t *testing.T) {
 	c := &conn{}
 	s := &session{consumer: &consumer{conn: c}}
 	c.sessions.Add(s, "s")

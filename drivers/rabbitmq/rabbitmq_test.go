@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-func TestWhatIsTooLargeIsRefusedAndTheRestGoesOn(t *testing.T) {
+func TestTooLargeMessageFailsAlone(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"max-message-size": "10000"}})
 	l := trial.NewLog()
 	c := open(t, driver.Run{Event: l.Event}, options(s, "reconnect-wait", "5ms"))
@@ -43,7 +43,7 @@ func TestWhatIsTooLargeIsRefusedAndTheRestGoesOn(t *testing.T) {
 	l.Until(t, "what just fits", func() bool { return len(l.Got) == 1 })
 }
 
-func TestAQueueThatIsFullRefuses(t *testing.T) {
+func TestFullQueueNacks(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
 	c := open(t, driver.Run{}, options(s, "max-length", "3", "overflow", "reject-publish"))
@@ -66,7 +66,7 @@ func TestAQueueThatIsFullRefuses(t *testing.T) {
 	}
 }
 
-func TestWithoutAcknowledgementsTheClientHoldsNoMoreThanThePrefetch(t *testing.T) {
+func TestPrefetchBoundsClientWithoutAcks(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{}, s.Options)
 	declared(t, c, 1)
@@ -93,7 +93,7 @@ func TestWithoutAcknowledgementsTheClientHoldsNoMoreThanThePrefetch(t *testing.T
 	}
 }
 
-func TestWithoutConfirmationsAMessageIsDoneWhenItIsWritten(t *testing.T) {
+func TestUnconfirmedPublishCompletesOnWrite(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
 	c := open(t, driver.Run{Event: l.Event}, options(s, "confirm", "no"))
@@ -124,7 +124,7 @@ func TestWithoutConfirmationsAMessageIsDoneWhenItIsWritten(t *testing.T) {
 	})
 }
 
-func TestAConsumerWhoseQueueIsRemovedEndsAndAProducerFails(t *testing.T) {
+func TestDeletedQueueEndsConsumerFailsProducer(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
 	c := open(t, driver.Run{Event: l.Event}, options(s, "reconnect-wait", "5ms"))
@@ -160,9 +160,9 @@ func TestAConsumerWhoseQueueIsRemovedEndsAndAProducerFails(t *testing.T) {
 	}
 }
 
-// TestAServerThatStandsStillEndsItsProducer has writes wait for the server, until it counts
+// TestStalledServerEndsProducer has writes wait for the server, until it counts
 // as gone.
-func TestAServerThatStandsStillEndsItsProducer(t *testing.T) {
+func TestStalledServerEndsProducer(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
 	c := open(t, driver.Run{}, options(s, "heartbeat", "1s"))

@@ -19,9 +19,9 @@ func refuse(o *outlet, destination string, n int) {
 	}
 }
 
-// TestOnlyLastingRefusalsEndAChannel looks again and again while one of two
+// TestOnlyLastingNacksCloseChannel looks again and again while one of two
 // destinations is refused.
-func TestOnlyLastingRefusalsEndAChannel(t *testing.T) {
+func TestOnlyLastingNacksCloseChannel(t *testing.T) {
 	o := sentTo(trial.NewLog(), 0)
 	const span = 500 * time.Millisecond
 	for i := range looks - 1 {
@@ -72,10 +72,10 @@ func TestOnlyLastingRefusalsEndAChannel(t *testing.T) {
 	}
 }
 
-// TestAServerThatRefusesEverythingIsAskedOnANewChannel has a full queue refuse, and
+// TestLastingNacksReopenChannel has a full queue refuse, and
 // take messages again: what is refused for long costs a channel, and the producer
 // goes on.
-func TestAServerThatRefusesEverythingIsAskedOnANewChannel(t *testing.T) {
+func TestLastingNacksReopenChannel(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
 	c := open(t, driver.Run{Event: l.Event}, options(s, "max-length", "3", "overflow", "reject-publish", "reopen-after", "40ms"))

@@ -43,7 +43,7 @@ func content(body string, pieces ...string) []byte {
 	return out
 }
 
-func TestWhatTheServerSendsIsHeardHoweverItIsCut(t *testing.T) {
+func TestFramesParseAcrossAnySplit(t *testing.T) {
 	tag := func(n uint64, bits byte) []byte { return append(binary.BigEndian.AppendUint64(nil, n), bits) }
 	stream := slices.Concat(
 		frame(frameMethod, 0, 10, 0, 10, 0, 9, 1), // connection.start

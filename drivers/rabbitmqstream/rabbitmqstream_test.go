@@ -70,7 +70,7 @@ func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *trial.Log {
 	return l
 }
 
-func TestThePageSaysWhatTheServerSays(t *testing.T) {
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	s := shared.Up(t, 1)
 	served.Guarantees(t, Definition(), shared, "")
 	t.Run("replicas that there are no nodes for", func(t *testing.T) {
@@ -100,9 +100,9 @@ func (h halting) Deliver(ds []driver.Delivery) error {
 	return nil
 }
 
-// TestPrefetchBoundsWhatIsNotStored has a consumer stand still in the middle of a chunk:
+// TestPrefetchBoundsUnstoredMessages has a consumer stand still in the middle of a chunk:
 // the offset of all but the last few messages is stored.
-func TestPrefetchBoundsWhatIsNotStored(t *testing.T) {
+func TestPrefetchBoundsUnstoredMessages(t *testing.T) {
 	c := open(t, driver.Run{}, shared.Up(t, 1).Options)
 	declared(t, c, 1)
 	f := make(trial.Fates, 50)
@@ -214,7 +214,7 @@ func TestAnEntryOfManyMessages(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	s := shared.Up(t, 1)
 	trial.Refuses(t, Definition(), s.Options,
 		trial.Mistake{Name: "dedup of entries", Set: []string{"dedup", "yes", "sub-entry", "2"}, Option: "dedup"},

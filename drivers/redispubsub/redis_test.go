@@ -63,7 +63,7 @@ func TestASubscriberOutlivesItsServer(t *testing.T) {
 	})
 }
 
-func TestASubscriberTooSlowIsToldSo(t *testing.T) {
+func TestTooSlowSubscriberIsReported(t *testing.T) {
 	s, l := redistest.Start(t, "--client-output-buffer-limit", "pubsub", "1mb", "1mb", "1"), trial.NewLog()
 	c := open(t, s.Address, l)
 	hold := make(chan struct{})
@@ -81,7 +81,7 @@ func TestASubscriberTooSlowIsToldSo(t *testing.T) {
 	until(t, p, f, l, "after")
 }
 
-func TestAServerThatFallsSilentIsGivenUp(t *testing.T) {
+func TestSilentServerIsAbandoned(t *testing.T) {
 	s, l := redistest.Start(t), trial.NewLog()
 	c := open(t, s.Address, l, "ping-interval", "1s") // a crowded host does not answer at once
 	subscribe(t, c, l)

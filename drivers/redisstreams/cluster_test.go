@@ -312,8 +312,8 @@ func TestACluster(t *testing.T) {
 	}
 }
 
-// TestWhatAClusterIsForeseenToConfirm: three of the servers that weir starts are masters.
-func TestWhatAClusterIsForeseenToConfirm(t *testing.T) {
+// TestClusterGuaranteePrediction: three of the servers that weir starts are masters.
+func TestClusterGuaranteePrediction(t *testing.T) {
 	for _, x := range []struct {
 		nodes   int
 		options map[string]string

@@ -55,9 +55,9 @@ func holding(t *testing.T, server string, release <-chan struct{}) (address stri
 	return l.Addr().String()
 }
 
-// TestWhatIsBeingAcknowledgedIsNotTakenOver has acknowledgements be on their way while
+// TestEntriesBeingAckedAreNotClaimed has acknowledgements be on their way while
 // the consumer looks a second time for what others have left.
-func TestWhatIsBeingAcknowledgedIsNotTakenOver(t *testing.T) {
+func TestEntriesBeingAckedAreNotClaimed(t *testing.T) {
 	s := redistest.Start(t)
 	stream(t, raw(t, s.Address), 10)
 	release := make(chan struct{})

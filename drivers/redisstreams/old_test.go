@@ -86,7 +86,7 @@ func request(r *bufio.Reader) (name string, err error) {
 	return name, err
 }
 
-func TestAServerThatIsTooOldIsRefused(t *testing.T) {
+func TestOldServerIsRejected(t *testing.T) {
 	for _, x := range []struct{ info, aof, want string }{
 		{"redis_version:5.0.14\r\nrole:master\r\n", "false", "redis-server 5.0.14 is too old (7.0 or later)"},
 		{"redis_version:6.2.14\r\nrole:master\r\n", "false", "redis-server 6.2.14 is too old (7.0 or later)"},

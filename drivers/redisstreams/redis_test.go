@@ -115,7 +115,7 @@ func publish(t *testing.T, p driver.Producer, ms []*driver.Message) {
 	}
 }
 
-func TestAServerThatForgotItsGroupsEndsTheSubscription(t *testing.T) {
+func TestLostGroupsEndSubscription(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
 	declare(t, c)
@@ -136,7 +136,7 @@ func TestAServerThatForgotItsGroupsEndsTheSubscription(t *testing.T) {
 	}
 }
 
-func TestEntriesOfAConsumerThatIsGoneAreClaimed(t *testing.T) {
+func TestDeadConsumersEntriesAreClaimed(t *testing.T) {
 	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
 		t.Run(settle.String(), func(t *testing.T) {
 			s := redistest.Start(t)
@@ -176,7 +176,7 @@ func TestEntriesOfAConsumerThatIsGoneAreClaimed(t *testing.T) {
 	}
 }
 
-func TestPrefetchBoundsWhatIsNotSettled(t *testing.T) {
+func TestPrefetchBoundsUnackedMessages(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
 	declare(t, c)
@@ -224,7 +224,7 @@ func TestTooFewReplicasFailAMessage(t *testing.T) {
 	}
 }
 
-func TestExistingStreamsAreUsedAndLeftAsTheyWere(t *testing.T) {
+func TestExistingStreamsAreUsedAndPreserved(t *testing.T) {
 	s := redistest.Start(t)
 	r := redis.NewClient(&redis.Options{Addr: s.Address})
 	defer func() { _ = r.Close() }()
@@ -283,7 +283,7 @@ func TestMaxLenCutsTheOldest(t *testing.T) {
 	}
 }
 
-func TestDeclareRefusesAKeyOfAnotherType(t *testing.T) {
+func TestDeclareOnNonStreamKeyFails(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, driver.Run{ID: "r"}, s.Address, nil)
 	if err := c.link.Set(within(t), "weir:r:d", "x", 0).Err(); err != nil {
@@ -325,12 +325,12 @@ func TestTheGuaranteeFollowsTheRunningServer(t *testing.T) {
 	}
 }
 
-// TestThePageSaysWhatTheServersSay has Valkey's servers: Debian's have no WAITAOF.
-func TestThePageSaysWhatTheServersSay(t *testing.T) {
+// TestPageGuaranteesMatchServers has Valkey's servers: Debian's have no WAITAOF.
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), nil, "valkey")
 }
 
-func TestWhatAConfirmationMeans(t *testing.T) {
+func TestGuaranteeFollowsWaitOptions(t *testing.T) {
 	for _, x := range []struct {
 		name     string
 		replicas int
@@ -364,7 +364,7 @@ func TestWhatAConfirmationMeans(t *testing.T) {
 	}
 }
 
-func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
+func TestConflictingSettingsAreRejected(t *testing.T) {
 	for _, x := range []struct{ name, value, want string }{
 		{"claim-after", "0s", "claim-after"},
 		{"max-len", "-1", "max-len"},
@@ -402,7 +402,7 @@ func TestWaitAOFWithoutASyncIsRefused(t *testing.T) {
 	}
 }
 
-func TestAServerWithoutWhatIsAskedForIsRefused(t *testing.T) {
+func TestServerWithoutAppendOnlyFileIsRejected(t *testing.T) {
 	s := redistest.Start(t)
 	cfg := newConfig()
 	cfg.Address, cfg.WaitAOF = []string{s.Address}, true

@@ -73,7 +73,7 @@ func following(t *testing.T, id string) string {
 	return strconv.FormatUint(ms, 10) + "-" + strconv.FormatUint(seq+1, 10)
 }
 
-func TestASubscriptionBeginsWhereItIsTold(t *testing.T) {
+func TestSubscriptionBeginsAtGivenPosition(t *testing.T) {
 	servers(t, func(t *testing.T, address string) {
 		r := raw(t, address)
 		const n = 20
@@ -131,7 +131,7 @@ func TestASubscriptionBeginsWhereItIsTold(t *testing.T) {
 	})
 }
 
-func TestABacklogIsToldOfAGroupThatBeganInTheMiddle(t *testing.T) {
+func TestBacklogOfGroupStartingMidStream(t *testing.T) {
 	servers(t, func(t *testing.T, address string) {
 		r := raw(t, address)
 		ids := stream(t, r, 10)
@@ -149,7 +149,7 @@ func TestABacklogIsToldOfAGroupThatBeganInTheMiddle(t *testing.T) {
 	})
 }
 
-func TestABacklogHasNothingThatWasCutOff(t *testing.T) {
+func TestBacklogExcludesTrimmedEntries(t *testing.T) {
 	servers(t, func(t *testing.T, address string) {
 		c := open(t, driver.Run{ID: "r"}, address, map[string]string{"max-len": "5", "max-len-exact": "true"})
 		declare(t, c)
@@ -174,7 +174,7 @@ func TestABacklogHasNothingThatWasCutOff(t *testing.T) {
 	})
 }
 
-func TestAnOffsetThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidOffsetIsRejected(t *testing.T) {
 	for _, offset := range []string{"", "$", "-", "+", ">", "abc", "1-", "-1", "1-2-3", "1-x", "18446744073709551616-0"} {
 		_, err := start(driver.Position{At: driver.AtOffset, Offset: offset})
 		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), strconv.Quote(offset)) {

@@ -28,7 +28,7 @@ func durably(t *testing.T, id, address string) *conn {
 	return open(t, driver.Run{ID: id, Existing: true}, address, map[string]string{"claim-after": "1h"})
 }
 
-func TestADurableGroupContinuesWhereItsConsumersLeftIt(t *testing.T) {
+func TestDurableGroupResumesAtLastAck(t *testing.T) {
 	servers(t, func(t *testing.T, address string) {
 		for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto} {
 			t.Run(settle.String(), func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestADurableGroupContinuesWhereItsConsumersLeftIt(t *testing.T) {
 	})
 }
 
-func TestWhatAConsumerThatIsThereHasIsLeftToIt(t *testing.T) {
+func TestLiveConsumersEntriesAreNotClaimed(t *testing.T) {
 	s := redistest.Start(t)
 	r := raw(t, s.Address)
 	stream(t, r, 10)
@@ -108,7 +108,7 @@ func TestWhatAConsumerThatIsThereHasIsLeftToIt(t *testing.T) {
 	}
 }
 
-func TestADurableGroupOnAKeyOfAnotherTypeIsRefused(t *testing.T) {
+func TestDurableGroupOnNonStreamKeyFails(t *testing.T) {
 	s := redistest.Start(t)
 	r := raw(t, s.Address)
 	if err := r.Set(within(t), "d", "x", 0).Err(); err != nil {

@@ -21,7 +21,7 @@ func variants(t *testing.T, f func(t *testing.T, padded bool)) {
 	t.Run("unpadded", func(t *testing.T) { f(t, false) })
 }
 
-func TestManyProducersAndConsumersMoveEachMessageOnce(t *testing.T) {
+func TestConcurrentClientsMoveEachMessageOnce(t *testing.T) {
 	variants(t, func(t *testing.T, padded bool) {
 		const producers, consumers, each = 8, 8, 2000
 		q := newQueue(16, 16, padded)
@@ -81,7 +81,7 @@ func TestManyProducersAndConsumersMoveEachMessageOnce(t *testing.T) {
 	})
 }
 
-func TestAFullRingHoldsCapacityMessagesInOrder(t *testing.T) {
+func TestFullRingHoldsCapacityInOrder(t *testing.T) {
 	variants(t, func(t *testing.T, padded bool) {
 		synctest.Test(t, func(t *testing.T) {
 			q := newQueue(4, 8, padded)

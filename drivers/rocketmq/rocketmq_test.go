@@ -30,8 +30,8 @@ import (
 // spec is a consumer of "d".
 var spec = driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleBatch}
 
-// TestWhatAConfirmationMeans goes through the settings of a master.
-func TestWhatAConfirmationMeans(t *testing.T) {
+// TestGuaranteeFollowsBrokerSettings goes through the settings of a master.
+func TestGuaranteeFollowsBrokerSettings(t *testing.T) {
 	with := func(pairs ...string) map[string]string {
 		s := map[string]string{"brokerRole": "ASYNC_MASTER", "flushDiskType": "ASYNC_FLUSH", "inSyncReplicas": "1", "minInSyncReplicas": "1"}
 		for i := 0; i < len(pairs); i += 2 {
@@ -63,15 +63,15 @@ func TestWhatAConfirmationMeans(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	trial.Refuses(t, Definition(), nil,
 		trial.Mistake{Name: "a path", Set: []string{"address", "127.0.0.1:9876/x"}, Option: "address", Says: "holds more"},
 		trial.Mistake{Name: "a user alone", Set: []string{"user", "weir"}, Option: "password", Says: "go together"},
 	)
 }
 
-// TestAnAnswerThatIsNoneEndsTheQuestion: what listens at the address may be anything.
-func TestAnAnswerThatIsNoneEndsTheQuestion(t *testing.T) {
+// TestMalformedAnswerEndsRequest: what listens at the address may be anything.
+func TestMalformedAnswerEndsRequest(t *testing.T) {
 	for what, answer := range map[string][]byte{
 		"a page of the web":               []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
 		"a header longer than the answer": binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), 9),
@@ -121,16 +121,16 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// TestABrokerIsReadAsServersWriteIt: with numbers as names of fields, without quotes.
-func TestABrokerIsReadAsServersWriteIt(t *testing.T) {
+// TestBrokerJSONWithNumericKeysParses: with numbers as names of fields, without quotes.
+func TestBrokerJSONWithNumericKeysParses(t *testing.T) {
 	var b broker
 	if err := decode([]byte(`{"brokerAddrs":{0:"127.0.0.1:1",12:"127.0.0.1:2"},"brokerName":"a"}`), &b); err != nil || b.master() != "127.0.0.1:1" || b.Servers[12] != "127.0.0.1:2" {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
 
-// TestAConsumerThatNeverRanCloses: the client's own end of it would panic.
-func TestAConsumerThatNeverRanCloses(t *testing.T) {
+// TestUnstartedConsumerCloses: the client's own end of it would panic.
+func TestUnstartedConsumerCloses(t *testing.T) {
 	c := trial.Declared(t, Definition(), servers.Up(t, 1).Options)
 	x, err := c.Consumer(t.Context(), spec)
 	if err != nil {
@@ -149,10 +149,10 @@ func consume(t *testing.T, c driver.Conn) *trial.Log {
 	return l
 }
 
-// TestAServerThatAuthenticates has wrong credentials refused, and right ones served. The
+// TestServerWithAuthentication has wrong credentials refused, and right ones served. The
 // server syncs, and says so. While it stands still confirmations time out, which the client
 // would end the process for; and when it was killed and is back, all goes on.
-func TestAServerThatAuthenticates(t *testing.T) {
+func TestServerWithAuthentication(t *testing.T) {
 	def := Definition()
 	s := served.Up(t, def, 1, served.With{Settings: map[string]string{"auth": "yes", "flush": "sync"}})
 	for _, wrong := range [][]string{{"user", "weir", "password", "wrong"}, {"user", "other", "password", "weir"}} {
@@ -231,9 +231,9 @@ func TestABrokerWaitsForItsFirstMetrics(t *testing.T) {
 	}
 }
 
-// TestThreePairsHaveAMessageTwice: with server.replication sync a slave has each message.
+// TestThreePairsStoreEachMessageTwice: with server.replication sync a slave has each message.
 // While all are away none is confirmed. The queues of a topic are dealt over the masters.
-func TestThreePairsHaveAMessageTwice(t *testing.T) {
+func TestThreePairsStoreEachMessageTwice(t *testing.T) {
 	def := Definition()
 	s := served.Up(t, def, 6, served.With{Settings: map[string]string{"replication": "sync", "flush": "sync"}})
 	c, err := trial.Open(t, def, driver.Run{}, s.Options)
@@ -363,7 +363,7 @@ func TestErrorsOfPollsAreReported(t *testing.T) {
 }
 
 // The recipe has a master and a slave, which always flush: later, or at once.
-func TestThePageSaysWhatTheServersSay(t *testing.T) {
+func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), servers, "",
 		"received",
 		"replicated: server.replication: sync to a majority",

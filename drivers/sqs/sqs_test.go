@@ -224,9 +224,9 @@ func (c counter) Do(r *http.Request) (*http.Response, error) {
 	return c.HTTPClient.Do(r)
 }
 
-// TestALongPollThatEndsSwallowsNothing ends consumers that wait for messages. The service
+// TestEndedLongPollLosesNoMessages ends consumers that wait for messages. The service
 // would hide from all what it sends on a call that was cut off.
-func TestALongPollThatEndsSwallowsNothing(t *testing.T) {
+func TestEndedLongPollLosesNoMessages(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "poll"}, s.Options)
 	p, f := produce(t, c, "d")
@@ -323,7 +323,7 @@ func TestARestartedServerForgets(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongBeforeItConnects(t *testing.T) {
+func TestErrorsBeforeConnecting(t *testing.T) {
 	trial.Refuses(t, Definition(), nil,
 		trial.Mistake{Name: "half of the credentials", Set: []string{"access-key", "id"}, Option: "access-key"},
 		trial.Mistake{Name: "a session of nobody", Set: []string{"session-token", "t"}, Option: "session-token"},
@@ -334,8 +334,8 @@ func TestWhatIsWrongBeforeItConnects(t *testing.T) {
 // static are options that leave nothing for the AWS client to find.
 var static = map[string][]string{"access-key": {"id"}, "secret-key": {"never shown"}, "region": {"r"}}
 
-// TestWhatAServiceRefuses has answers that ElasticMQ never gives.
-func TestWhatAServiceRefuses(t *testing.T) {
+// TestServiceErrors has answers that ElasticMQ never gives.
+func TestServiceErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		status int
 		answer string
@@ -399,7 +399,7 @@ func TestWithoutCredentials(t *testing.T) {
 	_ = c.Close(t.Context())
 }
 
-func TestQueuesThatExist(t *testing.T) {
+func TestExistingQueues(t *testing.T) {
 	s := shared.Up(t, 1)
 	run := driver.Run{ID: "existing", Existing: true}
 	c := open(t, run, s.Options)
@@ -432,4 +432,4 @@ func TestQueuesThatExist(t *testing.T) {
 	}
 }
 
-func TestThePageSaysWhatTheServersSay(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
+func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }

@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSeenIsRefused(t *testing.T) {
+func TestUnobservableOptionsAreRejected(t *testing.T) {
 	for _, options := range [][]string{{"transport", "inproc"}, {"bind", "producers"}, {"hwm", "0"}} {
 		var e *driver.OptionError
 		if _, err := trial.Open(t, Definition(), driver.Run{ID: "r"}, nil, options...); !errors.As(err, &e) || e.Name != options[0] {
@@ -51,8 +51,8 @@ func TestWhatCannotBeSeenIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheBinarySaysWhichLibraryItHas: the C library tells its own version.
-func TestTheBinarySaysWhichLibraryItHas(t *testing.T) {
+// TestBinaryReportsItsLibrary: the C library tells its own version.
+func TestBinaryReportsItsLibrary(t *testing.T) {
 	f, err := trial.Declared(t, Definition(), nil).Facts(t.Context())
 	if err != nil || f.Name != "libzmq" || !strings.HasPrefix(f.Version, "4.") || f.Confirms.Guarantee != driver.Buffered {
 		t.Errorf("%+v, %v", f, err)
@@ -62,8 +62,8 @@ func TestTheBinarySaysWhichLibraryItHas(t *testing.T) {
 	}
 }
 
-// TestASlowConsumerHoldsUpItsPipeline: a full queue waits, and nothing is lost.
-func TestASlowConsumerHoldsUpItsPipeline(t *testing.T) {
+// TestSlowConsumerBlocksItsPipeline: a full queue waits, and nothing is lost.
+func TestSlowConsumerBlocksItsPipeline(t *testing.T) {
 	c := trial.Declared(t, Definition(), nil, "hwm", "4")
 	s := trial.Hold(t, c, "s", 0)
 	p, f := trial.Producer(t, c, "d")

@@ -12,9 +12,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestASlowConsumerOfAPipelineHoldsItUp: the buffers of the operating system are all that
+// TestSlowPipelineConsumerCausesBackpressure: the buffers of the operating system are all that
 // is between a producer and a consumer, and nothing is lost.
-func TestASlowConsumerOfAPipelineHoldsItUp(t *testing.T) {
+func TestSlowPipelineConsumerCausesBackpressure(t *testing.T) {
 	c := trial.Declared(t, Definition(), nil)
 	s := trial.Hold(t, c, "s", 0)
 	p, f := trial.Producer(t, c, "d")
@@ -37,9 +37,9 @@ func TestASlowConsumerOfAPipelineHoldsItUp(t *testing.T) {
 	}
 }
 
-// TestAPipelineGoesOnWithTheNextConsumer: a PUSH socket of the library would go on
+// TestPipelineContinuesWithNextConsumer: a PUSH socket of the library would go on
 // sending to a consumer that has left.
-func TestAPipelineGoesOnWithTheNextConsumer(t *testing.T) {
+func TestPipelineContinuesWithNextConsumer(t *testing.T) {
 	c := trial.Declared(t, Definition(), nil)
 	p, f := trial.Producer(t, c, "d")
 	trial.Publish(t, p, 3, 10) // which wait for a consumer
@@ -59,7 +59,7 @@ func TestAPipelineGoesOnWithTheNextConsumer(t *testing.T) {
 	}
 }
 
-func TestAPipelineWithoutAConsumerClosesAtOnce(t *testing.T) {
+func TestPipelineWithoutConsumerClosesAtOnce(t *testing.T) {
 	p, f := trial.Producer(t, trial.Declared(t, Definition(), nil), "d")
 	trial.Publish(t, p, 10, 10)
 	if err := p.Close(context.Background()); err != nil {
@@ -104,7 +104,7 @@ func TestAFullQueueDropsForAll(t *testing.T) {
 	}
 }
 
-func TestWhatTheLibraryCannotDoIsRefused(t *testing.T) {
+func TestUnsupportedByLibraryIsRejected(t *testing.T) {
 	for _, options := range [][]string{
 		{"transport", "inproc"}, {"bind", "producers"}, {"hwm", "0"},
 	} {

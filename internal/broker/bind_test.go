@@ -30,9 +30,9 @@ func TestWhereServersMayListen(t *testing.T) {
 	}
 }
 
-// TestServersListenAndAreReachedWhereTheyAreTold lays one recipe out for loopback,
+// TestServersUseConfiguredListenAndAdvertisedAddresses lays one recipe out for loopback,
 // for another address, and for containers, whose ports are published on loopback.
-func TestServersListenAndAreReachedWhereTheyAreTold(t *testing.T) {
+func TestServersUseConfiguredListenAndAdvertisedAddresses(t *testing.T) {
 	rs, err := ParseRecipes("r.yaml", []byte(goodRecipe))
 	if err != nil {
 		t.Fatal(err)

@@ -99,7 +99,7 @@ func facts(t *testing.T, def driver.Definition, address []string) driver.Facts {
 	return f
 }
 
-func TestEmbeddedSystemRunsInAProcessOfItsOwn(t *testing.T) {
+func TestEmbeddedSystemRunsInOwnProcess(t *testing.T) {
 	for _, c := range []struct {
 		name, driver string
 		change       func(*Embedded)
@@ -141,7 +141,7 @@ func TestEmbeddedSystemRunsInAProcessOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
+func TestFailedEmbeddedStartExplainsAndCleansUp(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestStartIsBoundedByItsContext(t *testing.T) {
 	folders(t, 0)
 }
 
-func TestSystemThatIsKilledIsReported(t *testing.T) {
+func TestKilledSystemIsReported(t *testing.T) {
 	r, err := start(t, "nats", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestKillingWeirLeavesNothing(t *testing.T) {
 	t.Errorf("a minute after kill -9 of weir its server or its folder is still there")
 }
 
-func TestNodesThatTheDriverRefusesAreRefusedBeforeTheStart(t *testing.T) {
+func TestUnsupportedNodeCountRejectedBeforeStart(t *testing.T) {
 	_, err := StartEmbedded(t.Context(), Embedded{Self: "/nowhere", Definition: jetstream.Definition(), Nodes: 2})
 	if !errors.Is(err, ErrStart) || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "two have no majority") {
 		t.Errorf("StartEmbedded of two nodes: %v; want ErrStart and ErrUnsupported", err)
@@ -299,7 +299,7 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-func TestServerOptionsArePartedFromTheDrivers(t *testing.T) {
+func TestServerOptionsAreSplitFromDriverOptions(t *testing.T) {
 	d, s := ServerOptions(map[string][]string{"storage": {"file"}, "server.sync-always": {"true"}})
 	if diff := cmp.Diff(map[string][]string{"storage": {"file"}}, d); diff != "" {
 		t.Error(diff)

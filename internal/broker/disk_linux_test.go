@@ -55,7 +55,7 @@ func onDisk(t *testing.T, f func(dir string)) {
 	}
 }
 
-func TestADiskIsFullUntilItIsEmptied(t *testing.T) {
+func TestDiskIsFullUntilEmptied(t *testing.T) {
 	onDisk(t, func(dir string) {
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 			t.Errorf("a new disk holds %v, %v; want nothing", entries, err)
@@ -81,7 +81,7 @@ func TestADiskIsFullUntilItIsEmptied(t *testing.T) {
 	})
 }
 
-func TestAFullDiskTakesNothingFromTheHost(t *testing.T) {
+func TestFullDiskUsesLittleHostSpace(t *testing.T) {
 	onDisk(t, func(dir string) {
 		x, err := fill(dir)
 		if err != nil {
@@ -161,7 +161,7 @@ func TestTheDiskOfAServerIsSlow(t *testing.T) {
 	}
 }
 
-func TestASlowDiskIsAlsoFull(t *testing.T) {
+func TestSlowDiskCanAlsoFill(t *testing.T) {
 	if err := CheckDisks(t.Context()); err != nil {
 		needs.Host(t, "loop", err)
 	}
@@ -183,14 +183,14 @@ func TestASlowDiskIsAlsoFull(t *testing.T) {
 	}
 }
 
-func TestASystemWithSlowDisksThatBeginsAgainIsClean(t *testing.T) {
+func TestStartRetryLeavesNoExtraDisks(t *testing.T) {
 	r := up(t, slowly(t, "robbed", 1))
 	if len(r.Disks) != 1 {
 		t.Errorf("processes of disks: %v", r.Disks)
 	}
 }
 
-func TestDisksThatAreNotThereAreNotMadeSlow(t *testing.T) {
+func TestSlowingAbsentDisksFails(t *testing.T) {
 	r := up(t, serving(t, "fake", 1))
 	if _, err := r.Order(t.Context(), OrderSlow, time.Second, "server-1"); err == nil || !strings.Contains(err.Error(), "no disks that can be slow") {
 		t.Errorf("%v", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-func TestOnlyWhatAnEmbeddedSystemNeedsIsPassedOn(t *testing.T) {
+func TestEmbeddedSystemGetsMinimalEnvironment(t *testing.T) {
 	got := environment([]string{"PATH=/bin", "AWS_SECRET_ACCESS_KEY=x", "GORACE=a=b", "WEIR_PASSWORD=x", "PATHS=x", "GODEBUGX=x", "TMPDIR=", "odd"})
 	if d := cmp.Diff([]string{"PATH=/bin", "GORACE=a=b", "TMPDIR="}, got); d != "" {
 		t.Error(d)
@@ -24,8 +24,8 @@ func TestOnlyWhatAnEmbeddedSystemNeedsIsPassedOn(t *testing.T) {
 	}
 }
 
-// TestAnEmbeddedSystemDoesNotSeeTheEnvironment asks the kernel.
-func TestAnEmbeddedSystemDoesNotSeeTheEnvironment(t *testing.T) {
+// TestEmbeddedSystemDoesNotSeeEnvironment asks the kernel.
+func TestEmbeddedSystemDoesNotSeeEnvironment(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		needs.Host(t, "linux", "/proc/PID/environ")
 	}

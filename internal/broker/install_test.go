@@ -308,7 +308,7 @@ func TestInstallOfDebianPackages(t *testing.T) {
 	}
 }
 
-func TestProgramsOfTheHostAreUsedAsTheyAre(t *testing.T) {
+func TestHostProgramsAreUsedInPlace(t *testing.T) {
 	r := recipeFrom(t, "apt: {packages: [thing], programs: {thing: 'usr/lib/thing/*/bin/thing'}}")
 	h := fakeHost([]string{"thing"}, nil)
 	in, err := h.installed(t.Context(), r, t.TempDir())
@@ -351,7 +351,7 @@ func TestInstallOfAWheel(t *testing.T) {
 	}
 }
 
-func TestWhatTheHostLacksIsNamed(t *testing.T) {
+func TestMissingHostProgramIsNamed(t *testing.T) {
 	withNeeds := recipeFrom(t, "maven: {artifacts: ['g:a:1'], programs: {thing: x}}")
 	withNeeds.Needs = []Need{{Program: "java", Version: "17", Hint: "a JRE"}, {Program: "sed"}, {Program: "odd", Version: "1"}}
 	answers := func(c call) ([]byte, error) {
@@ -401,9 +401,9 @@ func TestWhatTheHostLacksIsNamed(t *testing.T) {
 	}
 }
 
-// TestWhatTheHostLacksForSeveralIsNamedOnce: two recipes of Maven, one of the distribution's
+// TestMissingProgramsAreListedOnce: two recipes of Maven, one of the distribution's
 // packages and one twice are one error, in which each program stands once.
-func TestWhatTheHostLacksForSeveralIsNamedOnce(t *testing.T) {
+func TestMissingProgramsAreListedOnce(t *testing.T) {
 	named := func(name, source string, needs ...Need) *Recipe {
 		r := recipeFrom(t, source)
 		r.Name, r.Needs = name, needs
@@ -440,7 +440,7 @@ func TestWhatTheHostLacksForSeveralIsNamedOnce(t *testing.T) {
 	}
 }
 
-func TestAnInstallThatIsNotWholeIsRefused(t *testing.T) {
+func TestIncompleteInstallIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	if in, err := load(dir); in != nil || err != nil {
 		t.Errorf("nothing: %v, %v", in, err)
@@ -516,7 +516,7 @@ func zipped(t *testing.T, name string, entries ...entry) {
 	}
 }
 
-func TestArchivesThatLeadOutAreRefused(t *testing.T) {
+func TestArchivesEscapingFolderAreRejected(t *testing.T) {
 	for name, e := range map[string]entry{
 		"a path above":          {"../x", "a", 0o644, ""},
 		"an absolute path":      {"/x", "a", 0o644, ""},
@@ -560,7 +560,7 @@ func slowGo(t *testing.T) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-func TestAnInstallThatIsBrokenOffLeavesNothing(t *testing.T) {
+func TestInterruptedInstallLeavesNothing(t *testing.T) {
 	slowGo(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -687,7 +687,7 @@ echo binary >"$2"
 	}
 }
 
-func TestAnInstallThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
+func TestFailedInstallExplainsAndCleansUp(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "go"), "#!/bin/sh\necho 'no such module' >&2\nexit 1\n", 0o755)
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))

@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestServersThatDoNotFitAreRefused: what all processes of all nodes need is held against
+// TestServersExceedingMemoryAreRejected: what all processes of all nodes need is held against
 // what the host has, and the settings count.
-func TestServersThatDoNotFitAreRefused(t *testing.T) {
+func TestServersExceedingMemoryAreRejected(t *testing.T) {
 	text := strings.Replace(goodRecipe, "settings:\n", "settings:\n  heap: {default: 256m, help: Heap.}\n", 1)
 	text = strings.Replace(text, "  - name: server\n", "  - name: server\n    memory: '{{set \"heap\"}} + 44MiB'\n", 1)
 	text = strings.Replace(text, "on: first,", "on: first, memory: 100MiB,", 1)

@@ -93,13 +93,13 @@ func TestAStoppedServerEndsWithItsSystem(t *testing.T) {
 	}
 }
 
-func TestAnEmbeddedSystemTakesNoOrders(t *testing.T) {
+func TestEmbeddedSystemRejectsOrders(t *testing.T) {
 	if _, err := (&Running{}).Order(t.Context(), OrderKill, 0, "server-1"); !errors.Is(err, ErrNoOrders) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestAServerThatDiesOfItselfAfterAFaultIsTold(t *testing.T) {
+func TestServerCrashAfterFaultIsReported(t *testing.T) {
 	var told eventLog
 	s := serving(t, "fake", 2)
 	s.OnEvent = told.take

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestAnInstallSaysHowFarItIs: every 10 s, and nothing of a short one.
-func TestAnInstallSaysHowFarItIs(t *testing.T) {
+// TestInstallReportsProgress: every 10 s, and nothing of a short one.
+func TestInstallReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, shown := make(chan struct{}), make(chan struct{})
 		var lines []string
@@ -51,8 +51,8 @@ func TestAnInstallSaysHowFarItIs(t *testing.T) {
 	})
 }
 
-// TestWhatTheHostReceivedStandsForADownload, where no file shows how far it is.
-func TestWhatTheHostReceivedStandsForADownload(t *testing.T) {
+// TestNetworkCounterEstimatesDownload, where no file shows how far it is.
+func TestNetworkCounterEstimatesDownload(t *testing.T) {
 	began := time.Now()
 	m := &meter{began: began, first: 1 << 20, known: true, now: &download{began: began, from: 2 << 20, total: 8 << 20}}
 	for name, tt := range map[string]struct {
@@ -70,9 +70,9 @@ func TestWhatTheHostReceivedStandsForADownload(t *testing.T) {
 	}
 }
 
-// TestThePackageManagersTellTheSize has what apt-get, pip and mvn print of it. What stands
+// TestPackageManagersReportSize has what apt-get, pip and mvn print of it. What stands
 // here is of apt 2.6, pip 23.2 and Maven 3.8.
-func TestThePackageManagersTellTheSize(t *testing.T) {
+func TestPackageManagersReportSize(t *testing.T) {
 	uris := "Reading package lists...\n'http://packages.example/pool/main/r/redis/redis-server_7.0.15-1_amd64.deb' redis-server_5%3a7.0.15-1_amd64.deb 1048576 SHA256:00\n" +
 		"'http://packages.example/pool/main/j/jemalloc/libjemalloc2_5.3.0-1_amd64.deb' libjemalloc2_5.3.0-1_amd64.deb 524288 SHA256:00\n"
 	h := fakeHost([]string{"apt-get", "dpkg-deb"}, func(c call) ([]byte, error) {
@@ -132,7 +132,7 @@ func TestThePackageManagersTellTheSize(t *testing.T) {
 	}
 }
 
-func TestTheFilesOfADownloadAreAddedUp(t *testing.T) {
+func TestDownloadSizeSumsItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.deb"), "four", 0o644)
 	write(t, filepath.Join(dir, "partial", "b.deb"), "three", 0o644)

@@ -38,7 +38,7 @@ ready: {driver: d, declare: true, within: 2m}
 stop: {grace: 3s}
 `
 
-func TestRecipeIsRead(t *testing.T) {
+func TestParseRecipe(t *testing.T) {
 	rs, err := ParseRecipes("r.yaml", []byte(goodRecipe+"---\n# another\n"+strings.Replace(goodRecipe, "name: good", "name: other", 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestRecipeIsRead(t *testing.T) {
 	}
 }
 
-func TestARecipeHasOtherVersions(t *testing.T) {
+func TestRecipeWithSeveralVersions(t *testing.T) {
 	text := strings.Replace(goodRecipe, "version: 1.2.3\nplat", "version: 1.2.3\nversions: [1.1.0, '0.9']\nplat", 1)
 	text = strings.Replace(text, "version: v1.2.3, programs", `version: "v{{.Version}}", files: {version.txt: "v{{.Version}}"}, programs`, 1)
 	text = strings.Replace(text, "name: side,", `name: side, docker: {image: "side:{{.Version}}"},`, 1)
@@ -230,7 +230,7 @@ func TestFaultsOfARecipe(t *testing.T) {
 	}
 }
 
-func TestEveryFaultIsTold(t *testing.T) {
+func TestAllRecipeErrorsAreReported(t *testing.T) {
 	_, err := ParseRecipes("r", []byte("recipe: 1\nname: X\nversion: '1'\nnodes: [0]\nprocesses: []\n"))
 	if n := len(strings.Split(err.Error(), "\n")); n < 5 {
 		t.Errorf("%d faults:\n%v", n, err)

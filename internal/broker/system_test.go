@@ -68,7 +68,7 @@ func up(t *testing.T, s Serving) *Running {
 	return r
 }
 
-func TestSystemRunsInProcessesOfItsOwn(t *testing.T) {
+func TestSystemRunsInOwnProcesses(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		s := serving(t, "fake", nodes)
 		r := up(t, s)
@@ -98,7 +98,7 @@ func TestSystemRunsInProcessesOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestSystemThatDoesNotStartSaysWhyAndLeavesNothing(t *testing.T) {
+func TestFailedSystemStartExplainsAndCleansUp(t *testing.T) {
 	for _, c := range []struct {
 		name, recipe, want string
 		change             func(*Serving)
@@ -152,9 +152,9 @@ func TestASystemIsReadyWhenItConfirms(t *testing.T) {
 	}
 }
 
-// TestServersEndInTheReverseOfTheirStart: one may need those before it in order to end. So it
+// TestServersStopInReverseStartOrder: one may need those before it in order to end. So it
 // is when a run ends, and when the system starts again.
-func TestServersEndInTheReverseOfTheirStart(t *testing.T) {
+func TestServersStopInReverseStartOrder(t *testing.T) {
 	s := serving(t, "kinds", 2)
 	log := filepath.Join(t.TempDir(), "log")
 	s.Settings = map[string]string{"log": log}
@@ -173,7 +173,7 @@ func TestServersEndInTheReverseOfTheirStart(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
+func TestPortTakenBeforeBindIsReplaced(t *testing.T) {
 	r := up(t, serving(t, "robbed", 2))
 	attempts, err := os.ReadFile(filepath.Join(r.Dir, "attempts"))
 	if err != nil || len(r.Processes) != 2 || string(attempts) != "x\nx\nx\nx\n" { // both, twice
@@ -184,7 +184,7 @@ func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
 	}
 }
 
-func TestPortsAreNotTriedForEver(t *testing.T) {
+func TestPortRetriesAreBounded(t *testing.T) {
 	_, err := StartSystem(t.Context(), serving(t, "hopeless", 1))
 	if !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), "server-1 ended: exit status 1: ") || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("StartSystem: %v; want ErrStart and whose address is in use", err)
@@ -223,7 +223,7 @@ func (l *eventLog) want(t *testing.T, want ...string) {
 	}
 }
 
-func TestWhatBecomesOfServersIsTold(t *testing.T) {
+func TestServerEventsAreReported(t *testing.T) {
 	var told eventLog
 	s := serving(t, "fake", 2)
 	s.OnEvent = told.take
@@ -263,7 +263,7 @@ func TestWhatBecomesOfServersIsTold(t *testing.T) {
 	}
 }
 
-func TestThatAllIsGoneIsTold(t *testing.T) {
+func TestSystemExitIsReported(t *testing.T) {
 	for _, what := range []string{"embedded", "its supervisor"} {
 		t.Run(what, func(t *testing.T) {
 			var told eventLog
@@ -302,7 +302,7 @@ func TestThatAllIsGoneIsTold(t *testing.T) {
 	told.want(t) // one that is stopped tells nothing
 }
 
-func TestStartOfASystemIsBoundedByItsContext(t *testing.T) {
+func TestSystemStartIsBoundedByContext(t *testing.T) {
 	s := serving(t, "hanging", 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer cancel()
@@ -313,7 +313,7 @@ func TestStartOfASystemIsBoundedByItsContext(t *testing.T) {
 	folders(t, 0)
 }
 
-func TestServersThatIgnoreTheirEndAreKilled(t *testing.T) {
+func TestServersIgnoringSIGTERMAreKilled(t *testing.T) {
 	s := serving(t, "fake", 1)
 	s.Settings = map[string]string{"mode": "stubborn"}
 	r := *s.Recipe
@@ -328,7 +328,7 @@ func TestServersThatIgnoreTheirEndAreKilled(t *testing.T) {
 	}
 }
 
-func TestServersComeBackWhereTheyWere(t *testing.T) {
+func TestRestartKeepsServerAddresses(t *testing.T) {
 	s := serving(t, "fake", 2)
 	s.Settings = map[string]string{"mode": "late"}
 	r := up(t, s)
@@ -360,7 +360,7 @@ func TestOneServerIsRestarted(t *testing.T) {
 	}
 }
 
-func TestAServerThatWasKilledIsStartedAgain(t *testing.T) {
+func TestKilledServerCanBeRestarted(t *testing.T) {
 	r := up(t, serving(t, "fake", 1))
 	for range 2 {
 		before := r.Pids[0]
@@ -376,7 +376,7 @@ func TestAServerThatWasKilledIsStartedAgain(t *testing.T) {
 	}
 }
 
-func TestSystemOutlivesAServerAndNotTheLast(t *testing.T) {
+func TestSystemEndsWithItsLastServer(t *testing.T) {
 	s := serving(t, "fake", 2)
 	r, err := StartSystem(t.Context(), s)
 	if err != nil {
@@ -439,7 +439,7 @@ func fakes(pid int) []int {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-func TestKillingWeirLeavesNoServerAndNoFolder(t *testing.T) {
+func TestKillingWeirRemovesServersAndFolders(t *testing.T) {
 	if noProc() {
 		return // which processes there are cannot be asked here
 	}
@@ -471,10 +471,10 @@ func TestKillingWeirLeavesNoServerAndNoFolder(t *testing.T) {
 	}
 }
 
-// TestKillingAllOfWeirAtOnceLeavesNoServer is `pkill -9 weir`: weir, the guard and
+// TestKillingAllWeirProcessesStopsServers is `pkill -9 weir`: weir, the guard and
 // the supervisor are one program. The servers must go without any of them, those
 // that the servers started among them.
-func TestKillingAllOfWeirAtOnceLeavesNoServer(t *testing.T) {
+func TestKillingAllWeirProcessesStopsServers(t *testing.T) {
 	if noProc() {
 		return // which processes there are cannot be asked here
 	}
@@ -513,7 +513,7 @@ func TestKillingAllOfWeirAtOnceLeavesNoServer(t *testing.T) {
 	})
 }
 
-func TestWhatIsKeptStaysUntilItIsTakenDown(t *testing.T) {
+func TestKeptSystemStaysUntilDown(t *testing.T) {
 	s := serving(t, "fake", 2)
 	registry := registry()
 	k, err := Keep(t.Context(), s)
@@ -555,7 +555,7 @@ func TestWhatIsKeptStaysUntilItIsTakenDown(t *testing.T) {
 	}
 }
 
-func TestAKeeperThatIsKilledTakesTheServersWithIt(t *testing.T) {
+func TestKilledKeeperStopsItsServers(t *testing.T) {
 	s := serving(t, "fake", 1)
 	k, err := Keep(t.Context(), s)
 	if err != nil {
@@ -578,7 +578,7 @@ func TestAKeeperThatIsKilledTakesTheServersWithIt(t *testing.T) {
 	}
 }
 
-func TestAKeptSystemThatEndsByItselfSaysSo(t *testing.T) {
+func TestKeptSystemExitIsReported(t *testing.T) {
 	s := serving(t, "fake", 1)
 	k, err := Keep(t.Context(), s)
 	if err != nil {
@@ -592,7 +592,7 @@ func TestAKeptSystemThatEndsByItselfSaysSo(t *testing.T) {
 	}
 }
 
-func TestAKeptSystemThatDoesNotStartLeavesNothing(t *testing.T) {
+func TestFailedKeptSystemLeavesNothing(t *testing.T) {
 	s := serving(t, "fake", 1)
 	s.Settings = map[string]string{"mode": "die"}
 	_, err := Keep(t.Context(), s)
@@ -611,7 +611,7 @@ func TestAKeptSystemThatDoesNotStartLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWhichSystemAName(t *testing.T) {
+func TestNamedFindsSystem(t *testing.T) {
 	r := registry()
 	entries, err := Catalog(r)
 	if err != nil {
@@ -641,7 +641,7 @@ func TestWhichSystemAName(t *testing.T) {
 	}
 }
 
-func TestWhyAServerEndedIsSaidInFewWords(t *testing.T) {
+func TestServerExitReasonIsShort(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("all is lost ", 100)
 	if err := os.WriteFile(filepath.Join(dir, outputFile), []byte(long), 0o600); err != nil {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestWeirsVersionIsNotTheProgramsThatAddsDrivers: a program with drivers of its own has
+// TestWeirVersionDiffersFromEmbeddingProgram: a program with drivers of its own has
 // a version and a revision too.
-func TestWeirsVersionIsNotTheProgramsThatAddsDrivers(t *testing.T) {
+func TestWeirVersionDiffersFromEmbeddingProgram(t *testing.T) {
 	vcs := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}}
 	for _, tt := range []struct {
 		name      string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWhichVersionsNameTheSource(t *testing.T) {
+func TestVersionsIdentifyingSource(t *testing.T) {
 	vcs := func(modified string) []debug.BuildSetting {
 		return []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: modified}}
 	}
@@ -27,7 +27,7 @@ func TestWhichVersionsNameTheSource(t *testing.T) {
 	}
 }
 
-func TestWeirAllSaysWhatItIs(t *testing.T) {
+func TestWeirAllNamesItself(t *testing.T) {
 	for path, want := range map[string]string{weir + "/cmd/weir": "", weir + "/cmd/weir-all": "/weir-all", "example.com/cmd/x": "", weir + "/internal/cli.test": ""} {
 		if got := variant(&debug.BuildInfo{Path: path}); got != want {
 			t.Errorf("%s: %q; want %q", path, got, want)
@@ -35,7 +35,7 @@ func TestWeirAllSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestBuildsOfNoRevisionAreTheirFiles(t *testing.T) {
+func TestBuildWithoutRevisionUsesFileHash(t *testing.T) {
 	own, err := Identity()
 	if err != nil {
 		t.Fatal(err)

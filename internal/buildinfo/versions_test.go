@@ -18,7 +18,7 @@ func TestModulesAreListedOnceWithTheirDrivers(t *testing.T) {
 	}
 }
 
-func TestVersionsSayWhatIsNotRecorded(t *testing.T) {
+func TestVersionsReportUnrecorded(t *testing.T) {
 	v := Versions{Weir: "v1.2.3", Revision: "abc", Modified: true, Go: "go1.26", OS: "linux", Arch: "arm64", Servers: []Used{{Path: "m/s", Drivers: []string{"x", "y"}}}}
 	p := new(layout.Page)
 	v.Show(p)

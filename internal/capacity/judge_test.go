@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestWhatARunSaysOfItsRate(t *testing.T) {
+func TestJudgementOfProbeRun(t *testing.T) {
 	check := func(name string, status result.Status, value string) result.Check {
 		return result.Check{Name: name, Status: status, Value: value}
 	}
@@ -93,9 +93,9 @@ func TestWhatARunSaysOfItsRate(t *testing.T) {
 	}
 }
 
-// TestWhatOthersTookIsNotTheSystems: where other programs used the host's cores, what a run
+// TestOtherProcessesCPUIsNotTheSystems: where other programs used the host's cores, what a run
 // missed says nothing of its rate. What it kept, it kept.
-func TestWhatOthersTookIsNotTheSystems(t *testing.T) {
+func TestOtherProcessesCPUIsNotTheSystems(t *testing.T) {
 	run := func(busy, weir, server float64, checks ...result.Check) *result.Result {
 		r := &result.Result{Verdict: result.Verdict{Status: result.Suspect, Checks: checks, SLO: []result.SLO{{Expr: "e2e.p99 <= 1ms", Status: result.Fail}}}}
 		r.Host.Usage = &host.Usage{Cores: 2, CPUShare: &weir, HostBusyShare: &busy}
@@ -131,8 +131,8 @@ func TestWhatOthersTookIsNotTheSystems(t *testing.T) {
 	}
 }
 
-// TestAReportIsTakenUpWhereItStopped: a search that goes on from what is stored asks for the same.
-func TestAReportIsTakenUpWhereItStopped(t *testing.T) {
+// TestReportResumesWhereItStopped: a search that goes on from what is stored asks for the same.
+func TestReportResumesWhereItStopped(t *testing.T) {
 	r := Report{Plan: Planned{FromPerS: 1000, Precision: 0.1, Retests: 3, Probes: 40, Seed: 1}}
 	s := New(r.Plan.Plan())
 	ends := map[float64]bool{}
@@ -157,8 +157,8 @@ func TestAReportIsTakenUpWhereItStopped(t *testing.T) {
 	}
 }
 
-// TestAProbeTellsWhatIsPromised: its percentiles are of what the objectives are about.
-func TestAProbeTellsWhatIsPromised(t *testing.T) {
+// TestProbeReportsObjectiveFigures: its percentiles are of what the objectives are about.
+func TestProbeReportsObjectiveFigures(t *testing.T) {
 	t.Parallel()
 	dist := func(ns int64) *result.Dist {
 		return &result.Dist{Percentiles: []result.Percentile{{P: 50, NS: ns, Supported: true}, {P: 99, NS: 2 * ns, Supported: true}}}

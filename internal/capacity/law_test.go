@@ -22,7 +22,7 @@ func scaled(c coefficients, width float64, random *rand.Rand) []Point {
 	return points
 }
 
-func TestALawIsFoundAgainFromItsOwnFigures(t *testing.T) {
+func TestFitRecoversItsOwnLaw(t *testing.T) {
 	for name, truth := range map[string]coefficients{
 		"contention and coherence": {1000, 0.05, 0.002},
 		"contention alone":         {1000, 0.2, 0},
@@ -46,9 +46,9 @@ func TestALawIsFoundAgainFromItsOwnFigures(t *testing.T) {
 	}
 }
 
-// TestTheIntervalOfALawHoldsTheTruth: with searches that leave a tenth open, the interval
+// TestLawIntervalCoversTruth: with searches that leave a tenth open, the interval
 // of the capacity with 32 contains the truth in at least 9 of 10 cases.
-func TestTheIntervalOfALawHoldsTheTruth(t *testing.T) {
+func TestLawIntervalCoversTruth(t *testing.T) {
 	const cases = 100
 	held := 0
 	for seed := range uint64(cases) {
@@ -90,9 +90,9 @@ func TestATargetIsNotExtrapolatedTooFar(t *testing.T) {
 	}
 }
 
-// TestAnEndOfTheGeneratorBoundsNoCapacity: where a search ended at the generator's limit or
+// TestGeneratorLimitDoesNotBoundCapacity: where a search ended at the generator's limit or
 // at the highest rate asked for, the capacity may be anything from there on.
-func TestAnEndOfTheGeneratorBoundsNoCapacity(t *testing.T) {
+func TestGeneratorLimitDoesNotBoundCapacity(t *testing.T) {
 	linear := func(ends ...End) []Point {
 		points := []Point{{1, 1000, End{1100, Failed}}, {2, 2000, End{2200, Failed}}, {4, 4000, End{4400, Failed}}, {8, 8000, End{8800, Failed}}}
 		for i, e := range ends {

@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestATargetRestsOnEndsOfTheSystem: an upper end that the generator set bounds nothing.
-func TestATargetRestsOnEndsOfTheSystem(t *testing.T) {
+// TestTargetUsesOnlySystemLimits: an upper end that the generator set bounds nothing.
+func TestTargetUsesOnlySystemLimits(t *testing.T) {
 	for by, want := range map[Judgement]Needed{
 		Failed:    {PerS: 1900, Of: "systems", Least: 1, Most: 2},
 		Limited:   {PerS: 1900, Of: "systems", Most: 2},
@@ -22,7 +22,7 @@ func TestATargetRestsOnEndsOfTheSystem(t *testing.T) {
 	}
 }
 
-func TestAnOlderFilesEndHasItsStopsReason(t *testing.T) {
+func TestOldFileEndFollowsStopReason(t *testing.T) {
 	for stop, want := range map[Stop]End{
 		Found: {2000, Failed}, Between: {2000, Failed}, Generator: {2000, Limited}, TooShort: {2000, Undecided}, OutOfTries: {2000, Limited},
 	} {
@@ -35,8 +35,8 @@ func TestAnOlderFilesEndHasItsStopsReason(t *testing.T) {
 	}
 }
 
-// TestAProbeKeepsThePromisedPercentiles, and says which are lower bounds.
-func TestAProbeKeepsThePromisedPercentiles(t *testing.T) {
+// TestProbeKeepsObjectivePercentiles, and says which are lower bounds.
+func TestProbeKeepsObjectivePercentiles(t *testing.T) {
 	r := &result.Result{}
 	r.Verdict.SLO = []result.SLO{{Expr: "e2e.p90 <= 5ms"}, {Expr: "send.p95 <= 5ms"}}
 	r.Latency.E2E.Response = &result.Dist{Percentiles: []result.Percentile{

@@ -142,7 +142,7 @@ func TestAFailedConfirmationConfirmsNothing(t *testing.T) {
 	}
 }
 
-func TestASearchGoesByDoublingBisectionRetestsAndAConfirmation(t *testing.T) {
+func TestSearchDoublesBisectsRetestsAndConfirms(t *testing.T) {
 	s := searched(t, Plan{From: 1000, Precision: 0.3, Retests: 1, Probes: 40, Seed: 3}, upTo(2500))
 	var got []Purpose
 	for _, p := range s.Probes() {
@@ -154,9 +154,9 @@ func TestASearchGoesByDoublingBisectionRetestsAndAConfirmation(t *testing.T) {
 	}
 }
 
-// TestAnEndThatChangesItsMindIsNotTheEnd: a rate that failed once by bad luck is probed
+// TestUnluckyFailureIsRetested: a rate that failed once by bad luck is probed
 // again, and the majority counts.
-func TestAnEndThatChangesItsMindIsNotTheEnd(t *testing.T) {
+func TestUnluckyFailureIsRetested(t *testing.T) {
 	unlucky := true
 	s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 2, Probes: 60}, func(rate float64) Judgement {
 		if rate == 4000 && unlucky {
@@ -170,9 +170,9 @@ func TestAnEndThatChangesItsMindIsNotTheEnd(t *testing.T) {
 	}
 }
 
-// TestAHostThatIsBusyForAMomentIsAskedAgain: what a probe that the generator spoilt says
+// TestProbeOnBusyHostIsRepeated: what a probe that the generator spoilt says
 // does not count once another probe of the rate was not spoilt.
-func TestAHostThatIsBusyForAMomentIsAskedAgain(t *testing.T) {
+func TestProbeOnBusyHostIsRepeated(t *testing.T) {
 	busy := 3
 	s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 1, Probes: 60}, func(rate float64) Judgement {
 		if busy--; busy%2 == 0 && busy > -6 {
@@ -185,9 +185,9 @@ func TestAHostThatIsBusyForAMomentIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestAHigherRateThatPassesSettlesARateThatWasNotDecided: a short probe of a rate says
+// TestPassingHigherRateDecidesLowerRate: a short probe of a rate says
 // nothing, and the same promise kept at a higher rate says that it is kept there, too.
-func TestAHigherRateThatPassesSettlesARateThatWasNotDecided(t *testing.T) {
+func TestPassingHigherRateDecidesLowerRate(t *testing.T) {
 	for _, at := range []float64{1000, 2000, 4000} {
 		unlucky := 2
 		s := searched(t, Plan{From: 1000, Precision: 0.1, Retests: 1, Probes: 60}, func(rate float64) Judgement {
@@ -228,9 +228,9 @@ func TestTheIntervalContainsTheTruth(t *testing.T) {
 	}
 }
 
-// TestTheIntervalContainsTheTruthWhereFewProbesDecide: as before, and half of all probes
+// TestIntervalCoversTruthWithUndecidedProbes: as before, and half of all probes
 // within a fifth of the ceiling do not decide.
-func TestTheIntervalContainsTheTruthWhereFewProbesDecide(t *testing.T) {
+func TestIntervalCoversTruthWithUndecidedProbes(t *testing.T) {
 	const searches = 400
 	held, ended := 0, 0
 	for seed := range uint64(searches) {
@@ -258,7 +258,7 @@ func TestTheIntervalContainsTheTruthWhereFewProbesDecide(t *testing.T) {
 	}
 }
 
-func TestRatesCanBeTyped(t *testing.T) {
+func TestRatesAreRoundedForTyping(t *testing.T) {
 	for rate, want := range map[float64]float64{1234567: 1230000, 999.6: 1000, 12.3456: 12.3, 45.678: 45.7, 99.96: 100, 9.8765: 9.88, 0.123456: 0.123, 1e-9: 0, 0: 0, 1: 1} {
 		if got := round(rate); got != want {
 			t.Errorf("round(%v) = %v; want %v", rate, got, want)
@@ -269,9 +269,9 @@ func TestRatesCanBeTyped(t *testing.T) {
 	}
 }
 
-// TestTheRunsOfAReportFollowOneAnother: a search for each number, and then the curve of a
+// TestReportRunsAreInOrder: a search for each number, and then the curve of a
 // report that has one.
-func TestTheRunsOfAReportFollowOneAnother(t *testing.T) {
+func TestReportRunsAreInOrder(t *testing.T) {
 	plan := Planned{FromPerS: 100, MostPerS: 100, Precision: 0.1, Probes: 10}
 	dirs := func(p Planned) (all []string) {
 		r := &Report{Plan: p}

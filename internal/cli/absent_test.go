@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// TestAVariableThatNamesAServerIsNotOverlooked: who has NATS_URL set may think that it is
+// TestHintForUnusedServerVariable: who has NATS_URL set may think that it is
 // used. Where it is used, or weir starts no server, there is nothing to say.
-func TestAVariableThatNamesAServerIsNotOverlooked(t *testing.T) {
+func TestHintForUnusedServerVariable(t *testing.T) {
 	for start, want := range map[scenario.Start]string{
 		scenario.StartEmbedded: "weir starts a server of its own, not the one that NATS_URL names: --address '${env:NATS_URL}' uses that\n",
 		scenario.StartNone:     "",
@@ -28,9 +28,9 @@ func TestAVariableThatNamesAServerIsNotOverlooked(t *testing.T) {
 	}
 }
 
-// TestASystemThatDoesNotAnswerIsToBeHad: of every driver the line below the error says how
+// TestUnreachableSystemSuggestsHowToStartIt: of every driver the line below the error says how
 // to have a server, where weir knows one and no address is given.
-func TestASystemThatDoesNotAnswerIsToBeHad(t *testing.T) {
+func TestUnreachableSystemSuggestsHowToStartIt(t *testing.T) {
 	e := &env{World: World{Env: func(name string) (string, bool) { return "kept://secret@h", name == "AMQP_URL" }}}
 	address := []scenario.Option{{Name: "address", Values: []string{"h:1"}}}
 	for name, want := range map[string]struct{ open, given string }{

@@ -33,9 +33,9 @@ exit 0
 // first is PATH with a folder before all others.
 func first(dir string) string { return dir + string(os.PathListSeparator) + os.Getenv("PATH") }
 
-// TestASignalWhileASystemComesUpLeavesNothing stops weir in the middle of an
+// TestSignalDuringInstallOrStartCleansUp stops weir in the middle of an
 // install and of a start.
-func TestASignalWhileASystemComesUpLeavesNothing(t *testing.T) {
+func TestSignalDuringInstallOrStartCleansUp(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, step, on, want string
@@ -70,7 +70,7 @@ func TestASignalWhileASystemComesUpLeavesNothing(t *testing.T) {
 }
 
 // Of a run, and of up.
-func TestAServerThatEndsAtOnceIsTold(t *testing.T) {
+func TestServerExitingAtOnceIsReported(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
 	text := strings.ReplaceAll(strings.ReplaceAll(brokenGo, "STEP", "none"), `never answer\nsleep 600`, `end at once\nexit 9`)

@@ -27,7 +27,7 @@ var (
 	}
 )
 
-func TestCalibrateSaysHowItCameOut(t *testing.T) {
+func TestCalibrateReportsOutcome(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		checks []truth.Check

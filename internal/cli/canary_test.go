@@ -71,8 +71,8 @@ func sighted(text []byte) string {
 	return ""
 }
 
-// TestTheCanaryIsSeen: who looks for nothing finds nothing.
-func TestTheCanaryIsSeen(t *testing.T) {
+// TestCanaryIsDetected: who looks for nothing finds nothing.
+func TestCanaryIsDetected(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain":              "x" + canary + "y",
 		"in a Go string":     fmt.Sprintf("%q", canary),
@@ -300,7 +300,7 @@ func ways(option, secret string) []way {
 // short is a run that is over soon.
 var short = []string{"--rate", "max", "--in-flight", "5", "--warmup", "0s", "--messages", "50", "--drain", "1m", "--out", "r"}
 
-func TestASecretIsNowhereInARun(t *testing.T) {
+func TestSecretIsNotLeakedByRun(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	user := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
@@ -341,8 +341,8 @@ func TestASecretIsNowhereInARun(t *testing.T) {
 	}
 }
 
-// TestASecretOfAConnectionURLIsNowhere: a variable or a file may hold a URL with a password.
-func TestASecretOfAConnectionURLIsNowhere(t *testing.T) {
+// TestConnectionURLSecretIsNotLeaked: a variable or a file may hold a URL with a password.
+func TestConnectionURLSecretIsNotLeaked(t *testing.T) {
 	t.Parallel()
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	at := strings.TrimPrefix(s.ClientURL(), "nats://")
@@ -364,7 +364,7 @@ func TestASecretOfAConnectionURLIsNowhere(t *testing.T) {
 	}
 }
 
-func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
+func TestSecretIsNotLeakedOnFailure(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	file := map[string]string{
@@ -434,10 +434,10 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 	}
 }
 
-// TestASecretThatIsWrittenOutIsRefusedUnseen: it is in a file or a command line
+// TestLiteralSecretIsRejectedWithoutEcho: it is in a file or a command line
 // where it does not belong, and is not carried on from there. Nothing is started, so there is no
 // other process to look at.
-func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
+func TestLiteralSecretIsRejectedWithoutEcho(t *testing.T) {
 	t.Parallel()
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	plain := "Pw" + canaryCore // as one may write it into YAML without quotes
@@ -546,9 +546,9 @@ func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
 	}
 }
 
-// TestNoSlipOfThePenShowsASecret makes one to three at random in files that hold a secret where
+// TestTyposNeverLeakSecrets makes one to three at random in files that hold a secret where
 // none belongs: whatever is wrong with them then, the words about it hold no part of the file that may be it.
-func TestNoSlipOfThePenShowsASecret(t *testing.T) {
+func TestTyposNeverLeakSecrets(t *testing.T) {
 	registry, err := driver.NewRegistry(all.Definitions()...)
 	if err != nil {
 		t.Fatal(err)

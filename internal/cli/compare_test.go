@@ -244,8 +244,8 @@ func TestTheComparisonInColour(t *testing.T) {
 	}
 }
 
-// TestNamesFromFoldersDoNotReachTheTerminal plants escape sequences.
-func TestNamesFromFoldersDoNotReachTheTerminal(t *testing.T) {
+// TestFolderNamesAreEscapedOnTerminal plants escape sequences.
+func TestFolderNamesAreEscapedOnTerminal(t *testing.T) {
 	dir := t.TempDir()
 	evil := "\x1b[2Jx"
 	if err := errors.Join(makeSeries(filepath.Join(dir, "a"), 4, made{seed: 1}), makeSeries(filepath.Join(dir, "b"), 4, made{seed: 2})); err != nil {
@@ -284,9 +284,9 @@ func TestNamesFromFoldersDoNotReachTheTerminal(t *testing.T) {
 	}
 }
 
-// TestArgumentsDoNotReachTheTerminalRaw gives arguments that move the cursor, as a
+// TestArgumentsAreEscapedOnTerminal gives arguments that move the cursor, as a
 // pasted command line may hold them, to what repeats them in its error.
-func TestArgumentsDoNotReachTheTerminalRaw(t *testing.T) {
+func TestArgumentsAreEscapedOnTerminal(t *testing.T) {
 	evil := "\x1b[2J\u009b\ax\u202e"
 	for _, args := range [][]string{
 		{evil},
@@ -317,7 +317,7 @@ func TestArgumentsDoNotReachTheTerminalRaw(t *testing.T) {
 	}
 }
 
-func TestThePageListsWhatCompareHasInJSON(t *testing.T) {
+func TestThePageListsCompareJSON(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "compare.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -351,8 +351,8 @@ func TestThePageListsWhatCompareHasInJSON(t *testing.T) {
 	}
 }
 
-// TestAStrictGateDoesNotLetAnUndecidedFigurePass, as weir run --strict does not.
-func TestAStrictGateDoesNotLetAnUndecidedFigurePass(t *testing.T) {
+// TestStrictGateFailsUndecidedFigure, as weir run --strict does not.
+func TestStrictGateFailsUndecidedFigure(t *testing.T) {
 	t.Parallel()
 	on := "regression"
 	for _, x := range []struct {

@@ -51,7 +51,7 @@ func driversFrom(before, begin string) []string {
 	return out
 }
 
-func TestWhatMayStandAtTheCursor(t *testing.T) {
+func TestCompletionsAtCursor(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"core.yaml": "weir: 1\nsystem:\n  driver: nats\n", "odd.yaml": "driver: [\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -139,7 +139,7 @@ func TestWhatMayStandAtTheCursor(t *testing.T) {
 	}
 }
 
-func TestTheDriverOfTheEnvironmentIsCompleted(t *testing.T) {
+func TestCompletionUsesDriverFromEnvironment(t *testing.T) {
 	out := &watch{}
 	code := Main(t.Context(), World{
 		Args: []string{"internal", "complete", "run", "--option", "conf"}, Stdout: out, Stderr: io.Discard, Drivers: all.Definitions(),
@@ -150,9 +150,9 @@ func TestTheDriverOfTheEnvironmentIsCompleted(t *testing.T) {
 	}
 }
 
-// TestEveryValueIsCompletedOrKnownToBeFree goes through the whole grammar: a
+// TestEveryValueCompletesOrIsFreeForm goes through the whole grammar: a
 // verb, flag or argument that is added is completed, or said to be free.
-func TestEveryValueIsCompletedOrKnownToBeFree(t *testing.T) {
+func TestEveryValueCompletesOrIsFreeForm(t *testing.T) {
 	verbs := &commands{}
 	verbs.Run.keys = commandline.NewKeys()
 	verbs.Run.Keys = verbs.Run.keys.Plugin()

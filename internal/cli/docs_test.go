@@ -55,10 +55,10 @@ func TestTheCommandsInDocumentsRun(t *testing.T) {
 	}
 }
 
-// TestNoDocumentTakesTheFolderOfAnother: a reader goes from README.md to the tour, and from
+// TestDocumentsUseDistinctFolders: a reader goes from README.md to the tour, and from
 // there to the page of a task. Each --out and -o on the way is new: what exists already
 // ends a command.
-func TestNoDocumentTakesTheFolderOfAnother(t *testing.T) {
+func TestDocumentsUseDistinctFolders(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -95,8 +95,8 @@ func TestNoDocumentTakesTheFolderOfAnother(t *testing.T) {
 	}
 }
 
-// TestTheGateStandsInTheTextAsItIs: docs/gate.md shows the file that it runs.
-func TestTheGateStandsInTheTextAsItIs(t *testing.T) {
+// TestGateDocumentShowsTheGateFile: docs/gate.md shows the file that it runs.
+func TestGateDocumentShowsTheGateFile(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/gate.md")
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestADriverOfAnotherProgramIsNamedWithItsCommand: wherever a driver is named, before
+// TestDriverOnlyInWeirAllNamesCommand: wherever a driver is named, before
 // anything starts.
-func TestADriverOfAnotherProgramIsNamedWithItsCommand(t *testing.T) {
+func TestDriverOnlyInWeirAllNamesCommand(t *testing.T) {
 	const self = "/tmp/go-build1/b001/exe/weir"
 	dir := t.TempDir()
 	scenario := "weir: 1\nload: {rate: 100/s}\nsystem:\n  driver: farmq\n"
@@ -47,7 +47,7 @@ func TestADriverOfAnotherProgramIsNamedWithItsCommand(t *testing.T) {
 	}
 }
 
-func TestTheCommandOfAnotherProgramFitsTheBuild(t *testing.T) {
+func TestWeirAllCommandFitsTheBuild(t *testing.T) {
 	for _, tt := range []struct {
 		w             World
 		version, want string

@@ -32,7 +32,7 @@ func python(t *testing.T, program string, args ...string) (out string, code int)
 	return string(b), 0
 }
 
-func TestAnotherProgramReadsAResultFromThePageAlone(t *testing.T) {
+func TestThePageSufficesToParseResult(t *testing.T) {
 	stuck := broken0(func(_ *driver.Message, n uint64) fate {
 		if n%20 == 7 {
 			return swallow // never confirmed: censored
@@ -100,7 +100,7 @@ func TestAnotherProgramReadsAResultFromThePageAlone(t *testing.T) {
 	}
 }
 
-func TestAnotherProgramReadsAStampFromThePageAlone(t *testing.T) {
+func TestThePageSufficesToParseHeader(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats/stamp.md")
 	if err != nil {
 		t.Fatal(err)

@@ -74,8 +74,8 @@ func TestEveryErrorHasItsCode(t *testing.T) {
 	}
 }
 
-// TestADisturbedHostExcusesOnlyWhatItMayHaveCaused: a figure, and no message that is lost.
-func TestADisturbedHostExcusesOnlyWhatItMayHaveCaused(t *testing.T) {
+// TestDisturbedHostDoesNotWaiveMissingMessages: a figure, and no message that is lost.
+func TestDisturbedHostDoesNotWaiveMissingMessages(t *testing.T) {
 	t.Parallel()
 	v := &result.Verdict{
 		Checks: []result.Check{{Name: judge.CheckCPU, Status: result.Suspect}},
@@ -88,8 +88,8 @@ func TestADisturbedHostExcusesOnlyWhatItMayHaveCaused(t *testing.T) {
 	}
 }
 
-// TestAnErrorOfOneLineIsOne: what an error wraps beside its kind does not make it a list.
-func TestAnErrorOfOneLineIsOne(t *testing.T) {
+// TestSingleLineErrorIsNotSplit: what an error wraps beside its kind does not make it a list.
+func TestSingleLineErrorIsNotSplit(t *testing.T) {
 	t.Parallel()
 	why := errors.New("is not absolute")
 	one := fmt.Errorf("%w: %w", driver.ErrUnsupported, why)
@@ -98,8 +98,8 @@ func TestAnErrorOfOneLineIsOne(t *testing.T) {
 	}
 }
 
-// TestASplitRunThatDidNotMeetHasTheCodeOfItsReason, in a search or a suite as in a run.
-func TestASplitRunThatDidNotMeetHasTheCodeOfItsReason(t *testing.T) {
+// TestFleetGatheringErrorDecidesExitCode, in a search or a suite as in a run.
+func TestFleetGatheringErrorDecidesExitCode(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]Code{hub.ErrPortTaken: Usage, fleet.ErrTooFew: Unreachable, engine.ErrContract: Failed} {
 		e := &env{World: World{Stderr: io.Discard, Env: func(string) (string, bool) { return "", false }}}
@@ -110,9 +110,9 @@ func TestASplitRunThatDidNotMeetHasTheCodeOfItsReason(t *testing.T) {
 	}
 }
 
-// TestARunThatCannotGoOnNamesItsStateBeforeItsFaults: the scenario's faults alone do not say
+// TestUnresumableRunNamesItsStateFirst: the scenario's faults alone do not say
 // that a run was to be taken up.
-func TestARunThatCannotGoOnNamesItsStateBeforeItsFaults(t *testing.T) {
+func TestUnresumableRunNamesItsStateFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "runs"), 0o700); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/weirmq/weir/internal/scenario"
 )
 
-// TestHelpSaysTheDefaultsThatHold compares the words of help with what a
+// TestHelpShowsEffectiveDefaults compares the words of help with what a
 // scenario without a key is resolved to.
-func TestHelpSaysTheDefaultsThatHold(t *testing.T) {
+func TestHelpShowsEffectiveDefaults(t *testing.T) {
 	t.Parallel()
 	holds := map[string]string{}
 	section := ""

@@ -84,11 +84,11 @@ func chronyd(t *testing.T) {
 	}
 }
 
-// TestAFleetsClocksAreHeldAgainstChrony has a real chronyd speak for three agents.
+// TestFleetClocksAgreeWithChrony has a real chronyd speak for three agents.
 // The clock of one is 25 ms ahead, which its wall clock shows as well: the exchanges
 // and chrony agree. The wall clock of another is 25 ms ahead, and chrony vouches for
 // it: both cannot be. The third reads the coordinator's own clock.
-func TestAFleetsClocksAreHeldAgainstChrony(t *testing.T) {
+func TestFleetClocksAgreeWithChrony(t *testing.T) {
 	chronyd(t)
 	server := meeting(t)
 	where := "nats://" + strings.TrimPrefix(server, "nats://")

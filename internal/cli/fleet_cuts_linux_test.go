@@ -58,11 +58,11 @@ func groupsOf(t *testing.T, home string) (groups []string) {
 // leaderless reports whether a fault was not done because no node led when it was due.
 func leaderless(f result.Fault) bool { return strings.Contains(f.Error, "asking which node leads: ") }
 
-// TestHostsHaveTheLeaderCutOff: the node that leads is cut off from the others on its host, and
+// TestHostsCutOffLeader: the node that leads is cut off from the others on its host, and
 // the one that leads then from clients, which are on other hosts. So are all. Nothing that was
 // confirmed is lost, and nothing is left. Who leads after a cut is the servers' affair: a
 // follower asks for votes after 4 to 9 s, and the one that was cut off may win again.
-func TestHostsHaveTheLeaderCutOff(t *testing.T) {
+func TestHostsCutOffLeader(t *testing.T) {
 	slow(t)
 	cuttable(t)
 	c := muster(t, "a", "b", "bk")

@@ -40,10 +40,10 @@ func (c *crew) troubledRun(args ...string) *proc {
 	}, args...))
 }
 
-// TestHostsHaveTheLeaderKilledOnOne: the agent with the servers kills the one that leads, by
+// TestHostsKillLeaderOnOneHost: the agent with the servers kills the one that leads, by
 // a clock of its own, and those of the clients break their connections. Nothing that was
 // confirmed is lost.
-func TestHostsHaveTheLeaderKilledOnOne(t *testing.T) {
+func TestHostsKillLeaderOnOneHost(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "bk")
 	_, home := c.troubled("bk", "--wrong-clock", "constant=25ms,drift=200ppm")
@@ -200,10 +200,10 @@ func TestHostsRefuseFaults(t *testing.T) {
 	}
 }
 
-// TestHostsFiguresStandWhereAClockSteps: the wall clocks of both agents step by an hour while the
+// TestHostsFiguresSurviveClockStep: the wall clocks of both agents step by an hour while the
 // run is measured. No figure and no difference of clocks has anything of it, and with the end of
 // the run it is gone.
-func TestHostsFiguresStandWhereAClockSteps(t *testing.T) {
+func TestHostsFiguresSurviveClockStep(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
 	self, err := os.Executable()

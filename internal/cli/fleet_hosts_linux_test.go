@@ -13,10 +13,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestHostsDoARunTogether is the run as it should be: producers on a host, consumers
+// TestHostsRunTogether is the run as it should be: producers on a host, consumers
 // on another, the broker on a third. Agents that may not join come while it is
 // gathering and while it runs, and disturb nothing.
-func TestHostsDoARunTogether(t *testing.T) {
+func TestHostsRunTogether(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "expired", "token", "pin", "plain", "version")
 	expired := c.token("--ttl", "1s")
@@ -84,8 +84,8 @@ func TestHostsDoARunTogether(t *testing.T) {
 	}
 }
 
-// TestHostsThatAreLost kills an agent in mid-run, and another is ended by its user.
-func TestHostsThatAreLost(t *testing.T) {
+// TestHostsLost kills an agent in mid-run, and another is ended by its user.
+func TestHostsLost(t *testing.T) {
 	slow(t)
 	for _, how := range []struct {
 		name   string
@@ -127,9 +127,9 @@ func TestHostsThatAreLost(t *testing.T) {
 	}
 }
 
-// TestHostsCutOffComeBack pulls the cable of a host for a while: what it did
+// TestHostsCutOffReconnect pulls the cable of a host for a while: what it did
 // meanwhile is reported afterwards, and nothing is missing.
-func TestHostsCutOffComeBack(t *testing.T) {
+func TestHostsCutOffReconnect(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "c")
 	c.agent("a")
@@ -150,9 +150,9 @@ func TestHostsCutOffComeBack(t *testing.T) {
 	}
 }
 
-// TestHostsMeetAtAServerThatIsRestarted has an existing NATS server killed and
+// TestHostsSurviveNATSServerRestart has an existing NATS server killed and
 // started again in mid-run.
-func TestHostsMeetAtAServerThatIsRestarted(t *testing.T) {
+func TestHostsSurviveNATSServerRestart(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
 	store := t.TempDir()
@@ -197,9 +197,9 @@ func TestHostsStopWithTheCoordinator(t *testing.T) {
 	}
 }
 
-// TestHostsHaveTheSystemStartedOnOne: real servers on an agent's host, which others
+// TestHostsStartSystemOnOneHost: real servers on an agent's host, which others
 // reach at its address. They are gone after the run, and when the coordinator is killed.
-func TestHostsHaveTheSystemStartedOnOne(t *testing.T) {
+func TestHostsStartSystemOnOneHost(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b")
 	at := c.hosts.Addr("b")
@@ -281,10 +281,10 @@ func (c *crew) gone(home string) {
 	c.t.Fatalf("left on the agent's host: %v (%v)", left, err)
 }
 
-// TestHostsHaveTheSystemOnAHostOfItsOwn: producers, consumers and servers in three
+// TestHostsWithSystemOnSeparateHost: producers, consumers and servers in three
 // places, of which the last does no part of the run. The
 // coordinator is killed, and another takes the run up again.
-func TestHostsHaveTheSystemOnAHostOfItsOwn(t *testing.T) {
+func TestHostsWithSystemOnSeparateHost(t *testing.T) {
 	slow(t)
 	c := muster(t, "a", "b", "bk")
 	bk, home := c.server("bk")

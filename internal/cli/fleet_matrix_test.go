@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestAMatrixVariesHowManyAgentsDoARun: one of two, with its producers, and then both.
-func TestAMatrixVariesHowManyAgentsDoARun(t *testing.T) {
+// TestMatrixVariesNumberOfAgents: one of two, with its producers, and then both.
+func TestMatrixVariesNumberOfAgents(t *testing.T) {
 	t.Parallel()
 	server := meeting(t)
 	where := "nats://" + strings.TrimPrefix(server, "nats://")

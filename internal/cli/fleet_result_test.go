@@ -99,10 +99,10 @@ func agents(t *testing.T, where string, wrong map[string]string) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// TestAFleetsRunIsWrittenWhole: two agents, one with a clock that is 25 ms ahead,
+// TestFleetRunIsWrittenCompletely: two agents, one with a clock that is 25 ms ahead,
 // do a run in which every message of the one goes to the other; the folder says who
 // did what, and by how much clocks were apart.
-func TestAFleetsRunIsWrittenWhole(t *testing.T) {
+func TestFleetRunIsWrittenCompletely(t *testing.T) {
 	server := meeting(t)
 	where := "nats://" + strings.TrimPrefix(server, "nats://")
 	agents(t, where, map[string]string{"a": "", "b": "constant=25ms"})

@@ -209,9 +209,9 @@ func TestAFleetsSecretsNeitherTravelNorStay(t *testing.T) {
 	}
 }
 
-// TestAnAgentRefusesWhatItDoesNotAllow: by the names of all that it does not, with exit
+// TestAgentRejectsWhatItDoesNotAllow: by the names of all that it does not, with exit
 // code 2, before anybody connects to the system.
-func TestAnAgentRefusesWhatItDoesNotAllow(t *testing.T) {
+func TestAgentRejectsWhatItDoesNotAllow(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -280,9 +280,9 @@ func TestAnAgentRefusesWhatItDoesNotAllow(t *testing.T) {
 	}
 }
 
-// TestASplitRunsProcessesHaveTheUsersSecrets: they are of the user's own run, so that
+// TestFleetWorkersUseTheUsersSecrets: they are of the user's own run, so that
 // what its scenario names is theirs too, and stay otherwise as secret as in one process.
-func TestASplitRunsProcessesHaveTheUsersSecrets(t *testing.T) {
+func TestFleetWorkersUseTheUsersSecrets(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
@@ -305,9 +305,9 @@ func TestASplitRunsProcessesHaveTheUsersSecrets(t *testing.T) {
 	}
 }
 
-// TestTwoUsersOfAHostAreApart: on loopback, without tokens that anybody was given, an
+// TestTwoUsersOnHostAreIsolated: on loopback, without tokens that anybody was given, an
 // agent joins its own user's coordinator, and of another user neither lets the other in.
-func TestTwoUsersOfAHostAreApart(t *testing.T) {
+func TestTwoUsersOnHostAreIsolated(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	if os.Geteuid() != 0 {

@@ -17,10 +17,10 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// TestASurveyGoesInByATokenAndShowsNone: a coordinator with TLS and tokens is asked by
+// TestSurveyDoesNotLeakItsToken: a coordinator with TLS and tokens is asked by
 // a token that is nowhere to be seen and gone afterwards, and by the URL that agents
 // join by, of which the token is nowhere to be seen either.
-func TestASurveyGoesInByATokenAndShowsNone(t *testing.T) {
+func TestSurveyDoesNotLeakItsToken(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	dir := t.TempDir()

@@ -33,10 +33,10 @@ func tokened(t *testing.T, dir string, args ...string) (stdout, stderr *watch) {
 	return stdout, stderr
 }
 
-// TestATokenOpensTheHubAndIsSeenNowhereElse: by the URL that is printed an agent comes
+// TestTokenAdmitsAgentWithoutLeaking: by the URL that is printed an agent comes
 // in; when the token is revoked it does not. Neither a file nor a stream but stdout holds
 // the token.
-func TestATokenOpensTheHubAndIsSeenNowhereElse(t *testing.T) {
+func TestTokenAdmitsAgentWithoutLeaking(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	keep, err := admission.Open(filepath.Join(dir, "keep"), time.Now())
@@ -110,7 +110,7 @@ func TestATokenOpensTheHubAndIsSeenNowhereElse(t *testing.T) {
 	}
 }
 
-func TestThePageListsWhatTokensArePrintedAs(t *testing.T) {
+func TestThePageListsTokenJSON(t *testing.T) {
 	page := documented(t)["fleet token"]
 	dir := t.TempDir()
 	for _, args := range [][]string{{"--json", "--listen", "h:1"}, {"--list", "--json"}} {

@@ -17,8 +17,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestAKilledRunLeavesWhatItWas reads the folder in mid-run.
-func TestAKilledRunLeavesWhatItWas(t *testing.T) {
+// TestKilledRunLeavesItsScenario reads the folder in mid-run.
+func TestKilledRunLeavesItsScenario(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	found := map[string][]byte{}
@@ -58,7 +58,7 @@ type refusingConfig struct {
 
 func (c *refusingConfig) Open(context.Context, driver.Run) (driver.Conn, error) { return nil, c.err }
 
-func TestWhatASystemCannotDoIsAFaultOfTheScenario(t *testing.T) {
+func TestUnsupportedByDriverIsUsageError(t *testing.T) {
 	for _, cause := range []error{driver.ErrUnsupported, driver.ErrTooLarge} {
 		d := channel.Definition()
 		inner := d.New
@@ -79,7 +79,7 @@ func TestWhatASystemCannotDoIsAFaultOfTheScenario(t *testing.T) {
 	}
 }
 
-func TestARunThatConfirmsNothingIsInvalid(t *testing.T) {
+func TestRunWithoutConfirmationsIsInvalid(t *testing.T) {
 	t.Parallel()
 	stuck := broken0(func(*driver.Message, uint64) fate { return swallow })
 	code, stdout, stderr := do(t, World{Drivers: []driver.Definition{stuck}},

@@ -17,9 +17,9 @@ import (
 // gives are the flags that a message says to add.
 var gives = regexp.MustCompile(`\((--.*) gives (\w+)\)`)
 
-// TestGuaranteesAreRefusedBeforeServersStart: what the servers of a recipe will not give is refused,
+// TestUnreachableGuaranteeFailsBeforeServersStart: what the servers of a recipe will not give is refused,
 // and with the flags that the message says it is accepted.
-func TestGuaranteesAreRefusedBeforeServersStart(t *testing.T) {
+func TestUnreachableGuaranteeFailsBeforeServersStart(t *testing.T) {
 	t.Parallel()
 	accepted, refused, helped := 0, 0, 0
 	for _, d := range all.Definitions() {
@@ -79,9 +79,9 @@ func refusal(t *testing.T, flags map[string]string) string {
 	return strings.TrimSpace(stderr.String())
 }
 
-// TestAGuaranteeThatOnlySomeServersGiveIsTold: weir does not try options that a server may
+// TestGuaranteeOfOnlySomeServersIsExplained: weir does not try options that a server may
 // be too old for, but says which do it by the driver's page, and which other servers.
-func TestAGuaranteeThatOnlySomeServersGiveIsTold(t *testing.T) {
+func TestGuaranteeOfOnlySomeServersIsExplained(t *testing.T) {
 	t.Parallel()
 	said := refusal(t, map[string]string{"--driver": "redis-streams", "--start": "process", "--recipe": "redis-cluster", "--nodes": "9", "--guarantee": "persisted"})
 	const want = "(--option wait-replicas=1 --option wait-aof=yes --option server.appendonly=yes gives persisted where the servers have that: weir drivers redis-streams; weir can also start --recipe valkey-cluster)"
@@ -97,9 +97,9 @@ func TestAGuaranteeThatOnlySomeServersGiveIsTold(t *testing.T) {
 	}
 }
 
-// TestWhoAsksForCopiesIsToldHowToGetThem: a single server can give more than replicated by
+// TestReplicationRequestExplainsItsOptions: a single server can give more than replicated by
 // syncing each write, and then there is still one copy.
-func TestWhoAsksForCopiesIsToldHowToGetThem(t *testing.T) {
+func TestReplicationRequestExplainsItsOptions(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"jetstream", "kafka"} {
 		with := map[string]string{"--driver": name, "--start": "process", "--guarantee": "replicated"}
@@ -113,9 +113,9 @@ func TestWhoAsksForCopiesIsToldHowToGetThem(t *testing.T) {
 	}
 }
 
-// TestAGuaranteeIsReadFromARunningSystem: of a server that weir did not start only the
+// TestGuaranteeReadFromRunningSystem: of a server that weir did not start only the
 // server knows. The refusal ends a series, and what was not done is named.
-func TestAGuaranteeIsReadFromARunningSystem(t *testing.T) {
+func TestGuaranteeReadFromRunningSystem(t *testing.T) {
 	t.Parallel()
 	s := natsdtest.Start(t, func(o *server.Options) { o.JetStream, o.StoreDir = true, t.TempDir() })
 	args := []string{"run", "--driver", "jetstream", "--address", s.ClientURL(), "--option", "storage=memory", "--guarantee", "persisted", "--rate", "max", "--messages", "10", "--warmup", "0s", "--repeat", "2"}
@@ -134,10 +134,10 @@ func TestAGuaranteeIsReadFromARunningSystem(t *testing.T) {
 	}
 }
 
-// TestServersOfOnesOwnGiveNoMoreThanTheClientAllows: what the driver's options alone decide
+// TestClientOptionsLimitGuaranteeOfRunningServers: what the driver's options alone decide
 // is refused before weir connects, with the options that allow it. What the servers decide
 // is not.
-func TestServersOfOnesOwnGiveNoMoreThanTheClientAllows(t *testing.T) {
+func TestClientOptionsLimitGuaranteeOfRunningServers(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct{ driver, options, guarantee, want string }{
 		{"kafka", "acks=0", "persisted", "driver kafka confirms at most written with these options, whatever the servers are set to (--option acks=all allows persisted)"},

@@ -15,9 +15,9 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestAVerbThatCannotWriteSaysSo hits every verb that only prints: exit code 1,
+// TestWriteErrorIsReported hits every verb that only prints: exit code 1,
 // and a line that says what could not be written.
-func TestAVerbThatCannotWriteSaysSo(t *testing.T) {
+func TestWriteErrorIsReported(t *testing.T) {
 	for line, want := range map[string]string{
 		"version":                 "weir: writing the versions: no space left on device\n",
 		"version --json":          "weir: writing the versions: no space left on device\n",

@@ -13,9 +13,9 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestAFaultOfANodeWithTheOnlyCopySaysSo before anything runs, with the flags that keep
+// TestFaultOnOnlyReplicaWarns before anything runs, with the flags that keep
 // copies, and only where they would help.
-func TestAFaultOfANodeWithTheOnlyCopySaysSo(t *testing.T) {
+func TestFaultOnOnlyReplicaWarns(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"--driver jetstream --fault kill_1_at_2s":                           "kill 1 at 2s: each message is on one node, and while that is away messages may be lost or stop: add --nodes 3 --replication 3\n",
@@ -38,9 +38,9 @@ func TestAFaultOfANodeWithTheOnlyCopySaysSo(t *testing.T) {
 	}
 }
 
-// TestSingleRunsAreRepeatedByACommandThatWorks: the commands that a comparison of two single
+// TestSuggestedRepeatCommandForSingleRunsWorks: the commands that a comparison of two single
 // runs names are done as they stand, and then it compares them.
-func TestSingleRunsAreRepeatedByACommandThatWorks(t *testing.T) {
+func TestSuggestedRepeatCommandForSingleRunsWorks(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	dir := t.TempDir()
@@ -73,9 +73,9 @@ func TestSingleRunsAreRepeatedByACommandThatWorks(t *testing.T) {
 	}
 }
 
-// TestTooFewRunsAreAddedByACommandForTheFolder at hand, of a matrix and of sides that are
+// TestCommandAddsMissingRunsToFolder at hand, of a matrix and of sides that are
 // folders; where a side is not such a folder, by no command.
-func TestTooFewRunsAreAddedByACommandForTheFolder(t *testing.T) {
+func TestCommandAddsMissingRunsToFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := errors.Join(
@@ -103,8 +103,8 @@ func TestTooFewRunsAreAddedByACommandForTheFolder(t *testing.T) {
 	}
 }
 
-// TestSidesOfAMatrixWithOneRunEachAreAddedTo by one command for their folder, which works.
-func TestSidesOfAMatrixWithOneRunEachAreAddedTo(t *testing.T) {
+// TestCommandAddsRunsToMatrixSides by one command for their folder, which works.
+func TestCommandAddsRunsToMatrixSides(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	dir := t.TempDir()
@@ -179,9 +179,9 @@ func TestAReportIsJSONToo(t *testing.T) {
 	}
 }
 
-// TestFlagsOfOtherToolsLeadToThoseThatDoTheSame: an unknown flag is answered with what does
+// TestFlagsOfOtherToolsSuggestEquivalents: an unknown flag is answered with what does
 // here what it does in the tool that has it.
-func TestFlagsOfOtherToolsLeadToThoseThatDoTheSame(t *testing.T) {
+func TestFlagsOfOtherToolsSuggestEquivalents(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"run --iterations 100":        "unknown flag --iterations, did you mean --messages or --repeat?",

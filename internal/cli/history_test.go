@@ -40,7 +40,7 @@ func TestTheHistoryAsMarkdown(t *testing.T) {
 	expected(t, "history.md", remembered(t, "--markdown"))
 }
 
-func TestTheHistoryAsAPageDrawsEachFigureThatChanged(t *testing.T) {
+func TestHistoryHTMLChartsChangedFigures(t *testing.T) {
 	page := remembered(t, "--html")
 	if n := strings.Count(page, `<svg class="chart"`); n != 1 {
 		t.Errorf("%d charts, want one: of e2e p99", n)
@@ -54,7 +54,7 @@ func TestTheHistoryAsAPageDrawsEachFigureThatChanged(t *testing.T) {
 	}
 }
 
-func TestThePageListsWhatHistoryHasInJSON(t *testing.T) {
+func TestThePageListsHistoryJSON(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats", "history.md"))
 	if err != nil {
 		t.Fatal(err)

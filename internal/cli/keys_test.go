@@ -14,10 +14,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestEveryKeyIsEverywhere looks for each row of the table of keys in the schema,
+// TestEveryKeyIsDocumentedEverywhere looks for each row of the table of keys in the schema,
 // the help, the completion, the page of the format and what --explain prints. A
 // key that is added needs nothing here.
-func TestEveryKeyIsEverywhere(t *testing.T) {
+func TestEveryKeyIsDocumentedEverywhere(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/formats/scenario.md")
 	if err != nil {

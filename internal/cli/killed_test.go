@@ -14,8 +14,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestARunThatIsKilledLeavesFilesThatCanBeRead gives it no chance to tidy up.
-func TestARunThatIsKilledLeavesFilesThatCanBeRead(t *testing.T) {
+// TestKilledRunLeavesReadableFiles gives it no chance to tidy up.
+func TestKilledRunLeavesReadableFiles(t *testing.T) {
 	t.Parallel()
 	f := &flight{
 		args: []string{"run", "--driver", "chan", "--rate", "500/s", "--warmup", "500ms", "--measure", "60s", "--out", "r"},
@@ -68,10 +68,10 @@ func TestARunThatIsKilledLeavesFilesThatCanBeRead(t *testing.T) {
 	}
 }
 
-// TestASignalEndsARunInAnyPhase goes through the signals that ask for the end, and
+// TestSignalInterruptsRunInAnyPhase goes through the signals that ask for the end, and
 // the phases that they may meet. The run ends as interrupted, its result can be
 // read and its books balance, and neither a process nor a folder is left.
-func TestASignalEndsARunInAnyPhase(t *testing.T) {
+func TestSignalInterruptsRunInAnyPhase(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	for _, c := range []struct {

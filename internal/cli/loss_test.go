@@ -22,9 +22,9 @@ type lossCase struct {
 	Result  result.Result
 }
 
-// TestThePageOnLossSaysWhatTheRunsCameTo keeps the tables of docs/results/loss.md what the
+// TestThePageOnLossMatchesStoredRuns keeps the tables of docs/results/loss.md what the
 // stored runs say.
-func TestThePageOnLossSaysWhatTheRunsCameTo(t *testing.T) {
+func TestThePageOnLossMatchesStoredRuns(t *testing.T) {
 	const dir = "../../docs/results"
 	words := proseOf(t)
 	var kept, lost, gone []lossCase

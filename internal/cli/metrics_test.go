@@ -21,7 +21,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-func TestMetricsThatCannotBeServedAreRefused(t *testing.T) {
+func TestUnusableMetricsAddressIsRejected(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

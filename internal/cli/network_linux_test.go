@@ -52,10 +52,10 @@ func overNetwork(t *testing.T, flown func() *flight) (*flight, int) {
 	}
 }
 
-// TestARunMeetsTheNetworkThatItAskedFor has NATS JetStream behind a network: no message is
+// TestRunUsesRequestedNetwork has NATS JetStream behind a network: no message is
 // faster than the latency, a partition holds messages up, and the result says what was asked,
 // what was measured and what the link did.
-func TestARunMeetsTheNetworkThatItAskedFor(t *testing.T) {
+func TestRunUsesRequestedNetwork(t *testing.T) {
 	networked(t)
 	before := devices(t)
 	f, code := overNetwork(t, func() *flight {
@@ -98,8 +98,8 @@ func TestARunMeetsTheNetworkThatItAskedFor(t *testing.T) {
 	}
 }
 
-// TestARunDoesNotStartOverANetworkThatIsNotAsAsked asks for more than a link carries.
-func TestARunDoesNotStartOverANetworkThatIsNotAsAsked(t *testing.T) {
+// TestRunRejectsNetworkOffTarget asks for more than a link carries.
+func TestRunRejectsNetworkOffTarget(t *testing.T) {
 	networked(t)
 	f := &flight{args: []string{"run", "--target-bw", "10Gbit", "--out", "r"}}
 	if code := f.fly(t); code != int(Unreachable) {
@@ -114,8 +114,8 @@ func TestARunDoesNotStartOverANetworkThatIsNotAsAsked(t *testing.T) {
 	}
 }
 
-// TestNothingOfANetworkIsLeft ends runs in the middle, by Ctrl-C and by SIGKILL.
-func TestNothingOfANetworkIsLeft(t *testing.T) {
+// TestNetworkIsRemovedAfterRun ends runs in the middle, by Ctrl-C and by SIGKILL.
+func TestNetworkIsRemovedAfterRun(t *testing.T) {
 	networked(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		before := devices(t)

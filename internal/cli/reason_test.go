@@ -15,9 +15,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestEveryExitCodeOfARunHasItsReason reaches each code of a run with figures, and what is told
+// TestEveryRunExitCodeHasReason reaches each code of a run with figures, and what is told
 // of the run beside them.
-func TestEveryExitCodeOfARunHasItsReason(t *testing.T) {
+func TestEveryRunExitCodeHasReason(t *testing.T) {
 	t.Parallel()
 	check := func(name string, s result.Status) result.Check {
 		return result.Check{Name: name, Status: s, Value: "5 of 10 messages failed (50 %)", Limit: "0 % of what was sent (limits.failed)"}
@@ -88,9 +88,9 @@ type aFault struct{}
 
 func (aFault) Error() string { return "off by one" }
 
-// TestARunThatFailsSaysWhyLastAndFailsATest holds the last line on the terminal to the
+// TestFailedRunPrintsReasonLast holds the last line on the terminal to the
 // exit code, and the tests of a build server to both.
-func TestARunThatFailsSaysWhyLastAndFailsATest(t *testing.T) {
+func TestFailedRunPrintsReasonLast(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string

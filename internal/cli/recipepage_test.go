@@ -9,9 +9,9 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// TestRecipesCanBeReadAndAgreeWithTheirDrivers: a setting that a driver has an
+// TestRecipesParseAndMatchTheirDrivers: a setting that a driver has an
 // option for means the same by both, or a scenario written out would be another.
-func TestRecipesCanBeReadAndAgreeWithTheirDrivers(t *testing.T) {
+func TestRecipesParseAndMatchTheirDrivers(t *testing.T) {
 	registry, err := driver.NewRegistry(all.Definitions()...)
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestAPageIsNotWrittenToATerminal, where nobody could read it.
-func TestAPageIsNotWrittenToATerminal(t *testing.T) {
+// TestHTMLIsNotWrittenToTerminal, where nobody could read it.
+func TestHTMLIsNotWrittenToTerminal(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")); err != nil {
 		t.Fatal(err)
@@ -33,8 +33,8 @@ func TestAPageIsNotWrittenToATerminal(t *testing.T) {
 	}
 }
 
-// TestAPageIsRefusedAsAllReportsAre: its logs are read, which the table's are not.
-func TestAPageIsRefusedAsAllReportsAre(t *testing.T) {
+// TestHTMLReportRejectsBrokenLogs: its logs are read, which the table's are not.
+func TestHTMLReportRejectsBrokenLogs(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "r"), os.DirFS("../../result/testdata/v1/jetstream")); err != nil {
 		t.Fatal(err)
@@ -57,8 +57,8 @@ func TestAPageIsRefusedAsAllReportsAre(t *testing.T) {
 	}
 }
 
-// TestASessionOfNoMessagesIsRefused, and with nothing on stdout and no folder.
-func TestASessionOfNoMessagesIsRefused(t *testing.T) {
+// TestEmptySessionIsRejected, and with nothing on stdout and no folder.
+func TestEmptySessionIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{
 		{"run", "--driver", "noop", "--session", "0", "--out", "x"},

@@ -87,7 +87,7 @@ func do(t *testing.T, w World, args ...string) (code int, stdout, stderr *watch)
 	return code, stdout, stderr
 }
 
-func TestAnOpenLoopRunIsWrittenWhole(t *testing.T) {
+func TestOpenLoopRunIsWrittenCompletely(t *testing.T) {
 	dir := t.TempDir()
 	code, stdout, stderr := do(t, World{Dir: dir}, "run", "--driver", "chan", "--rate", "500/s", "--warmup", "200ms", "--measure", "1s", "--full", "--out", "r")
 	// A busy host may make the figures invalid; what is counted it does not.
@@ -151,7 +151,7 @@ func TestAnOpenLoopRunIsWrittenWhole(t *testing.T) {
 	}
 }
 
-func TestJSONIsAllThereIsOnStdout(t *testing.T) {
+func TestStdoutIsOnlyJSON(t *testing.T) {
 	code, stdout, stderr := do(t, World{}, "run", "--driver", "noop", "--rate", "max", "--messages", "1000", "--warmup", "0s", "--json", "--out", "r")
 	if code != int(OK) {
 		t.Fatalf("exit code %d; want 0\n%s", code, stderr)
@@ -206,9 +206,9 @@ func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 	}
 }
 
-// TestASignalEndsAVerbThatReads stops a verb while it reads what does not come. A pipe in
+// TestSignalEndsReadingCommand stops a verb while it reads what does not come. A pipe in
 // a file's place makes no verb wait: package userfile refuses it.
-func TestASignalEndsAVerbThatReads(t *testing.T) {
+func TestSignalEndsReadingCommand(t *testing.T) {
 	stdin, keyboard := io.Pipe()
 	defer func() { _ = keyboard.Close() }()
 	signals := make(chan os.Signal, 1)
@@ -219,7 +219,7 @@ func TestASignalEndsAVerbThatReads(t *testing.T) {
 	}
 }
 
-func TestASystemThatCannotBeStartedIsUnreachable(t *testing.T) {
+func TestSystemStartFailureIsUnreachable(t *testing.T) {
 	dir := t.TempDir()
 	code, _, stderr := do(t, World{Dir: dir, Self: filepath.Join(dir, "no-such-program"), Drivers: all.Definitions()}, "run")
 	if code != int(Unreachable) || !strings.HasPrefix(stderr.String(), "weir: starting jetstream: ") {
@@ -317,7 +317,7 @@ func TestCodesOfRunsWithFigures(t *testing.T) {
 	}
 }
 
-func TestAFolderThatVanishesIsNamed(t *testing.T) {
+func TestVanishedFolderIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "r")
 	stderr := &watch{on: "; offered", then: func() { _ = os.RemoveAll(out) }} // in the first line, whatever it is about then

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestASignalEndsSeveralRunsAfterTheOneThatIsOn(t *testing.T) {
+func TestSignalEndsSeriesAfterCurrentRun(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
 	const suite = "weir: 1\nseed: 2\nsystem: {driver: chan}\nwarmup: 0s\nscenarios:\n" +
@@ -59,7 +59,7 @@ func TestASignalBetweenTwoRunsEndsThem(t *testing.T) {
 	}
 }
 
-func TestASignalBeforeTheFirstMessageLeavesNothingBehind(t *testing.T) {
+func TestSignalBeforeFirstMessageCleansUp(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	self, err := os.Executable()
 	if err != nil {

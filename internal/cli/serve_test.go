@@ -78,7 +78,7 @@ func TestAFolderIsServedUntilASignal(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoHasTheTokenStartsRuns(t *testing.T) {
+func TestStartingRunsRequiresToken(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "runs"), 0o700); err != nil {
 		t.Fatal(err)

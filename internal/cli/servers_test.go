@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestARunSaysWhatItsServersUsed(t *testing.T) {
+func TestRunReportsServerUsage(t *testing.T) {
 	t.Parallel()
 	f := &flight{args: []string{"run", "--driver", "jetstream", "--rate", "500/s", "--warmup", "100ms", "--measure", "1s", "--full", "--out", "r"}}
 	if code := f.fly(t); code != int(OK) && code != int(Invalid) {
@@ -53,7 +53,7 @@ func TestARunSaysWhatItsServersUsed(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsKilledInARunIsAnEvent(t *testing.T) {
+func TestKilledServerIsRecordedAsEvent(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	var pid int

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-func TestTheFirstSignalLetsItEndAndTheSecondLeavesIt(t *testing.T) {
+func TestSecondSignalAbandonsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, told, let := make(chan os.Signal, 2), 0, make(chan struct{})
 		from <- os.Interrupt

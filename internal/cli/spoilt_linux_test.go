@@ -19,12 +19,12 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestARunThatTheKernelHoldsBackIsNotValid has the kernel itself do to a run
+// TestThrottledOrSwappingRunIsNotValid has the kernel itself do to a run
 // what the checks of throttling and of swap look for. It takes control groups
 // and swap space of one's own, which root has on a machine of one's own, and
 // mostly not in a container. Where the kernel refuses, what it said is why this
 // is skipped; the same checks on figures are internal/judge's tests.
-func TestARunThatTheKernelHoldsBackIsNotValid(t *testing.T) {
+func TestThrottledOrSwappingRunIsNotValid(t *testing.T) {
 	needs.Time(t)
 	// The quota is a fifth of a core. A group that is in another shares that one's.
 	for name, quota := range map[string]struct{ outer, inner bool }{

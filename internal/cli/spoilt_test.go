@@ -47,9 +47,9 @@ func doubted(t *testing.T, v result.Verdict, checks ...string) {
 	t.Errorf("none of %s is in doubt: %+v", strings.Join(checks, ", "), v.Checks)
 }
 
-// TestARunThatIsSpoiltIsNotValid spoils real runs, each in one way that a user
+// TestDisturbedRunIsNotValid spoils real runs, each in one way that a user
 // may meet.
-func TestARunThatIsSpoiltIsNotValid(t *testing.T) {
+func TestDisturbedRunIsNotValid(t *testing.T) {
 	needs.Time(t)
 	t.Run("by others on every core", func(t *testing.T) {
 		for range 3 * runtime.NumCPU() {

@@ -24,9 +24,9 @@ func TestThePageOfSuitesListsEveryField(t *testing.T) {
 	}
 }
 
-// TestASuiteThatIsInterruptedSaysHowItGoesOn: with what ran in the table, without the run that
+// TestInterruptedSuiteNamesResumeCommand: with what ran in the table, without the run that
 // was cut short.
-func TestASuiteThatIsInterruptedSaysHowItGoesOn(t *testing.T) {
+func TestInterruptedSuiteNamesResumeCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const text = `{weir-suite: 1, name: own, title: x, source: y, systems: [{driver: chan}], run: {warmup: 0s}, rows: [
@@ -46,9 +46,9 @@ func TestASuiteThatIsInterruptedSaysHowItGoesOn(t *testing.T) {
 	}
 }
 
-// TestASuiteWithAFaultThatTheHostCannotDoIsRefused: before anything starts, with the row, and
+// TestSuiteWithUnsupportedFaultIsRejected: before anything starts, with the row, and
 // with how to leave it out.
-func TestASuiteWithAFaultThatTheHostCannotDoIsRefused(t *testing.T) {
+func TestSuiteWithUnsupportedFaultIsRejected(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	code, stdout, stderr := do(t, World{Dir: dir, Self: filepath.Join(dir, "no-such-program"), Drivers: all.Definitions()}, "suite", "run", "commit-log", "--rows", "clock")

@@ -21,9 +21,9 @@ type systemCase struct {
 	Result  result.Result
 }
 
-// TestThePageOnSystemsSaysWhatTheRunsCameTo keeps the table of docs/results/systems.md what
+// TestThePageOnSystemsMatchesStoredRuns keeps the table of docs/results/systems.md what
 // the stored runs say.
-func TestThePageOnSystemsSaysWhatTheRunsCameTo(t *testing.T) {
+func TestThePageOnSystemsMatchesStoredRuns(t *testing.T) {
 	const dir = "../../docs/results"
 	var order []string
 	by := map[string][]systemCase{}

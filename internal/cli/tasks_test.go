@@ -29,9 +29,9 @@ type task struct {
 	look  func(t *testing.T, r *result.Result)
 }
 
-// TestTheExamplesDoTheirTasks runs each file of the index of docs/examples by the command
+// TestExamplesCompleteTheirTasks runs each file of the index of docs/examples by the command
 // that stands there, at small scale.
-func TestTheExamplesDoTheirTasks(t *testing.T) {
+func TestExamplesCompleteTheirTasks(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	short := func(_ *testing.T, args []string) []string {
@@ -47,7 +47,7 @@ func TestTheExamplesDoTheirTasks(t *testing.T) {
 	tasks := map[string]task{
 		"equal-durability.yaml": {},
 		"versions.yaml":         {},
-		"network.yaml":          {}, // TestARunMeetsTheNetworkThatItAskedFor has such runs
+		"network.yaml":          {}, // TestRunUsesRequestedNetwork has such runs
 		"gate.yaml":             {short, objectives(3)},
 		"burst.yaml": {
 			func(_ *testing.T, args []string) []string {

@@ -176,7 +176,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-func TestCtrlCOnATerminalLeavesItAsItWas(t *testing.T) {
+func TestCtrlCRestoresTerminal(t *testing.T) {
 	t.Parallel()
 	x := start(t, 80, []string{"TERM=xterm"}, "run", "--driver", "chan", "--warmup", "0s", "--measure", "60s", "--out", "r")
 	x.until("lateness")
@@ -196,7 +196,7 @@ func TestCtrlCOnATerminalLeavesItAsItWas(t *testing.T) {
 	}
 }
 
-func TestTerminalsThatTakePlainLines(t *testing.T) {
+func TestDumbTerminalsGetPlainLines(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ env, flag string }{
 		"a dumb one":              {"TERM=dumb", "--quiet=false"},

@@ -99,7 +99,7 @@ func documented(t *testing.T) map[string][]string {
 	return out
 }
 
-func TestThePageListsWhatVerbsPrintAsJSON(t *testing.T) {
+func TestThePageListsVerbJSON(t *testing.T) {
 	t.Parallel()
 	page := documented(t)
 	for verb, prints := range map[string]reflect.Type{
@@ -117,7 +117,7 @@ func TestThePageListsWhatVerbsPrintAsJSON(t *testing.T) {
 	}
 }
 
-func TestNothingIsPrintedAsJSONThatThePageDoesNotList(t *testing.T) {
+func TestThePageListsAllPrintedJSON(t *testing.T) {
 	page := documented(t)
 	for _, verb := range []string{"drivers", "doctor", "version"} {
 		code, stdout, stderr := do(t, World{Drivers: all.Definitions()}, verb, "--json")

@@ -12,9 +12,9 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestTheProgramKnowsWhatItWasBuiltWith asks the real program: a test's binary
+// TestBinaryKnowsItsBuildInfo asks the real program: a test's binary
 // does not record its modules.
-func TestTheProgramKnowsWhatItWasBuiltWith(t *testing.T) {
+func TestBinaryKnowsItsBuildInfo(t *testing.T) {
 	needs.Time(t)
 	t.Parallel()
 	weir := filepath.Join(t.TempDir(), "weir")

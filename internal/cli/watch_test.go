@@ -16,9 +16,9 @@ import (
 	"github.com/weirmq/weir/result/resulttest"
 )
 
-// TestAProcessOfTheUsersIsWatched runs beside a shell that keeps a core busy, as if that
+// TestUserProcessIsMonitored runs beside a shell that keeps a core busy, as if that
 // were the system, and finds it in the result, in the host's course and on the page.
-func TestAProcessOfTheUsersIsWatched(t *testing.T) {
+func TestUserProcessIsMonitored(t *testing.T) {
 	if _, ok := proctree.One(proctree.Host(), os.Getpid()); !ok {
 		needs.Host(t, "proc", "no process in /proc")
 	}

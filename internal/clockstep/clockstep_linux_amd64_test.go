@@ -156,8 +156,8 @@ func (c *child) step(by time.Duration) {
 	}
 }
 
-// TestEachWayToAskForTheTimeSteps asks by clock_gettime, gettimeofday and time, as bash does.
-func TestEachWayToAskForTheTimeSteps(t *testing.T) {
+// TestEveryClockFunctionSteps asks by clock_gettime, gettimeofday and time, as bash does.
+func TestEveryClockFunctionSteps(t *testing.T) {
 	allowed(t)
 	script := `while read -r _; do printf '%s %s %s\n' "$(date +%s)" "${EPOCHREALTIME%[.,]*}" "$EPOCHSECONDS"; done`
 	c := begin(t, "bash", "-c", script)
@@ -201,8 +201,8 @@ func TestTheFractionOfAStepCounts(t *testing.T) {
 	}
 }
 
-// TestAChildByForkHasTheStep has bash ask in a subshell.
-func TestAChildByForkHasTheStep(t *testing.T) {
+// TestForkedChildInheritsStep has bash ask in a subshell.
+func TestForkedChildInheritsStep(t *testing.T) {
 	allowed(t)
 	c := begin(t, "bash", "-c", `while read -r _; do ( echo "$EPOCHSECONDS" ); done`)
 	c.ask()
@@ -213,8 +213,8 @@ func TestAChildByForkHasTheStep(t *testing.T) {
 	}
 }
 
-// TestAProcessThatLooksAllTheTimeStepsOften writes into code that runs.
-func TestAProcessThatLooksAllTheTimeStepsOften(t *testing.T) {
+// TestBusyReaderStepsRepeatedly writes into code that runs.
+func TestBusyReaderStepsRepeatedly(t *testing.T) {
 	self := allowed(t)
 	c := begin(t, self, "internal", busyWord)
 	if said, err := c.out.ReadString('\n'); err != nil || said != "began\n" {
@@ -232,7 +232,7 @@ func TestAProcessThatLooksAllTheTimeStepsOften(t *testing.T) {
 	}
 }
 
-func TestWhatIsTakenBackIsAsTheKernelMadeIt(t *testing.T) {
+func TestUndoRestoresOriginalVDSO(t *testing.T) {
 	self := allowed(t)
 	c := begin(t, self, "internal", "clock")
 	v, err := find()
@@ -278,8 +278,8 @@ func TestAStoppedProcessStays(t *testing.T) {
 	c.ask()
 }
 
-// TestAStopBesideAStepStays has another one stop a process at about the instant of a step.
-func TestAStopBesideAStepStays(t *testing.T) {
+// TestStopDuringStepIsKept has another one stop a process at about the instant of a step.
+func TestStopDuringStepIsKept(t *testing.T) {
 	self := allowed(t)
 	c := begin(t, self, "internal", busyWord)
 	if said, err := c.out.ReadString('\n'); err != nil || said != "began\n" {
@@ -347,8 +347,8 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestAnEndBesideAStepIsSeen has a process die at about the instant of a step. Its parent sees that.
-func TestAnEndBesideAStepIsSeen(t *testing.T) {
+// TestExitDuringStepIsDetected has a process die at about the instant of a step. Its parent sees that.
+func TestExitDuringStepIsDetected(t *testing.T) {
 	self := allowed(t)
 	for i := range 20 {
 		c := begin(t, self, "internal", busyWord)
@@ -376,7 +376,7 @@ func TestAnEndBesideAStepIsSeen(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeStepped(t *testing.T) {
+func TestUnsupportedProcessCannotBeStepped(t *testing.T) {
 	self := allowed(t)
 	c := begin(t, self, "internal", "clock")
 	if err := c.steps.Set(c.cmd.Process.Pid, Most+1); err == nil {

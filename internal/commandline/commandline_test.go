@@ -46,7 +46,7 @@ func read(t *testing.T, line string, columns int) (*Reading, *commands, string) 
 	return r, c, out.String()
 }
 
-func TestOneReadingTellsAllThatIsWrong(t *testing.T) {
+func TestParseReportsAllErrors(t *testing.T) {
 	for line, want := range map[string][]string{
 		"run -t2 -c100 x --qps 5 --foo": {
 			"unknown flag -t, did you mean --measure or --producers?", "unknown flag -c, did you mean --producers or --consumers?",

@@ -116,11 +116,11 @@ func (c *Comparison) change(family, name string, i int) *Change {
 	return nil
 }
 
-// TestASideAgainstItselfClaimsAtItsLevel compares runs of one and the same
+// TestFalsePositiveRateMatchesLevel compares runs of one and the same
 // system many times over: a claim in any figure of a family may come up in alpha
 // of the comparisons, and one of a figure by itself about as often as six runs a
 // side can, 0.041.
-func TestASideAgainstItselfClaimsAtItsLevel(t *testing.T) {
+func TestFalsePositiveRateMatchesLevel(t *testing.T) {
 	t.Parallel()
 	const side = 6
 	rounds := 400
@@ -172,9 +172,9 @@ func TestASideAgainstItselfClaimsAtItsLevel(t *testing.T) {
 	t.Logf("claimed by family, of %d: %v; figures with p <= 0.05: %v", rounds, families, low)
 }
 
-// TestOneMillisecondForTwoPercentIsSeenInTheTailOnly slows two of a hundred
+// TestTailOnlySlowdownIsDetected slows two of a hundred
 // messages of one side.
-func TestOneMillisecondForTwoPercentIsSeenInTheTailOnly(t *testing.T) {
+func TestTailOnlySlowdownIsDetected(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
 	for seed := range uint64(rounds) {
@@ -248,9 +248,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestAFamilyTakesMoreRuns: with several figures the clearest difference is none
+// TestFamilyNeedsMoreRuns: with several figures the clearest difference is none
 // before there are runs enough for all.
-func TestAFamilyTakesMoreRuns(t *testing.T) {
+func TestFamilyNeedsMoreRuns(t *testing.T) {
 	t.Parallel()
 	a, b := newWorld(3, 1000), newWorld(4, 1000)
 	b.latency = func(rng *rand.Rand, slow float64) int64 { return 3 * lognormal(rng, slow) }
@@ -274,10 +274,10 @@ func TestAFamilyTakesMoreRuns(t *testing.T) {
 	}
 }
 
-// TestABoundClaimsNothingThatItDoesNotHold: a percentile of messages that never
+// TestLowerBoundIsNeverBetter: a percentile of messages that never
 // came is a lower bound, of which a side that has them may be worse, and never
 // better.
-func TestABoundClaimsNothingThatItDoesNotHold(t *testing.T) {
+func TestLowerBoundIsNeverBetter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(10, 10)
 	runs := func(at int64, bound bool) []Run {
@@ -316,7 +316,7 @@ func TestABoundClaimsNothingThatItDoesNotHold(t *testing.T) {
 	}
 }
 
-func TestFiguresThatRunsLackAreMissing(t *testing.T) {
+func TestAbsentFiguresAreMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(5, 1000)
 	a, b := w.runs(4), w.runs(4)
@@ -335,7 +335,7 @@ func TestFiguresThatRunsLackAreMissing(t *testing.T) {
 	}
 }
 
-func TestAClosedLoopIsComparedByItsService(t *testing.T) {
+func TestClosedLoopsCompareServiceTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(6, 1000)
 	var sides [2][]Run
@@ -355,7 +355,7 @@ func TestAClosedLoopIsComparedByItsService(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeComparedIsRefused(t *testing.T) {
+func TestIncomparableRunsAreRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(7, 100)
 	edit := func(runs []Run, f func(r *Run)) []Run {
@@ -427,7 +427,7 @@ func TestWhatCannotBeComparedIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsToBeKeptInMindIsSaid(t *testing.T) {
+func TestCaveatsAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(8, 100)
 	a, b := w.runs(4), w.runs(5)
@@ -478,8 +478,8 @@ func TestWhatIsToBeKeptInMindIsSaid(t *testing.T) {
 	}
 }
 
-// TestApplesAndOrangesAreNamed changes one thing of a side's environment each.
-func TestApplesAndOrangesAreNamed(t *testing.T) {
+// TestIncomparableSidesAreNamed changes one thing of a side's environment each.
+func TestIncomparableSidesAreNamed(t *testing.T) {
 	t.Parallel()
 	const (
 		settings = "settings of the servers differ (sync_interval): they do different work to keep and deliver a message, whatever a confirmation means"
@@ -558,9 +558,9 @@ func TestApplesAndOrangesAreNamed(t *testing.T) {
 	}
 }
 
-// TestTheShiftFunctionIsThatOfTheMergedRuns holds its percentiles against those
+// TestShiftFunctionMatchesMergedRuns holds its percentiles against those
 // of judge, with messages that never came.
-func TestTheShiftFunctionIsThatOfTheMergedRuns(t *testing.T) {
+func TestShiftFunctionMatchesMergedRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(11, 3000)
 	a, b := w.runs(4), w.runs(4)
@@ -655,9 +655,9 @@ func TestResourcesAddUp(t *testing.T) {
 	}
 }
 
-// TestTheBaseOfByIsTheFilesFirstValue: repeats begin in an order of chance, and the base is
+// TestByBaseIsFirstValueInFile: repeats begin in an order of chance, and the base is
 // none of it.
-func TestTheBaseOfByIsTheFilesFirstValue(t *testing.T) {
+func TestByBaseIsFirstValueInFile(t *testing.T) {
 	t.Parallel()
 	of := func(place int, storage string) Run {
 		return Run{Result: &result.Result{Run: result.Run{Place: place}}, Scenario: []byte("system:\n  options:\n    storage: " + storage + "\n")}
@@ -726,8 +726,8 @@ func TestChosenFiguresAreComparedByThemselves(t *testing.T) {
 	}
 }
 
-// TestRunsAreAlsoPartedByNameAndByTheLastWordOfAKey has what a file of two scenarios gives.
-func TestRunsAreAlsoPartedByNameAndByTheLastWordOfAKey(t *testing.T) {
+// TestGroupingByNameOrShortKey has what a file of two scenarios gives.
+func TestGroupingByNameOrShortKey(t *testing.T) {
 	t.Parallel()
 	var runs []Run
 	for i := range 8 {

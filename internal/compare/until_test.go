@@ -42,7 +42,7 @@ func until(sides [][]float64, g Goal) Look {
 
 // Stopping when the interval is narrow leaves an interval that misses in no more cases than
 // was asked for. Stopping when a difference is significant misses far more often.
-func TestIntervalsHoldWhereTheRunsStop(t *testing.T) {
+func TestIntervalsCoverAfterEarlyStop(t *testing.T) {
 	const alpha, most, times = 0.05, 24, 200
 	for _, c := range []struct {
 		name    string
@@ -108,7 +108,7 @@ func TestIntervalsHoldWhereTheRunsStop(t *testing.T) {
 	})
 }
 
-func TestLooksAreAtTheirNumbersOfRuns(t *testing.T) {
+func TestLooksHappenAtPlannedRunCounts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	s := drawn(rnd, 40, 0.01, 1, 1.2)
 	g := Goal{0.05, 0.05}

@@ -89,7 +89,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-func TestAStageIsPassedWhenTheSlowestHasCome(t *testing.T) {
+func TestStagePassesWhenSlowestMemberArrives(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 3)
 		passed := func() int { return k.Decided().Released }
@@ -111,7 +111,7 @@ func TestAStageIsPassedWhenTheSlowestHasCome(t *testing.T) {
 	})
 }
 
-func TestNobodyBeginsBeforeTheClocksAreKnown(t *testing.T) {
+func TestMembersWaitForClockSync(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
 		known := false
@@ -230,9 +230,9 @@ func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *l
 	return p
 }
 
-// TestAPauseEndsForAllAtOneInstant: it is fixed when so many wait at all workers together, not
+// TestPauseEndsSimultaneouslyForAll: it is fixed when so many wait at all workers together, not
 // before the pause begins, and it stays.
-func TestAPauseEndsForAllAtOneInstant(t *testing.T) {
+func TestPauseEndsSimultaneouslyForAll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2, func(cfg *engine.Config) { cfg.Pause = engine.Pause{At: 100 * time.Millisecond, Waiting: 50} })
 		k.begin()
@@ -262,7 +262,7 @@ func TestAPauseEndsForAllAtOneInstant(t *testing.T) {
 	})
 }
 
-func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
+func TestDrainEndsWhenNothingIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
 		k.begin()
@@ -303,7 +303,7 @@ func TestADrainIsOverWhenNothingIsMissingAnywhere(t *testing.T) {
 	})
 }
 
-func TestADrainIsOverWhenASubscriptionIsDryOrTheLimitCame(t *testing.T) {
+func TestDrainEndsWhenDryOrAtLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		flows bool
 		want  time.Duration // of the drain, at the least
@@ -344,7 +344,7 @@ func TestADrainIsOverWhenASubscriptionIsDryOrTheLimitCame(t *testing.T) {
 }
 
 // A worker that fails, or loses the system, stops all.
-func TestOneThatFailsStopsAll(t *testing.T) {
+func TestFailingMemberStopsAll(t *testing.T) {
 	for name, s := range map[string]engine.Status{"failed": {Failed: "full"}, "gone": {Gone: "it went"}} {
 		bubble(t, func(t *testing.T) {
 			k := coordinatorOf(t, 3)
@@ -368,7 +368,7 @@ func TestOneThatFailsStopsAll(t *testing.T) {
 	}
 }
 
-func TestAHaltedRunIsStoppedForGood(t *testing.T) {
+func TestHaltedRunStaysStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
 		k.begin()
@@ -413,7 +413,7 @@ func TestAWorkerThatFailsAfterTheStartIsMissing(t *testing.T) {
 
 // Where everybody vanished before anything was told there are no figures, and the
 // error says whose fault that is.
-func TestARunOfWhichNothingWasToldHasNoFigures(t *testing.T) {
+func TestRunWithoutReportsHasNoFigures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
 		k.begin()

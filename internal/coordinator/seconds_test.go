@@ -31,7 +31,7 @@ type arrival struct {
 
 // Whatever comes in whatever order and however late, all of it is given on, and
 // nothing twice; what waits is bounded by how late the agents are.
-func TestNothingOfASecondIsLostOrDoubled(t *testing.T) {
+func TestSecondsAreNeitherLostNorDuplicated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		agents := rapid.IntRange(1, 4).Draw(t, "agents")
 		var all []arrival
@@ -105,7 +105,7 @@ func difference(got, want *measure.Snapshot) string {
 // Seconds that all agents told of are given on at once, one interval for each, in
 // their order, with the sum in it; one of which an agent is late waits for it, and
 // no longer than graceLimit.
-func TestASecondWaitsForAllAndNotForLong(t *testing.T) {
+func TestSecondWaitsForLateAgentsBriefly(t *testing.T) {
 	var given []int64
 	var sent []uint64
 	s := seconds{workers: 2, emit: func(iv *measure.Interval) {
@@ -159,7 +159,7 @@ func TestASecondWaitsForAllAndNotForLong(t *testing.T) {
 
 // Parts of a second are added up as seconds are, and one that an agent was too late
 // to tell of by itself does not wait when it has told of a later one.
-func TestAPartOfASecondDoesNotWaitForOneThatWasSkipped(t *testing.T) {
+func TestPartialSecondSkipsLateAgent(t *testing.T) {
 	var given []int64
 	s := seconds{workers: 2, every: 1e8, emit: func(iv *measure.Interval) { given = append(given, iv.To/1e8) }}
 	for agent, parts := range [][]int64{{1, 2, 3}, {1, 3}} { // the second read none of 2

@@ -113,9 +113,9 @@ func TestABoundIsMarkedOrLeftOut(t *testing.T) {
 	}
 }
 
-// TestNoSeriesIsThereTwice: readers of OpenMetrics refuse a text with two values for one
+// TestSeriesAreUnique: readers of OpenMetrics refuse a text with two values for one
 // series. Repeats may have one name, and a folder may be named twice.
-func TestNoSeriesIsThereTwice(t *testing.T) {
+func TestSeriesAreUnique(t *testing.T) {
 	t.Parallel()
 	first, second := *runs()[0].Result, *runs()[0].Result
 	second.Run.Repeat = 2
@@ -136,8 +136,8 @@ func TestNoSeriesIsThereTwice(t *testing.T) {
 	}
 }
 
-// TestOtherReadersReadThem shows that the texts are well-formed, and that no run is lost.
-func TestOtherReadersReadThem(t *testing.T) {
+// TestThirdPartyToolsReadExports shows that the texts are well-formed, and that no run is lost.
+func TestThirdPartyToolsReadExports(t *testing.T) {
 	t.Parallel()
 	write := func(format string) *bytes.Buffer {
 		var b bytes.Buffer
@@ -169,7 +169,7 @@ func TestOtherReadersReadThem(t *testing.T) {
 	}
 }
 
-func TestTheFlatFiguresAreThoseThatAreSupported(t *testing.T) {
+func TestFlatContainsOnlySupportedFigures(t *testing.T) {
 	t.Parallel()
 	flat := Flat(runs()[0].Result)
 	for name, want := range map[string]float64{"e2e.p50": 1000, "e2e.max": 9e6, "received.rate": 990.5, "lost": 2} {
@@ -182,9 +182,9 @@ func TestTheFlatFiguresAreThoseThatAreSupported(t *testing.T) {
 	}
 }
 
-// TestAGateByJQFailsWhereAFigureIsNotKnown runs the command of docs/formats/result.md on
+// TestJQGateFailsOnUnknownFigure runs the command of docs/formats/result.md on
 // results that have the figure and on one that has not.
-func TestAGateByJQFailsWhereAFigureIsNotKnown(t *testing.T) {
+func TestJQGateFailsOnUnknownFigure(t *testing.T) {
 	t.Parallel()
 	jq, err := exec.LookPath("jq")
 	if err != nil {
@@ -217,7 +217,7 @@ func TestAGateByJQFailsWhereAFigureIsNotKnown(t *testing.T) {
 	}
 }
 
-func TestAWeakPercentileIsInTheTableAndNowhereElse(t *testing.T) {
+func TestWeakPercentileOnlyInCSV(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]bool{"csv": true, "benchstat": false, "openmetrics": false} {
 		var b bytes.Buffer

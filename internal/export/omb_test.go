@@ -89,9 +89,9 @@ func TestAConstantRateIsConstantInOMB(t *testing.T) {
 	}
 }
 
-// TestOMBHasRanksAndMaximaOfTheSamples: p99.9 of 2,000 samples is the 1,998th, and the
+// TestOMBUsesSampleRanksAndMaxima: p99.9 of 2,000 samples is the 1,998th, and the
 // largest is the sample, not its bucket's end.
-func TestOMBHasRanksAndMaximaOfTheSamples(t *testing.T) {
+func TestOMBUsesSampleRanksAndMaxima(t *testing.T) {
 	t.Parallel()
 	out := ombOf(t, constant(t, measure.SendService, measure.E2EService))
 	for name, want := range map[string]float64{

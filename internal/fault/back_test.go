@@ -6,9 +6,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestWhatStillFailsIsNotBack: of two messages in each step one fails, and the others are as
+// TestContinuingFailureIsNotRecovered: of two messages in each step one fails, and the others are as
 // fast as before the fault.
-func TestWhatStillFailsIsNotBack(t *testing.T) {
+func TestContinuingFailureIsNotRecovered(t *testing.T) {
 	const step = int64(1e8)
 	for lasts, want := range map[int]int64{5: 5 * step, 20: -1} {
 		var c Course

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestAFaultIsReadAndWritten(t *testing.T) {
+func TestFaultTextRoundTrip(t *testing.T) {
 	for text, want := range map[string]string{
 		"kill leader at 10s for 5s":                         "kill leader at 10s for 5s",
 		"stop 2  at 5s every 20s for 1s":                    "stop 2 at 5s for 1s every 20s",
@@ -172,7 +172,7 @@ func conducted(t *testing.T, length time.Duration, order func(do string) error, 
 
 func fine(string) error { return nil }
 
-func TestACutPartsNodesFromOthers(t *testing.T) {
+func TestCutSelectsNodePairs(t *testing.T) {
 	for name, x := range map[string]struct {
 		processes []string
 		from      string
@@ -192,7 +192,7 @@ func TestACutPartsNodesFromOthers(t *testing.T) {
 	}
 }
 
-func TestCutsThatOverlapAreMendedOneByOne(t *testing.T) {
+func TestOverlappingCutsHealIndividually(t *testing.T) {
 	ordered, done := conducted(t, 10*time.Second, fine, "cut 1 from clients at 1s for 4s", "cut leader from 2 at 2s for 1s", "cut 3 from 2 at 9s")
 	want := []string{"3s part [[0 1]]", "4s part [[0 1] [1 2]]", "5s part [[0 1]]", "7s part []", "11s part [[3 2]]"}
 	if diff := cmp.Diff(want, ordered); diff != "" {
@@ -206,7 +206,7 @@ func TestCutsThatOverlapAreMendedOneByOne(t *testing.T) {
 // severed is how many connections each disconnect breaks.
 const severed = 3
 
-func TestADisconnectBreaksWhatIsConnectedAgain(t *testing.T) {
+func TestDisconnectBreaksReconnectedClients(t *testing.T) {
 	ordered, done := conducted(t, 10*time.Second, fine, "disconnect consumers from leader at 1s for 90ms", "disconnect clients at 5s", "disconnect producers at 9990ms for 1s")
 	want := []string{
 		"3s disconnect consumers server-1", "3.02s disconnect consumers server-1", "3.04s disconnect consumers server-1",
@@ -227,14 +227,14 @@ func TestADisconnectBreaksWhatIsConnectedAgain(t *testing.T) {
 	}
 }
 
-func TestADisconnectThatFailsIsTold(t *testing.T) {
+func TestFailedDisconnectIsReported(t *testing.T) {
 	ordered, done := conducted(t, 10*time.Second, func(string) error { return errors.New("not allowed") }, "disconnect clients at 1s for 1s")
 	if len(ordered) != 1 || len(done) != 1 || done[0].Error != "not allowed" || done[0].UndoneNS != nil {
 		t.Errorf("%q\n%+v", ordered, done)
 	}
 }
 
-func TestFaultsHappenInTheirTimeAndAreUndone(t *testing.T) {
+func TestFaultsBeginOnTimeAndAreUndone(t *testing.T) {
 	for name, x := range map[string]struct {
 		faults []string
 		want   []string
@@ -266,7 +266,7 @@ func TestFaultsHappenInTheirTimeAndAreUndone(t *testing.T) {
 	}
 }
 
-func TestASlowDiskSaysByHowMuchAndWhatDidIt(t *testing.T) {
+func TestSlowDiskReportsDelayAndMechanism(t *testing.T) {
 	_, done := conducted(t, 10*time.Second, fine, "slow 1 by 20ms at 1s for 2s")
 	if len(done) != 1 || done[0].ByNS != 20e6 || done[0].Means != "FUSE" {
 		t.Errorf("%+v", done)
@@ -305,7 +305,7 @@ func TestAnAgentStepsItsOwnClock(t *testing.T) {
 	}
 }
 
-func TestScalingARunKeepsWhatAFaultDoes(t *testing.T) {
+func TestScalingKeepsFaultIntensity(t *testing.T) {
 	f, err := Parse("slow 1 by 20ms at 10s for 5s every 20s")
 	if err != nil {
 		t.Fatal(err)
@@ -341,7 +341,7 @@ func TestAFaultBeginsWithItsFirstSignal(t *testing.T) {
 	}
 }
 
-func TestAFaultThatFailsIsToldAndNotUndone(t *testing.T) {
+func TestFailedFaultIsReportedNotUndone(t *testing.T) {
 	ordered, done := conducted(t, 10*time.Second, func(string) error { return errors.New("no such luck") }, "kill 1 at 3s for 1s", "stop 2 at 5s")
 	if len(ordered) != 2 || len(done) != 2 || done[0].Error != "no such luck" || done[0].UndoneNS != nil {
 		t.Errorf("%q\n%+v", ordered, done)
@@ -371,7 +371,7 @@ func tenths(c *Course, text string) {
 	}
 }
 
-func TestWhatFollowsAFault(t *testing.T) {
+func TestEffectOfFault(t *testing.T) {
 	const calm = ".................... " // 2 s
 	for name, x := range map[string]struct {
 		after  string
@@ -417,9 +417,9 @@ func TestWhatFollowsAFault(t *testing.T) {
 	}
 }
 
-// TestAFailureCountsForOneFault: two faults begin within one step of the course, in which 100
+// TestFailureCountsForOneFault: two faults begin within one step of the course, in which 100
 // messages fail.
-func TestAFailureCountsForOneFault(t *testing.T) {
+func TestFailureCountsForOneFault(t *testing.T) {
 	const calm, first = "....................", int64(20 * 1e8)
 	for name, x := range map[string]struct {
 		after  string
@@ -452,8 +452,8 @@ func TestAFailureCountsForOneFault(t *testing.T) {
 	}
 }
 
-// TestAFaultBeginsAsEarlyAsClocksTell: the agent's clock may be off by what the fault says.
-func TestAFaultBeginsAsEarlyAsClocksTell(t *testing.T) {
+// TestFaultStartIncludesClockError: the agent's clock may be off by what the fault says.
+func TestFaultStartIncludesClockError(t *testing.T) {
 	for bound, want := range map[int64]uint64{0: 0, 2e6: 100} {
 		var c Course
 		tenths(&c, "...................f..........")
@@ -484,9 +484,9 @@ func TestACourseIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhyNobodyLeadsIsTheSystemsAnswer: the system says at first that it has no leader, and then
+// TestMissingLeaderErrorComesFromSystem: the system says at first that it has no leader, and then
 // nothing. The error is what it said, not that the last question got no answer.
-func TestWhyNobodyLeadsIsTheSystemsAnswer(t *testing.T) {
+func TestMissingLeaderErrorComesFromSystem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none, asked := errors.New("the stream has no leader"), 0
 		_, err := choose(t.Context(), System{Servers: three(), Leaders: func(ctx context.Context) ([]string, error) {

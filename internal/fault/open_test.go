@@ -24,9 +24,9 @@ func steps(n int, of func(i int) (sent, confirmed, in uint64)) *Course {
 	return c
 }
 
-// TestAGapBetweenMessagesIsNoOutage: one message a second before the fault at 10 s, one in three
+// TestGapBetweenMessagesIsNotOutage: one message a second before the fault at 10 s, one in three
 // seconds after it, each confirmed within its step.
-func TestAGapBetweenMessagesIsNoOutage(t *testing.T) {
+func TestGapBetweenMessagesIsNotOutage(t *testing.T) {
 	for name, open := range map[string]bool{"nothing is open": false, "a closed loop stands still": true} {
 		c := steps(200, func(i int) (uint64, uint64, uint64) {
 			switch {
@@ -51,9 +51,9 @@ func TestAGapBetweenMessagesIsNoOutage(t *testing.T) {
 	}
 }
 
-// TestWhatIsConfirmedAndNotDeliveredIsNotBack: after the fault confirmations are as before, and
+// TestConfirmedButUndeliveredIsNotRecovered: after the fault confirmations are as before, and
 // nothing is delivered.
-func TestWhatIsConfirmedAndNotDeliveredIsNotBack(t *testing.T) {
+func TestConfirmedButUndeliveredIsNotRecovered(t *testing.T) {
 	c := steps(200, func(i int) (uint64, uint64, uint64) {
 		if i >= 100 {
 			return 10, 10, 0
@@ -69,8 +69,8 @@ func TestWhatIsConfirmedAndNotDeliveredIsNotBack(t *testing.T) {
 
 func effects(c *Course, faults []result.Fault, to int64) { c.Effects(faults, 0, to, to, End{}) }
 
-// TestWhatNeverCameIsNotBack: a message due after the fault never comes.
-func TestWhatNeverCameIsNotBack(t *testing.T) {
+// TestMissingMessagesAreNotRecovered: a message due after the fault never comes.
+func TestMissingMessagesAreNotRecovered(t *testing.T) {
 	for _, k := range []measure.Kind{measure.SendResponse, measure.E2EResponse} {
 		for due, want := range map[int64]int64{0: 0, 10.55e9: 6e8, 19.95e9: -1} {
 			c := steps(210, func(int) (uint64, uint64, uint64) { return 10, 10, 10 })

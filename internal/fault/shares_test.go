@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestFaultsAreDoneWhereTheyHappen(t *testing.T) {
+func TestFaultsRunOnTheirHost(t *testing.T) {
 	kill, cut, fill, sever := Fault{Do: Kill, To: "1"}, Fault{Do: Cut, To: "1"}, Fault{Do: Fill, To: "1"}, Fault{Do: Disconnect, To: "clients"}
 	steps, other := Fault{Do: Clock, To: Agents}, Fault{Do: Clock, To: Agents, On: "b"}
 	servers, clients := Apart([]Fault{kill, sever, cut, fill, steps, other, kill})
@@ -29,7 +29,7 @@ func TestFaultsAreDoneWhereTheyHappen(t *testing.T) {
 	}
 }
 
-func TestSharesOfAFaultAreOne(t *testing.T) {
+func TestAgentsFaultReportsAreMerged(t *testing.T) {
 	ns := func(v int64) *int64 { return &v }
 	share := func(agent string, n int, began int64, undone, bound *int64) result.Fault {
 		return result.Fault{

@@ -76,9 +76,9 @@ func walk(n parse.Node, may bool, visit func(name string, may bool)) (text strin
 
 var field = regexp.MustCompile(`\.([a-z_]+)`)
 
-// TestEveryCodeIsSaidWithItsValues reads the calls of New and say in all packages: each has a
+// TestEveryCodeIsUsedWithItsValues reads the calls of New and say in all packages: each has a
 // code of the catalogue and the values of its sentence, and no sentence is left that nobody says.
-func TestEveryCodeIsSaidWithItsValues(t *testing.T) {
+func TestEveryCodeIsUsedWithItsValues(t *testing.T) {
 	known, unsaid := catalogue().words.Lookup, map[string]bool{}
 	for _, e := range catalogue().entries {
 		unsaid[e.code] = true

@@ -176,7 +176,7 @@ func benchRun(b testing.TB) *Run {
 }
 
 // The coordinator's memory is that of the run's shape, and not of its length.
-func TestTheCoordinatorsMemoryDoesNotGrowWithTheRun(t *testing.T) {
+func TestCoordinatorMemoryIndependentOfRunLength(t *testing.T) {
 	r := benchRun(t)
 	f := &Fleet{limited: hub.NewLimitedLog((&diary{}).log()), session: "s", clock: pace.NewClock()}
 	r.Config.OnInterval = func(*measure.Interval) {}

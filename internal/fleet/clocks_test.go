@@ -38,7 +38,7 @@ func wrongClock(t *testing.T, text string) *pace.Clock {
 // instants was off, as it was corrected when it was measured: in the first second, when
 // little is known yet, while a correction waits for the next, and around a step. In
 // virtual time, with delays that are as unequal as they like.
-func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
+func TestClockBoundHoldsForEveryCorrectedInstant(t *testing.T) {
 	for _, wrong := range wrongs() {
 		t.Run(wrong, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestTheBoundHoldsForEveryInstantThatWasCorrected(t *testing.T) {
 
 // Agents that read one clock share what is known of it; that of the coordinator's
 // own is right.
-func TestClocksThatAreOne(t *testing.T) {
+func TestSharedClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := pace.NewClock()
 		c := newClocks(base, []protocol.About{{Name: "a", Clock: "x"}, {Name: "b", Clock: "x"}, {Name: "c", Clock: pace.ClockID()}, {Name: "d"}, {Name: "e"}}, 9)
@@ -164,7 +164,7 @@ type crossing struct {
 // What two agents with wrong clocks measured of a system whose delay is known is off
 // by the reported bound at most, also around a step; and what seems to have arrived
 // before it was sent is counted and kept.
-func TestTimesBetweenWrongClocksAreOffByTheBoundAtMost(t *testing.T) {
+func TestErrorBetweenWrongClocksStaysWithinBound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, a, b string

@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/internal/offset"
 )
 
-// TestChronyIsHeldAgainstWhatWasMeasured: the two agree where their intervals meet,
+// TestChronyIsComparedWithMeasurement: the two agree where their intervals meet,
 // and otherwise it is said by how much they do not.
-func TestChronyIsHeldAgainstWhatWasMeasured(t *testing.T) {
+func TestChronyIsComparedWithMeasurement(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	// The agent's monotonic clock reads 25 ms more than the coordinator's; both walls
 	// are right.

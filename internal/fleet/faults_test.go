@@ -57,9 +57,9 @@ func (l *listener) hear(e engine.Event) {
 	}
 }
 
-// TestTheAgentWithTheServersDoesTheirFaults: at their instants, also where it does no part of
+// TestHostingAgentInjectsServerFaults: at their instants, also where it does no part of
 // the run and where its clock is another; more of them than an answer has room for.
-func TestTheAgentWithTheServersDoesTheirFaults(t *testing.T) {
+func TestHostingAgentInjectsServerFaults(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {
 		fault   string
@@ -114,8 +114,8 @@ func TestTheAgentWithTheServersDoesTheirFaults(t *testing.T) {
 	}
 }
 
-// TestAFaultThatIsNotUndoneEndsWithTheRun: nothing goes on when the run is over.
-func TestAFaultThatIsNotUndoneEndsWithTheRun(t *testing.T) {
+// TestRunEndStopsOngoingFaults: nothing goes on when the run is over.
+func TestRunEndStopsOngoingFaults(t *testing.T) {
 	t.Parallel()
 	s := &shop{}
 	w, run := hosted(t, servedRun+"faults: [kill 1 at 100ms for 1h]\n", s.troubled)
@@ -130,7 +130,7 @@ func TestAFaultThatIsNotUndoneEndsWithTheRun(t *testing.T) {
 	s.over(t, 1)
 }
 
-func TestFaultsNeedTheRightToThem(t *testing.T) {
+func TestFaultsNeedPermission(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
 	s := &shop{}

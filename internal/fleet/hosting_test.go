@@ -147,7 +147,7 @@ func hosted(t *testing.T, text string, b ...func(*agent.Agent)) (*world, *Run) {
 	return w, run
 }
 
-func TestAnAgentStartsASystemAndEndsIt(t *testing.T) {
+func TestAgentStartsAndStopsSystem(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
 	s := &shop{}
@@ -224,9 +224,9 @@ func TestAnAgentStartsNothingUnlessAllowed(t *testing.T) {
 	s.over(t, 1)
 }
 
-// TestWishesThatAreNone: what is not a wish, or nobody's who may have one, starts
+// TestInvalidWishesAreRejected: what is not a wish, or nobody's who may have one, starts
 // nothing; and an agent may not wish of another.
-func TestWishesThatAreNone(t *testing.T) {
+func TestInvalidWishesAreRejected(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
 	s := &shop{}
@@ -266,8 +266,8 @@ func TestWishesThatAreNone(t *testing.T) {
 	w.do(t, func() *Run { r := runOf(t, drivers, "r", servedRun); r.Address = []string{"here:1"}; return r }()) // the agent is as it was
 }
 
-// TestAStartThatIsGivenUp: the coordinator's user does not want to wait any longer.
-func TestAStartThatIsGivenUp(t *testing.T) {
+// TestAbandonedSystemStart: the coordinator's user does not want to wait any longer.
+func TestAbandonedSystemStart(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
 	s := &shop{hold: make(chan struct{})}
@@ -288,8 +288,8 @@ func TestAStartThatIsGivenUp(t *testing.T) {
 	s.over(t, 1)
 }
 
-// TestAServerThatDiesIsTheAgentsEvent: what becomes of a server is told in the run.
-func TestAServerThatDiesIsTheAgentsEvent(t *testing.T) {
+// TestServerDeathIsAgentEvent: what becomes of a server is told in the run.
+func TestServerDeathIsAgentEvent(t *testing.T) {
 	t.Parallel()
 	s := &shop{}
 	w, run := hosted(t, strings.Replace(servedRun, "measure: 500ms", "measure: 3s", 1), s.may)

@@ -36,7 +36,7 @@ func (w *world) tooFew(t *testing.T, n int, want ...string) {
 	})
 }
 
-func TestAnAgentOfAnotherVersionIsNotLetIn(t *testing.T) {
+func TestAgentOfOtherVersionIsRejected(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
@@ -91,7 +91,7 @@ func (w *world) door(t *testing.T, name, version, nonce string, want ...string) 
 	}
 }
 
-func TestAJoinServesOnce(t *testing.T) {
+func TestJoinIsSingleUse(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
@@ -100,7 +100,7 @@ func TestAJoinServesOnce(t *testing.T) {
 	w.door(t, "b", ownVersion, strings.Repeat("0", 32), admission.ErrReplayed.Error())
 }
 
-func TestANameIsOneAgents(t *testing.T) {
+func TestAgentNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
@@ -127,7 +127,7 @@ func TestANameIsOneAgents(t *testing.T) {
 
 // An agent that is silent for some seconds, as on a busy host, keeps its place. One that left
 // loses it at once.
-func TestASilentAgentKeepsItsPlaceForAWhile(t *testing.T) {
+func TestSilentAgentKeepsItsSlotBriefly(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
@@ -183,7 +183,7 @@ func TestTwoCoordinatorsAtOneServer(t *testing.T) {
 
 // An agent does one run at a time: a second is refused, also by the same coordinator,
 // and the first is not disturbed.
-func TestABusyAgentRefusesASecondRun(t *testing.T) {
+func TestBusyAgentRejectsSecondRun(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := fleetOf(t, 2, drivers)
@@ -237,7 +237,7 @@ func TestABusyAgentRefusesASecondRun(t *testing.T) {
 
 // An agent waits for a server that is not there yet, joins, and joins again when the
 // server and the coordinator were away.
-func TestAnAgentWaitsAndComesBack(t *testing.T) {
+func TestAgentWaitsAndReconnects(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})

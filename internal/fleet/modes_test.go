@@ -47,7 +47,7 @@ func server(t *testing.T) string {
 	return ""
 }
 
-func TestAClosedLoopSendsWhatWasAskedForWhoeverSends(t *testing.T) {
+func TestFleetClosedLoopSendsExactCount(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := fleetOf(t, 3, drivers)
@@ -166,7 +166,7 @@ func TestAStoppedRunDrains(t *testing.T) {
 }
 
 // And at once, where the context ends: what is under way stays pending.
-func TestACutRunEndsAtOnce(t *testing.T) {
+func TestAbortedRunEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
 	m.late = time.Hour
@@ -201,7 +201,7 @@ func TestACutRunEndsAtOnce(t *testing.T) {
 
 // Where one agent's system refuses more, and the scenario says that this ends the
 // run, it ends for all.
-func TestAFullSystemEndsTheRunOfAll(t *testing.T) {
+func TestFullSystemEndsRunForAllAgents(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
 	m.silent = true
@@ -219,7 +219,7 @@ func TestAFullSystemEndsTheRunOfAll(t *testing.T) {
 
 // An agent that cannot open the system: the run fails with its name and the kind of
 // error that decides the exit code, and all are free again.
-func TestAnAgentThatCannotBeginFailsTheRun(t *testing.T) {
+func TestAgentStartFailureFailsRun(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
 	m.open = func() error {

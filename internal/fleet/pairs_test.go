@@ -19,9 +19,9 @@ func talk(c *clocks, i int, from int64, seconds int, behind func(t int64) int64)
 	}
 }
 
-// TestPairsOfOneClockHaveNoBoundButReadingIt: what agents of one host know of the
+// TestSameClockPairsHaveOnlyReadingError: what agents of one host know of the
 // coordinator's clock does not matter to what goes between them.
-func TestPairsOfOneClockHaveNoBoundButReadingIt(t *testing.T) {
+func TestSameClockPairsHaveOnlyReadingError(t *testing.T) {
 	base := pace.NewClock()
 	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}, {Name: "b", Clock: "there"}, {Name: "c", Clock: "elsewhere"}, {Name: "d"}}, 9)
 	now := base.Monotonic()
@@ -46,9 +46,9 @@ func TestPairsOfOneClockHaveNoBoundButReadingIt(t *testing.T) {
 	}
 }
 
-// TestAStepIsDatedByTheRunsClock: a clock is set back by 3 ms in the fifth second
+// TestClockStepIsDatedByRunClock: a clock is set back by 3 ms in the fifth second
 // after the epoch.
-func TestAStepIsDatedByTheRunsClock(t *testing.T) {
+func TestClockStepIsDatedByRunClock(t *testing.T) {
 	base := pace.NewClock()
 	c := newClocks(base, []protocol.About{{Name: "a", Clock: "there"}}, 9)
 	now := base.Monotonic()

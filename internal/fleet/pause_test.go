@@ -31,9 +31,9 @@ func TestAgentsPauseTogether(t *testing.T) {
 	calmly(t, func() bool { return pausesTogether(t) })
 }
 
-// TestAgentsPauseUntilSoManyWait: the coordinator sees how many wait at all agents, and fixes the
+// TestAgentsPauseUntilBacklogReachesCount: the coordinator sees how many wait at all agents, and fixes the
 // instant at which their consumers resume.
-func TestAgentsPauseUntilSoManyWait(t *testing.T) {
+func TestAgentsPauseUntilBacklogReachesCount(t *testing.T) {
 	t.Parallel()
 	calmly(t, func() bool {
 		_, drivers := memoryDrivers(t)

@@ -47,9 +47,9 @@ func lockedDrivers(t *testing.T, opened func(*locked)) *driver.Registry {
 	return registry(t, d)
 }
 
-// TestAnAgentLooksUpWhatItAllowsAndNothingElse: a job out of its reach is refused by the
+// TestAgentLooksUpOnlyWhatItAllows: a job out of its reach is refused by the
 // agent itself, whatever its coordinator asked before, and it looks nothing up for it.
-func TestAnAgentLooksUpWhatItAllowsAndNothingElse(t *testing.T) {
+func TestAgentLooksUpOnlyWhatItAllows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nest := filepath.Join(dir, "nest")
@@ -142,9 +142,9 @@ func elsewhere(t *testing.T, drivers *driver.Registry, id, yaml string, needs []
 	return &Run{Config: s.Config(id, number), Scenario: s.YAML(), Placement: s.Placement}
 }
 
-// TestWhoTakesNoPartReadsNoJob: at a hub a good token gives nobody another's job; at a
+// TestUninvolvedAgentCannotReadJob: at a hub a good token gives nobody another's job; at a
 // server where everybody hears everything it is sealed.
-func TestWhoTakesNoPartReadsNoJob(t *testing.T) {
+func TestUninvolvedAgentCannotReadJob(t *testing.T) {
 	t.Parallel()
 	const mark = "M4rkOfTheScenar10"
 	at, err := admission.Parse(server(t))
@@ -203,9 +203,9 @@ func TestWhoTakesNoPartReadsNoJob(t *testing.T) {
 	}
 }
 
-// TestOnePeerDoesNotFillTheCoordinatorsLog: what it is refused for is written a few
+// TestPeerCannotFloodCoordinatorLog: what it is refused for is written a few
 // times, and then counted.
-func TestOnePeerDoesNotFillTheCoordinatorsLog(t *testing.T) {
+func TestPeerCannotFloodCoordinatorLog(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
@@ -250,9 +250,9 @@ func TestAnAgentWithTheWrongSchemeEnds(t *testing.T) {
 	}
 }
 
-// TestAStrangersBeaconsDoNotFillTheAgentsNotes: at a server where everybody may call
+// TestForeignBeaconsCannotFloodAgentLog: at a server where everybody may call
 // itself a coordinator, an agent tells of a few, and shows nothing that moves a cursor.
-func TestAStrangersBeaconsDoNotFillTheAgentsNotes(t *testing.T) {
+func TestForeignBeaconsCannotFloodAgentLog(t *testing.T) {
 	t.Parallel()
 	at, err := admission.Parse(server(t))
 	if err != nil {

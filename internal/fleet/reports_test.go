@@ -10,7 +10,7 @@ import (
 
 // What a coordinator left behind that was killed is there for a week, and then no
 // more.
-func TestOldStreamsOfACoordinatorsFolderAreRemoved(t *testing.T) {
+func TestOldCoordinatorStreamsAreRemoved(t *testing.T) {
 	t.Parallel()
 	dir, keep := t.TempDir(), keepOf(t)
 	first, err := Open(t.Context(), Options{Keep: keep, Dir: dir, Version: ownVersion})

@@ -76,7 +76,7 @@ func asPlanned(t *testing.T, raw *engine.Raw, got, plan []mark, who, yaml string
 
 // Whoever sends it, and whether over a network or not, a scenario's messages are
 // the same: of which producer, with which number, due when.
-func TestTheSameIsSentWhoeverSendsIt(t *testing.T) {
+func TestFleetSendsSameMessagesAsOneProcess(t *testing.T) {
 	t.Parallel()
 	alone, drivers := memoryDrivers(t)
 	plans := make([][]mark, len(plansOf()))

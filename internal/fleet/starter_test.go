@@ -13,10 +13,10 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// TestWhoStartsTheSystemDoesNoPart: the agent on whose host the system is is waited
+// TestHostingAgentRunsNoClients: the agent on whose host the system is is waited
 // for beside those that do the run, tells of its servers, and has no share, unless a
 // list of the placement names it.
-func TestWhoStartsTheSystemDoesNoPart(t *testing.T) {
+func TestHostingAgentRunsNoClients(t *testing.T) {
 	t.Parallel()
 	drivers := servedDrivers(t)
 	s := &shop{}

@@ -46,7 +46,7 @@ func (r *refusals) of(subject string) bool {
 
 // Somebody who has a way in sends what it should not: all of it is refused and told
 // of, and a run under way is not disturbed.
-func TestWhatNobodyShouldSendDisturbsNothing(t *testing.T) {
+func TestUnexpectedMessagesAreIgnored(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := fleetOf(t, 2, drivers)

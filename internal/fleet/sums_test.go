@@ -33,7 +33,7 @@ func buckets(c *measure.Counts) *measure.Counts { return measure.FromBuckets(c.B
 
 // What a run's coordinator has, what it wrote, and the sum of what the agents wrote
 // for themselves is one and the same, in every bucket of every distribution.
-func TestARunIsTheSumOfItsAgentsOwnFiles(t *testing.T) {
+func TestRunEqualsSumOfAgentFiles(t *testing.T) {
 	t.Parallel()
 	m, drivers := memoryDrivers(t)
 	m.late = 3 * time.Millisecond
@@ -120,7 +120,7 @@ func each(s *measure.Snapshot, visit func(tag string, c *measure.Counts)) {
 
 // The faults that a system makes are counted the same by one process that sees all
 // and by several of which each sees a part.
-func TestFaultsAreCountedTheSameByOneAndByMany(t *testing.T) {
+func TestFaultCountsMatchSingleProcess(t *testing.T) {
 	t.Parallel()
 	const apart = "placement: {producers: [a], consumers: [b, c]}\n"
 	for _, how := range []struct{ name, topology, placement string }{

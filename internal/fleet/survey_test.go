@@ -28,9 +28,9 @@ func seen(s *survey.Sight) map[string]survey.Seen {
 	return all
 }
 
-// TestASurveySeesWhomACoordinatorHas: it goes in as agents do, and sees those that
+// TestSurveyListsCoordinatorsAgents: it goes in as agents do, and sees those that
 // joined, one that was refused, whose clock is how wrong, and one that went.
-func TestASurveySeesWhomACoordinatorHas(t *testing.T) {
+func TestSurveyListsCoordinatorsAgents(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	w := open(t, drivers, Options{})
@@ -92,10 +92,10 @@ func TestASurveySeesWhomACoordinatorHas(t *testing.T) {
 	}
 }
 
-// TestASurveyStandsInForACoordinator: agents that wait come in, and none joins; with
+// TestSurveyReplacesAbsentCoordinator: agents that wait come in, and none joins; with
 // tokens, likewise, and where a coordinator listens already it is asked instead by a
 // token that is gone afterwards.
-func TestASurveyStandsInForACoordinator(t *testing.T) {
+func TestSurveyReplacesAbsentCoordinator(t *testing.T) {
 	t.Parallel()
 	_, drivers := memoryDrivers(t)
 	keep, err := admission.Open(t.TempDir(), time.Now())

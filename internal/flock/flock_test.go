@@ -32,7 +32,7 @@ func TestLockIsHeldUntilClosed(t *testing.T) {
 	}
 }
 
-func TestWaitSaysOnceThatItWaits(t *testing.T) {
+func TestWaitAnnouncesOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := Try(path)
 	if err != nil {
@@ -53,8 +53,8 @@ func TestWaitSaysOnceThatItWaits(t *testing.T) {
 	}
 }
 
-// TestRemovedLockIsNone has many take turns, where each removes the file and its folder.
-func TestRemovedLockIsNone(t *testing.T) {
+// TestRemovedLockIsFree has many take turns, where each removes the file and its folder.
+func TestRemovedLockIsFree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	path := filepath.Join(dir, "lock")
 	var mu sync.Mutex

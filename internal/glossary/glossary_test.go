@@ -36,7 +36,7 @@ func TestTheWordsOfAFindingAreFound(t *testing.T) {
 	}
 }
 
-func TestAWordIsFoundByItsShortNameAndItsPlural(t *testing.T) {
+func TestFindByShortNameOrPlural(t *testing.T) {
 	for _, name := range []string{"p99", "P50", "p99.9", "percentile"} {
 		if w, err := Find(name); err != nil || w.Name != "Percentile" {
 			t.Errorf("Find(%q) = %+v, %v", name, w, err)
@@ -55,7 +55,7 @@ func TestAWordIsFoundByItsShortNameAndItsPlural(t *testing.T) {
 	}
 }
 
-func TestANameOfTwoWordsMayBeTwoArguments(t *testing.T) {
+func TestTwoWordNameAsTwoArguments(t *testing.T) {
 	words, faults := FindAll([]string{"held", "up", "no-such", "Held up"})
 	if len(words) != 2 || words[0] != words[1] || words[0].Name != "Held up" || len(faults) != 1 {
 		t.Fatalf("%v, %v", words, faults)

@@ -200,8 +200,8 @@ func start(t *testing.T, part string, remove bool) (*Process, string) {
 	return p, dir
 }
 
-// TestAnOrderlyChildIsAskedAlone: what it leaves behind is asked when it is gone.
-func TestAnOrderlyChildIsAskedAlone(t *testing.T) {
+// TestWellBehavedChildOnlyGetsSIGTERM: what it leaves behind is asked when it is gone.
+func TestWellBehavedChildOnlyGetsSIGTERM(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		needs.Host(t, "linux", "processes that left their parent's group are found")
 	}
@@ -226,7 +226,7 @@ func TestAnOrderlyChildIsAskedAlone(t *testing.T) {
 	}
 }
 
-func TestStopEndsTheWholeTreeAndRemovesItsFolder(t *testing.T) {
+func TestStopKillsProcessTreeAndRemovesFolder(t *testing.T) {
 	for _, c := range []struct {
 		part, name string
 		grand      bool
@@ -268,7 +268,7 @@ func TestStopEndsTheWholeTreeAndRemovesItsFolder(t *testing.T) {
 	}
 }
 
-func TestAGuardThatIsKilledLeavesNothingEither(t *testing.T) {
+func TestKilledGuardLeavesNothing(t *testing.T) {
 	p, dir := start(t, "plain", true)
 	if err := syscall.Kill(p.GuardPid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func TestAGuardThatIsKilledLeavesNothingEither(t *testing.T) {
 	}
 }
 
-func TestKillingWeirEndsTheWholeTreeAndRemovesItsFolder(t *testing.T) {
+func TestKillingWeirKillsTreeAndRemovesFolder(t *testing.T) {
 	self, _ := os.Executable()
 	for _, part := range []string{"plain", "stubborn", "parent"} {
 		t.Run(part, func(t *testing.T) {
@@ -341,7 +341,7 @@ func TestKillingWeirEndsTheWholeTreeAndRemovesItsFolder(t *testing.T) {
 	}
 }
 
-func TestChildThatEndsByItselfIsReported(t *testing.T) {
+func TestChildExitIsReported(t *testing.T) {
 	for _, c := range []struct {
 		part string
 		code int
@@ -391,7 +391,7 @@ func TestChildThatEndsByItselfIsReported(t *testing.T) {
 
 // Whoever gives up a start has nothing left of it, whether the guard was there yet
 // or not.
-func TestAStartThatIsGivenUpLeavesNothing(t *testing.T) {
+func TestAbandonedStartLeavesNothing(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -471,8 +471,8 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// TestAGroupGoesWithTheTree: a folder stands for a control group. Both are removed by rmdir.
-func TestAGroupGoesWithTheTree(t *testing.T) {
+// TestProcessGroupDiesWithTree: a folder stands for a control group. Both are removed by rmdir.
+func TestProcessGroupDiesWithTree(t *testing.T) {
 	for name, end := range map[string]func(*Process){
 		"stopped":             func(p *Process) { _ = p.Stop(t.Context()) },
 		"the guard is killed": func(p *Process) { _ = syscall.Kill(p.GuardPid(), syscall.SIGKILL) },

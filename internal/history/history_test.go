@@ -48,7 +48,7 @@ func nightly(seed uint64, n, at int, step float64) []compare.Run {
 
 func options() Options { return Options{Alpha: 0.05, Latest: 10, Seed: 1} }
 
-func TestAStepOfFivePercentIsFoundAtItsRun(t *testing.T) {
+func TestFivePercentStepIsLocated(t *testing.T) {
 	runs := nightly(1, 60, 40, 1.05)
 	rand.New(rand.NewPCG(9, 9)).Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] }) // folders come in any order
 	h, err := Of(runs, options())
@@ -98,7 +98,7 @@ func TestHistoriesWithoutAChangeShowNone(t *testing.T) {
 	}
 }
 
-func TestAChangeIsNewInTheLatestRuns(t *testing.T) {
+func TestNewChangeIsInLatestRuns(t *testing.T) {
 	for _, c := range []struct {
 		what       string
 		step       float64
@@ -128,7 +128,7 @@ func TestSmallChangesAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestRunsThatWerePutToOtherThingsAreOtherSeries(t *testing.T) {
+func TestDifferentSettingsFormSeparateSeries(t *testing.T) {
 	runs := append(nightly(1, 12, 12, 1), nightly(2, 12, 12, 2)...)
 	for _, r := range runs[12:] {
 		r.Result.System.Guarantee = "persisted"
@@ -160,9 +160,9 @@ func eight(runs []compare.Run) []compare.Run {
 	return runs
 }
 
-// TestTooFewRunsToShowAnyChangeAreTooFew for a history: of 252 orders of ten runs two have a
+// TestTooFewRunsForHistory for a history: of 252 orders of ten runs two have a
 // step in the middle, which is too likely for the level of one of six figures.
-func TestTooFewRunsToShowAnyChangeAreTooFew(t *testing.T) {
+func TestTooFewRunsForHistory(t *testing.T) {
 	ten := eight(nightly(1, 11, 5, 10))
 	_, err := Of(ten[:10], options())
 	few := (*FewError)(nil)
@@ -178,8 +178,8 @@ func TestTooFewRunsToShowAnyChangeAreTooFew(t *testing.T) {
 	}
 }
 
-// TestWhyNoChangeWouldHaveShownIsTold: too few runs follow it, or they differ too much.
-func TestWhyNoChangeWouldHaveShownIsTold(t *testing.T) {
+// TestUndetectableChangeIsExplained: too few runs follow it, or they differ too much.
+func TestUndetectableChangeIsExplained(t *testing.T) {
 	o := options()
 	o.Latest = 3
 	h, err := Of(eight(nightly(1, 11, 11, 1)), o)
@@ -203,7 +203,7 @@ func TestWhyNoChangeWouldHaveShownIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoHistoryIsRefused(t *testing.T) {
+func TestInvalidHistoryIsRejected(t *testing.T) {
 	runs := nightly(1, 9, 9, 1)
 	if _, err := Of(runs, options()); !errors.Is(err, ErrTooFew) || !strings.Contains(err.Error(), "the longest series has 9") {
 		t.Errorf("9 runs: %v, want ErrTooFew with their number", err)
@@ -215,7 +215,7 @@ func TestWhatIsNoHistoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheLatestRunsOfALongSeriesAreLookedAt(t *testing.T) {
+func TestLongSeriesUsesLatestRuns(t *testing.T) {
 	runs := nightly(1, 12, 12, 1)
 	long := make([]compare.Run, 0, MostRuns+2)
 	for i := range MostRuns + 2 {
@@ -233,9 +233,9 @@ func TestTheLatestRunsOfALongSeriesAreLookedAt(t *testing.T) {
 	}
 }
 
-// TestNoChangeSaysHowLargeAOneWouldHaveShown: more runs show smaller changes, and what is
+// TestNoChangeReportsDetectableSize: more runs show smaller changes, and what is
 // said to show does.
-func TestNoChangeSaysHowLargeAOneWouldHaveShown(t *testing.T) {
+func TestNoChangeReportsDetectableSize(t *testing.T) {
 	last := 0.0
 	for _, n := range []int{60, 20, 12} {
 		h, err := Of(nightly(1, n, n, 1), options())
@@ -259,7 +259,7 @@ func TestNoChangeSaysHowLargeAOneWouldHaveShown(t *testing.T) {
 	}
 }
 
-func TestAChangeOfBoundsHasNoOpenEnd(t *testing.T) {
+func TestLowerBoundsLeaveChangeIntervalOpen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before, after, lo, hi bool

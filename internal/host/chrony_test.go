@@ -21,7 +21,7 @@ func chronyc(t *testing.T, script string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-func TestChronyReadsWhatChronycSays(t *testing.T) {
+func TestChronyParsesChronycOutput(t *testing.T) {
 	chronyc(t, `[ "$*" = "-n -c tracking" ] || exit 9
 echo 7F000001,127.0.0.1,4,1795297056.268988074,-0.000001148,0.000000067,0.000000087,0.006,0.001,0.024,0.000004567,0.000001213,1.0,Normal`)
 	got, err := Chrony(t.Context())
@@ -30,7 +30,7 @@ echo 7F000001,127.0.0.1,4,1795297056.268988074,-0.000001148,0.000000067,0.000000
 	}
 }
 
-func TestChronyTellsWhyItKnowsNothing(t *testing.T) {
+func TestChronyExplainsMissingTracking(t *testing.T) {
 	t.Run("no daemon", func(t *testing.T) {
 		chronyc(t, "echo 506 Cannot talk to daemon; exit 1")
 		if got, err := Chrony(t.Context()); err == nil || !strings.Contains(err.Error(), "506 Cannot talk to daemon") {
@@ -98,7 +98,7 @@ func TestParseTrackingNamesAReferenceClock(t *testing.T) {
 	}
 }
 
-func TestParseTrackingTellsWhatIsNotSynchronised(t *testing.T) {
+func TestParseTrackingReportsUnsynchronised(t *testing.T) {
 	for name, output := range map[string]string{"nothing followed": noneTracking, "its own clock": localTracking} {
 		if got, err := ParseTracking(output); !errors.Is(err, ErrUnsynchronised) {
 			t.Errorf("%s: %+v, %v; want ErrUnsynchronised", name, got, err)
@@ -106,7 +106,7 @@ func TestParseTrackingTellsWhatIsNotSynchronised(t *testing.T) {
 	}
 }
 
-func TestParseTrackingRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestParseTrackingRejectsUnknownOutput(t *testing.T) {
 	for output, want := range map[string]string{
 		"":                          "1 fields of 14",
 		"506 Cannot talk to daemon": "1 fields of 14",

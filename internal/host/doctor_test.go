@@ -238,7 +238,7 @@ func (p patient) examine() []Finding {
 	return examine(&o)
 }
 
-func TestDoctorFindsWhatWouldSpoilAMeasurement(t *testing.T) {
+func TestDoctorFindsMeasurementProblems(t *testing.T) {
 	for _, p := range patients() {
 		t.Run(p.name, func(t *testing.T) {
 			var b strings.Builder
@@ -288,7 +288,7 @@ func TestDoctorsFindingsAreComplete(t *testing.T) {
 	}
 }
 
-func TestAGoodServerIsFoundGood(t *testing.T) {
+func TestWellTunedServerPassesDoctor(t *testing.T) {
 	for _, f := range patients()[0].examine() {
 		if f.Health != Healthy {
 			t.Errorf("%s is %s: %s", f.Name, f.Health, f.Found)

@@ -58,7 +58,7 @@ func TestLinuxFacts(t *testing.T) {
 	}
 }
 
-func TestEnvironmentTellsAboutThisHost(t *testing.T) {
+func TestEnvironmentDescribesThisHost(t *testing.T) {
 	f := Environment(t.Context())
 	if f.OS != runtime.GOOS || f.Arch != runtime.GOARCH || f.GoVersion != runtime.Version() {
 		t.Errorf("built for %s/%s by %s, says Environment", f.OS, f.Arch, f.GoVersion)
@@ -80,7 +80,7 @@ func TestEnvironmentTellsAboutThisHost(t *testing.T) {
 	}
 }
 
-func TestEnvironmentLeavesOutWhatItHadNoTimeFor(t *testing.T) {
+func TestCanceledEnvironmentOmitsSlowFacts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	f := Environment(ctx)

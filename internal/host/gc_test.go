@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestGCEventsCountWhatHappenedSinceTheLastCall(t *testing.T) {
+func TestGCEventsCountSinceLastCall(t *testing.T) {
 	runtime.GC() // before: not counted
 	g := NewGCEvents()
 	for range 3 {
@@ -31,7 +31,7 @@ func TestGCEventsCountWhatHappenedSinceTheLastCall(t *testing.T) {
 	}
 }
 
-func TestGCEventsTellWhenCyclesEnded(t *testing.T) {
+func TestGCEventsReportCycleEnds(t *testing.T) {
 	g := NewGCEvents()
 	began := time.Now()
 	runtime.GC()

@@ -11,7 +11,7 @@ import (
 // The probe keeps its schedule whatever happens to it: no instant is skipped
 // and none is recorded before its time. The one stall that is certain is the
 // test's own.
-func TestHiccupsRecordEveryInstantOfTheirSchedule(t *testing.T) {
+func TestStallMeterRecordsEveryScheduledInstant(t *testing.T) {
 	type sample struct{ at, overshoot int64 }
 	c := pace.NewClock()
 	var samples []sample
@@ -53,7 +53,7 @@ func TestHiccupsRecordEveryInstantOfTheirSchedule(t *testing.T) {
 	}
 }
 
-func TestHiccupsAreOverWhenStopReturns(t *testing.T) {
+func TestStallMeterEndsBeforeStopReturns(t *testing.T) {
 	var records atomic.Int64
 	first := make(chan struct{})
 	stop := StartHiccups(pace.NewClock(), 0, func(int64, int64) { // 0: the shortest
@@ -71,7 +71,7 @@ func TestHiccupsAreOverWhenStopReturns(t *testing.T) {
 	}
 }
 
-func TestHiccupsStopBeforeTheFirstInstant(t *testing.T) {
+func TestStallMeterStoppedBeforeFirstInstant(t *testing.T) {
 	stop := StartHiccups(pace.NewClock(), 2*time.Second, func(int64, int64) {
 		t.Error("recorded an instant, though it was stopped before")
 	})

@@ -153,9 +153,9 @@ func BenchmarkGCEvents(b *testing.B) {
 	}
 }
 
-// TestOthersTakeNoMoreThanTheyUsed: over ten seconds on two cores. Threads of the process
+// TestOtherProcessesUsageIsBounded: over ten seconds on two cores. Threads of the process
 // also wait for one another.
-func TestOthersTakeNoMoreThanTheyUsed(t *testing.T) {
+func TestOtherProcessesUsageIsBounded(t *testing.T) {
 	const s = uint64(1e9)
 	for name, tt := range map[string]struct {
 		waited, own, busy, steal uint64 // s; busy is of the whole host

@@ -42,7 +42,7 @@ func hostFiles(n int) fstest.MapFS {
 	return root
 }
 
-func TestWhatAHostDidIsTheDifferenceOfTwoReadings(t *testing.T) {
+func TestHostUsageIsDifferenceOfReadings(t *testing.T) {
 	before, after := readHost(hostFiles(2)), readHost(hostFiles(5))
 	want := HostSample{
 		UserS: new(3.03), SystemS: new(1.65), IdleS: new(21.0), IOWaitS: new(0.6), StealS: new(0.27),
@@ -61,7 +61,7 @@ func TestWhatAHostDidIsTheDifferenceOfTwoReadings(t *testing.T) {
 	}
 }
 
-func TestWhatAHostDoesNotTellIsAbsentWithTheReason(t *testing.T) {
+func TestMissingHostFiguresHaveReason(t *testing.T) {
 	old := hostFiles(2)
 	old["proc/diskstats"] = &fstest.MapFile{Data: []byte("254 0 vda 1 2 3 4 5 6 7 8 9 10 11\n")}
 	delete(old, "proc/vmstat")
@@ -110,7 +110,7 @@ func watching(w Watching, states ...fstest.MapFS) (m *ServerMeter, all []Sample)
 	return m, all
 }
 
-func TestAWatchedProcessIsReadWithItsChildren(t *testing.T) {
+func TestMonitoredProcessIncludesChildren(t *testing.T) {
 	const guard, pid, child, stranger = 10, 20, 21, 30
 	state := func(own, of, parent int, start int, switches ...[3]int) fstest.MapFS {
 		root := procOf(fakeProcess{pid: 1}, fakeProcess{pid: pid, parent: 1, own: own, written: 10 * own, anon: 4, start: start},
@@ -162,7 +162,7 @@ func TestProcessesBeyondTheBoundAreCounted(t *testing.T) {
 	}
 }
 
-func TestWithTooManyThreadsNothingSaysHowOftenTheyWereSwitched(t *testing.T) {
+func TestTooManyThreadsOmitContextSwitches(t *testing.T) {
 	root := procOf(fakeProcess{pid: 1}, fakeProcess{pid: 20, parent: 1, anon: 1, start: 1})
 	for i := range mostThreads {
 		threads(root, 20, [3]int{100 + i, 1, 1})
@@ -178,7 +178,7 @@ func TestWithTooManyThreadsNothingSaysHowOftenTheyWereSwitched(t *testing.T) {
 	}
 }
 
-func TestAnotherNetworkNamespaceIsTheServersOwn(t *testing.T) {
+func TestServerNetworkNamespaceIsDistinguished(t *testing.T) {
 	state := func(received, sent int) fstest.MapFS {
 		root := procOf(fakeProcess{pid: 1}, fakeProcess{pid: 20, parent: 1, anon: 1, start: 1}, fakeProcess{pid: 21, parent: 1, anon: 1, start: 1})
 		for at, to := range map[string]string{"self": "net:[1]", "20": "net:[2]", "21": "net:[1]"} {
@@ -198,7 +198,7 @@ func TestAnotherNetworkNamespaceIsTheServersOwn(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
+func TestUnmonitorableProcessIsRejected(t *testing.T) {
 	self := os.Getpid()
 	root := procOf(fakeProcess{pid: 20, parent: 1}, fakeProcess{pid: self, parent: 1})
 	root["proc/20/comm"] = &fstest.MapFile{Data: []byte("redis\x1bserver\n")}
@@ -217,8 +217,8 @@ func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
 	}
 }
 
-// TestThisHostTells reads the real /proc.
-func TestThisHostTells(t *testing.T) {
+// TestMeterSamplesThisHost reads the real /proc.
+func TestMeterSamplesThisHost(t *testing.T) {
 	if _, ok := proctree.One(proctree.Host(), os.Getpid()); !ok {
 		needs.Host(t, "proc", "no process in /proc")
 	}

@@ -19,7 +19,7 @@ func sampleOf(second int64, n uint64) Sample {
 	}
 }
 
-func TestTwoSamplesAreOne(t *testing.T) {
+func TestMergeSamples(t *testing.T) {
 	a, b := sampleOf(1, 10), sampleOf(2, 4)
 	b.Host.DiskReads = nil // not told in that second
 	b.Processes = append(b.Processes, ProcessSample{Name: "t", Processes: 1, UserS: new(0.5)})
@@ -48,7 +48,7 @@ func TestTwoSamplesAreOne(t *testing.T) {
 	}
 }
 
-func TestAProcessThatIsNotThereUsesNothing(t *testing.T) {
+func TestAbsentProcessUsesNothing(t *testing.T) {
 	a, gone, back := sampleOf(1, 10), sampleOf(2, 4), sampleOf(3, 1)
 	gone.Processes[1] = ProcessSample{Name: "s", Node: 1}
 	p := a.Then(gone).Processes[1]
@@ -88,7 +88,7 @@ func TestASeriesIsBoundedAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestTheWindowIsThatOfTheNearestReadings(t *testing.T) {
+func TestWindowUsesNearestReadings(t *testing.T) {
 	var s Series
 	for i := range int64(10) {
 		s.Add(sampleOf(i, 1))
@@ -108,7 +108,7 @@ func TestTheWindowIsThatOfTheNearestReadings(t *testing.T) {
 	}
 }
 
-func TestSamplesAreTakenOnce(t *testing.T) {
+func TestTakeReturnsUntilAcknowledged(t *testing.T) {
 	var s Series
 	for i := range int64(10) {
 		s.Add(sampleOf(i, 1))

@@ -68,7 +68,7 @@ func told(u ServerUsage) string {
 	return fmt.Sprintf("%s %d: %.0f ticks, %d written, %d KiB, %v", u.Name, u.Node, ticks, n(u.WrittenBytes), n(u.RSSMaxBytes)/1024, u.Pids)
 }
 
-func TestWhatServersUse(t *testing.T) {
+func TestServerUsage(t *testing.T) {
 	const guard, weir, one, two = 10, 11, 20, 30
 	base := []fakeProcess{
 		{pid: 1, own: 5000},
@@ -151,7 +151,7 @@ func TestWhatServersUse(t *testing.T) {
 	}
 }
 
-func TestUsageIsThatOfTheWindow(t *testing.T) {
+func TestUsageCoversWindow(t *testing.T) {
 	m := newServerMeter(pace.NewClock(), nil, Watching{Guard: 10, Servers: []Server{{Name: "s", Node: 1, Pid: 20}}})
 	state := func(ticks, anon int) fstest.MapFS {
 		return procOf(fakeProcess{pid: 10, parent: 1}, fakeProcess{pid: 20, parent: 10, own: ticks, anon: anon, start: 2})
@@ -169,7 +169,7 @@ func TestUsageIsThatOfTheWindow(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsRestartedGoesOnCounting(t *testing.T) {
+func TestRestartedServerKeepsCounting(t *testing.T) {
 	m := newServerMeter(pace.NewClock(), nil, Watching{Guard: 10, Servers: []Server{{Name: "s", Node: 1, Pid: 20}}})
 	guard := fakeProcess{pid: 10, parent: 1}
 	first := reads(m, true, procOf(guard, fakeProcess{pid: 20, parent: 10, own: 100, anon: 1, start: 2}), procOf(guard, fakeProcess{pid: 20, parent: 10, own: 130, anon: 1, start: 2}), procOf(guard))
@@ -201,9 +201,9 @@ func TestFolderBytesAreThoseOnDisk(t *testing.T) {
 	}
 }
 
-// TestServersThatBurnAreSeen meters a shell whose child burns for a while, ends,
+// TestBusyServersAreDetected meters a shell whose child burns for a while, ends,
 // and leaves the shell idle.
-func TestServersThatBurnAreSeen(t *testing.T) {
+func TestBusyServersAreDetected(t *testing.T) {
 	if _, ok := proctree.One(proctree.Host(), os.Getpid()); !ok {
 		needs.Host(t, "proc", "no process in /proc")
 	}

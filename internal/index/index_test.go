@@ -91,7 +91,7 @@ func some(t testing.TB) string {
 	return dir
 }
 
-func TestAQueryFindsWhatItSays(t *testing.T) {
+func TestQueryMatches(t *testing.T) {
 	x := opened(t, some(t), filepath.Join(t.TempDir(), "i"))
 	for name, c := range map[string]struct {
 		q    Query
@@ -122,7 +122,7 @@ func TestAQueryFindsWhatItSays(t *testing.T) {
 	}
 }
 
-func TestARowSaysWhatItsFilesSay(t *testing.T) {
+func TestRowMatchesItsFiles(t *testing.T) {
 	x := opened(t, some(t), filepath.Join(t.TempDir(), "i"))
 	row, err := x.Row(t.Context(), "nights/a")
 	if err != nil {
@@ -176,7 +176,7 @@ func TestAListReadsNoRun(t *testing.T) {
 	}
 }
 
-func TestAnIndexIsMadeAnewWhereItCannotBeUsed(t *testing.T) {
+func TestUnusableIndexIsRebuilt(t *testing.T) {
 	dir := some(t)
 	for name, spoil := range map[string]func(t *testing.T, file string){
 		"missing": func(t *testing.T, file string) { _ = os.Remove(file) },
@@ -214,7 +214,7 @@ func TestAnIndexIsMadeAnewWhereItCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestAFileOfAnotherKindIsLeftAlone(t *testing.T) {
+func TestForeignFileIsNotOverwritten(t *testing.T) {
 	for name, text := range map[string]string{"text": strings.Repeat("dear diary ", 20), "short": "x", "JSON of others": `{"schema":"other/v1"}`, "empty lines": "\n\n"} {
 		file := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -229,8 +229,8 @@ func TestAFileOfAnotherKindIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestNoLinkLeadsOutOfTheFolder: a folder of results may come from a stranger.
-func TestNoLinkLeadsOutOfTheFolder(t *testing.T) {
+// TestSymlinksCannotEscapeFolder: a folder of results may come from a stranger.
+func TestSymlinksCannotEscapeFolder(t *testing.T) {
 	dir, secret := t.TempDir(), t.TempDir()
 	ran(t, filepath.Join(secret, "theirs"), "secret", "nats", morning, result.Valid)
 	ran(t, filepath.Join(dir, "mixed"), "mixed", "nats", morning, result.Valid)
@@ -259,7 +259,7 @@ func TestNoLinkLeadsOutOfTheFolder(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeReadIsAnError(t *testing.T) {
+func TestUnreadableFolderIsAnError(t *testing.T) {
 	if _, err := Open(t.Context(), filepath.Join(t.TempDir(), "none"), filepath.Join(t.TempDir(), "i")); err == nil {
 		t.Error("a folder that is not there is opened")
 	}

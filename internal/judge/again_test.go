@@ -35,9 +35,9 @@ func golden(t *testing.T) map[string]*result.Result {
 	return all
 }
 
-// TestEveryKeptVerdictIsReachedAgain: the status of each check and the outcome of each
+// TestStoredVerdictsAreReproduced: the status of each check and the outcome of each
 // objective. Where an older version stored too little, no check is better than it was.
-func TestEveryKeptVerdictIsReachedAgain(t *testing.T) {
+func TestStoredVerdictsAreReproduced(t *testing.T) {
 	t.Parallel()
 	for path, r := range golden(t) {
 		before := r.Verdict
@@ -59,9 +59,9 @@ func TestEveryKeptVerdictIsReachedAgain(t *testing.T) {
 	}
 }
 
-// TestAVerdictDoesNotDependOnWhatIsNotStored: a result that is written and read again
+// TestVerdictDependsOnlyOnStoredResult: a result that is written and read again
 // has the same verdict to the letter, and its own verdict is not looked at.
-func TestAVerdictDoesNotDependOnWhatIsNotStored(t *testing.T) {
+func TestVerdictDependsOnlyOnStoredResult(t *testing.T) {
 	t.Parallel()
 	for path, r := range golden(t) {
 		var objectives []Objective

@@ -6,8 +6,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestASystemThatWeirTookAwayIsNotBlamed: who counts as gone from weir's own fault on.
-func TestASystemThatWeirTookAwayIsNotBlamed(t *testing.T) {
+// TestSystemNotBlamedForInjectedOutage: who counts as gone from weir's own fault on.
+func TestSystemNotBlamedForInjectedOutage(t *testing.T) {
 	restart := result.Fault{Do: "restart", To: "1", Processes: []string{"server-1"}, BeganNS: 5e9, UndoneNS: new(int64(7e9))}
 	kill := result.Fault{Do: "kill", To: "1", Processes: []string{"server-1"}, BeganNS: 5e9}
 	none := result.Fault{Do: "kill", To: "1", BeganNS: 5e9, Error: "no server runs"}

@@ -33,7 +33,7 @@ func grows(by uint64) func(int) uint64 {
 	return func(i int) uint64 { return by * uint64(i+1) }
 }
 
-func TestConsumersThatFallBehindAreSeenInAShortRun(t *testing.T) {
+func TestShortRunDetectsConsumersFallingBehind(t *testing.T) {
 	closed := short(2, 1, 155_000, grows(148_000), flat)
 	closed.Run.Loop = result.LoopClosed
 	for name, x := range map[string]struct {
@@ -57,9 +57,9 @@ func TestConsumersThatFallBehindAreSeenInAShortRun(t *testing.T) {
 	}
 }
 
-// TestWhatAShortRunExplainsIsNotFallingBehind: a stall of a moment, messages in flight, and
+// TestShortStallIsNotFallingBehind: a stall of a moment, messages in flight, and
 // a latency that is long and stays so.
-func TestWhatAShortRunExplainsIsNotFallingBehind(t *testing.T) {
+func TestShortStallIsNotFallingBehind(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 9))
 	slow := short(2, 2, 10_000, grows(2000), flat)
 	slow.Latency.Send.Service.MeanNS = ptr(1e9) // 10,000 in flight may be confirmed at once

@@ -7,9 +7,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestWhatTheHostTookIsNotBlockedWithoutAWord: the host's share of what was blocked
+// TestHostShareOfBlockedTimeIsReported: the host's share of what was blocked
 // counts against every response, and a share that nobody tells is not taken for none.
-func TestWhatTheHostTookIsNotBlockedWithoutAWord(t *testing.T) {
+func TestHostShareOfBlockedTimeIsReported(t *testing.T) {
 	t.Parallel()
 	const n = 100_000
 	for what, x := range map[string]struct {

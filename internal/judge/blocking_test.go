@@ -6,9 +6,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestABlockIsTheSystemsOwnWord: where the system said why it took no messages, the checks
+// TestBlockReasonComesFromSystem: where the system said why it took no messages, the checks
 // repeat that, and do not blame the load, the generator or the drain.
-func TestABlockIsTheSystemsOwnWord(t *testing.T) {
+func TestBlockReasonComesFromSystem(t *testing.T) {
 	in := good()
 	in.Evidence = &result.Evidence{Errors: &result.Errors{Kinds: 1}, Subscriptions: 1, BySystem: []result.Block{ // of two producers at a time
 		{FromNS: 2e9, ToNS: 4e9, Why: "low on memory"}, {FromNS: 3e9, ToNS: 7e9, Why: "low on memory.", Open: true},

@@ -54,7 +54,7 @@ func widened(all []*measure.Counts, also ...float64) *result.Dist {
 	return d
 }
 
-func TestSamplesThatComeTogetherAreWorthFewer(t *testing.T) {
+func TestClusteredSamplesCountForFewer(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	// Ten slow ones a second, as chance has it (the binomial of 1000 and 1 %), or
 	// all thousand of them in one second of a hundred.
@@ -68,7 +68,7 @@ func TestSamplesThatComeTogetherAreWorthFewer(t *testing.T) {
 	}
 }
 
-func TestTheIntervalOfATailFromOneStallHasNoUpperEnd(t *testing.T) {
+func TestSingleStallTailHasNoUpperBound(t *testing.T) {
 	// One stall of a second makes 1 % of the samples slow: it decides p99.5, and
 	// nobody knows how often it comes.
 	row := widened(runOf(100, oneIn(100))).Percentile(99.9)
@@ -81,9 +81,9 @@ func TestTheIntervalOfATailFromOneStallHasNoUpperEnd(t *testing.T) {
 	}
 }
 
-// TestAnUpperEndNeedsSixSpells: 200 seconds of which one in 100, in 50, or in 20 is
+// TestUpperBoundNeedsSixEpisodes: 200 seconds of which one in 100, in 50, or in 20 is
 // slow. What two or four spells were is not a law, however many messages were in them.
-func TestAnUpperEndNeedsSixSpells(t *testing.T) {
+func TestUpperBoundNeedsSixEpisodes(t *testing.T) {
 	for apart, bounded := range map[int]bool{100: false, 50: false, 20: true} {
 		row := widened(runOf(200, oneIn(apart)), 96).Percentile(50)
 		if row.HiNS == nil != !bounded || row.Episodes != 200/apart {
@@ -95,9 +95,9 @@ func TestAnUpperEndNeedsSixSpells(t *testing.T) {
 	}
 }
 
-// TestARunThatIsTooShortHasNoInterval: in too few slices, and in many slices of which
+// TestTooShortRunHasNoInterval: in too few slices, and in many slices of which
 // each half is a level of its own.
-func TestARunThatIsTooShortHasNoInterval(t *testing.T) {
+func TestTooShortRunHasNoInterval(t *testing.T) {
 	for name, all := range map[string][]*measure.Counts{
 		"few slices": runOf(stats.FewestBlocks-1, func(int) uint64 { return 10 }),
 		"two levels": runOf(40, func(i int) uint64 { return 100 + uint64(i/20)*500 + uint64(i%3) }),
@@ -121,9 +121,9 @@ func TestARunThatIsTooShortHasNoInterval(t *testing.T) {
 	}
 }
 
-// TestTheIntervalOfAMeanTakesWhatComesTogether: the same samples, slow ones in
+// TestMeanIntervalAccountsForClustering: the same samples, slow ones in
 // each second or in one of a hundred.
-func TestTheIntervalOfAMeanTakesWhatComesTogether(t *testing.T) {
+func TestMeanIntervalAccountsForClustering(t *testing.T) {
 	width := func(slow func(i int) uint64) float64 {
 		x := findMean(widened(runOf(100, slow)))
 		return *x.hi - *x.lo
@@ -140,9 +140,9 @@ func TestTheIntervalOfAMeanTakesWhatComesTogether(t *testing.T) {
 	}
 }
 
-// TestALongRunIsKeptInBoundedMemory: all samples are there, in few slices of equal
+// TestLongRunUsesBoundedMemory: all samples are there, in few slices of equal
 // length.
-func TestALongRunIsKeptInBoundedMemory(t *testing.T) {
+func TestLongRunUsesBoundedMemory(t *testing.T) {
 	var s Slices
 	in := new(measure.Interval)
 	s.Add(in) // before the window: it is none of its slices
@@ -224,9 +224,9 @@ func TestOneOutageDecidesNoPercentile(t *testing.T) {
 	}
 }
 
-// TestWhatNeverCameIsInTheSliceWhereItWasDue: also where that lies before the first sample, or
+// TestMissingMessagesCountInTheirDueSlice: also where that lies before the first sample, or
 // slices were joined.
-func TestWhatNeverCameIsInTheSliceWhereItWasDue(t *testing.T) {
+func TestMissingMessagesCountInTheirDueSlice(t *testing.T) {
 	for _, slices := range []int{10, 3 * mostSlices} {
 		var s Slices
 		never := new(measure.Censored)

@@ -7,7 +7,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestAnObjectiveThatFailedOnADisturbedHostSaysSo(t *testing.T) {
+func TestFailedObjectiveNamesDisturbedHost(t *testing.T) {
 	t.Parallel()
 	failed := result.SLO{Expr: "e2e.p99 <= 1us", Status: result.Fail, Unit: "ns"}
 	cpu := result.Check{Name: CheckCPU, Status: result.Suspect}

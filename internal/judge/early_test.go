@@ -39,7 +39,7 @@ func decidedAfter(t *testing.T, dice *rand.Rand, ns float64, objective string) i
 	return 0
 }
 
-func TestAClearObjectiveIsDecidedAtTheFirstLook(t *testing.T) {
+func TestClearObjectiveIsDecidedAtFirstLook(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	// The median of an exponential distribution with a mean of 1 ms is 0.693 ms.
 	for _, o := range []string{"send.p50 <= 10ms", "send.p50 <= 10µs", "send.p99 < 1s"} {
@@ -49,9 +49,9 @@ func TestAClearObjectiveIsDecidedAtTheFirstLook(t *testing.T) {
 	}
 }
 
-// TestAnObjectiveAtTheLimitIsRarelyDecided: whoever looks at 10, 20, 40 and 80 s
+// TestObjectiveAtLimitRarelyDecided: whoever looks at 10, 20, 40 and 80 s
 // with 5 % each would decide in some seventh of the runs.
-func TestAnObjectiveAtTheLimitIsRarelyDecided(t *testing.T) {
+func TestObjectiveAtLimitRarelyDecided(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 4))
 	decided := 0
 	runs, most := 40, 7 // 5 % of 40 are 2; eight or more have a chance of 0.1 %
@@ -91,10 +91,10 @@ func TestOnlyPercentilesEndARun(t *testing.T) {
 	}
 }
 
-// TestFailuresInOneSpellDecideNothing: 2 % of a run's messages fail, all in one second, or
+// TestFailuresInOneEpisodeDecideNothing: 2 % of a run's messages fail, all in one second, or
 // apart from each other. With the latter p99 is over any limit, as a failed message is; with
 // the former nobody knows.
-func TestFailuresInOneSpellDecideNothing(t *testing.T) {
+func TestFailuresInOneEpisodeDecideNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fails   func(tenth int) uint64
 		decided bool
@@ -129,9 +129,9 @@ func TestFailuresInOneSpellDecideNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsOpenMayBeLost: a second of the run never completes, and nothing says that it
+// TestOpenMessagesMayBeLost: a second of the run never completes, and nothing says that it
 // failed.
-func TestWhatIsOpenMayBeLost(t *testing.T) {
+func TestOpenMessagesMayBeLost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		open    uint64
 		decided bool

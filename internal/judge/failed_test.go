@@ -6,9 +6,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestWhatTheSystemDidNotTakeIsJudged: which shares of failed and unconfirmed messages are
+// TestFailedAndUnconfirmedSharesAreJudged: which shares of failed and unconfirmed messages are
 // valid, and why there are more.
-func TestWhatTheSystemDidNotTakeIsJudged(t *testing.T) {
+func TestFailedAndUnconfirmedSharesAreJudged(t *testing.T) {
 	const ok, suspect = result.Valid, result.Suspect
 	const load, faults = "failed.load failed.accepted failed.look", "fault.own failed.accepted failed.look"
 	cut := result.Evidence{EndedFor: "a producer is full"}
@@ -69,9 +69,9 @@ func TestAFaultIsDatedFromTheMeasuredWindow(t *testing.T) {
 	}
 }
 
-// TestTheLargestShareThatMayFailCounts: shares of an objective, of another and of the scenario
+// TestLargestAllowedFailureShareApplies: shares of an objective, of another and of the scenario
 // do not add up.
-func TestTheLargestShareThatMayFailCounts(t *testing.T) {
+func TestLargestAllowedFailureShareApplies(t *testing.T) {
 	for failures, want := range map[uint64]result.Status{20: result.Valid, 21: result.Suspect} {
 		in := good()
 		in.MessagesAll = result.Messages{Scheduled: 1000, Sent: 1000, Confirmed: 1000 - failures, Failed: failures}
@@ -91,9 +91,9 @@ func TestTheLargestShareThatMayFailCounts(t *testing.T) {
 	}
 }
 
-// TestAnObjectiveSaysHowManyMayFail reads the share that an objective lets fail of
+// TestObjectiveSetsAllowedFailures reads the share that an objective lets fail of
 // a window of 1,000 messages.
-func TestAnObjectiveSaysHowManyMayFail(t *testing.T) {
+func TestObjectiveSetsAllowedFailures(t *testing.T) {
 	m := &result.Messages{Scheduled: 2000, Sent: 1000, Confirmed: 900}
 	for text, want := range map[string]float64{
 		"failed <= 1%":                    0.01,
@@ -122,9 +122,9 @@ func TestAnObjectiveSaysHowManyMayFail(t *testing.T) {
 	}
 }
 
-// TestTheRateOfFewClientCallsIsSuspect: what a client had fetched before its first
+// TestRateFromFewClientCallsIsSuspect: what a client had fetched before its first
 // call returned says little of the system.
-func TestTheRateOfFewClientCallsIsSuspect(t *testing.T) {
+func TestRateFromFewClientCallsIsSuspect(t *testing.T) {
 	for atFirst, want := range map[uint64]result.Status{1: result.Valid, 200: result.Valid, 201: result.Suspect, 1000: result.Suspect, 2000: result.Suspect} {
 		in := good()
 		in.Run.Mode, in.Latency, in.Messages = result.ModeConsume, result.Latency{}, result.Messages{}
@@ -140,8 +140,8 @@ func TestTheRateOfFewClientCallsIsSuspect(t *testing.T) {
 	}
 }
 
-// TestACountThatMayFailIsOfTheWholeRun: the warm-up sends, and fails, too.
-func TestACountThatMayFailIsOfTheWholeRun(t *testing.T) {
+// TestAllowedFailureCountCoversWholeRun: the warm-up sends, and fails, too.
+func TestAllowedFailureCountCoversWholeRun(t *testing.T) {
 	o, err := ParseObjective("failed <= 150")
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func checkOf(in result.Result, name string) result.Check {
 	return result.Check{}
 }
 
-func TestAgentsThatAreWellPassEveryCheckOfThem(t *testing.T) {
+func TestHealthyAgentsPassAllChecks(t *testing.T) {
 	in := twoAgents()
 	for check, value := range map[string]string{
 		CheckHeadroom: "agent a: 10,000/s is 1 % of", CheckRecording: "agent a: recording a message takes 100 ns, which is 0.1 % of a core", CheckCPU: "agent a: weir used 20 %",
@@ -66,7 +66,7 @@ func TestAgentsThatAreWellPassEveryCheckOfThem(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
+func TestAgentProblemsAreReported(t *testing.T) {
 	agent := func(in *result.Result, i int) *result.Agent { return &in.Agents[i] }
 	vanish := func(in *result.Result, i int) {
 		a := agent(in, i)
@@ -170,9 +170,9 @@ func TestBlur(t *testing.T) {
 	Blur(nil, nil)
 }
 
-// TestAnObjectiveOverTwoClocksIsOfTheirBoundToo: 50 µs, known to 10 µs, keep a
+// TestObjectiveAcrossClocksIncludesClockBound: 50 µs, known to 10 µs, keep a
 // limit of 70 µs and leave one of 55 µs open.
-func TestAnObjectiveOverTwoClocksIsOfTheirBoundToo(t *testing.T) {
+func TestObjectiveAcrossClocksIncludesClockBound(t *testing.T) {
 	for _, tt := range []struct {
 		expr  string
 		bound *int64

@@ -49,7 +49,7 @@ func hostOf(in *result.Result) (all []result.Check) {
 	return all
 }
 
-func TestAQuietHostPassesEveryCheckOfIt(t *testing.T) {
+func TestQuietHostPassesAllChecks(t *testing.T) {
 	in := quietHost()
 	for _, c := range hostOf(&in) {
 		if c.Status != result.Valid || c.Value == "" || c.Limit == "" || c.Why != "" {
@@ -58,7 +58,7 @@ func TestAQuietHostPassesEveryCheckOfIt(t *testing.T) {
 	}
 }
 
-func TestWhatTheHostWithholdsIsSaid(t *testing.T) {
+func TestHostLimitsAreReported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		check string
 		spoil func(*result.Result)
@@ -134,7 +134,7 @@ func TestALowRateNeedsNoCeiling(t *testing.T) {
 	}
 }
 
-func TestWhatTheHostDoesNotTellIsNotJudged(t *testing.T) {
+func TestMissingHostFactsAreNotJudged(t *testing.T) {
 	in := quietHost()
 	in.Host, in.Evidence.Cost = result.Host{}, nil
 	for _, c := range hostOf(&in) {
@@ -151,8 +151,8 @@ func TestWhatTheHostDoesNotTellIsNotJudged(t *testing.T) {
 	}
 }
 
-// TestAClosedLoopIsJudgedByWhatOthersTook: a run of ten seconds that used 1.9 cores of two.
-func TestAClosedLoopIsJudgedByWhatOthersTook(t *testing.T) {
+// TestClosedLoopJudgedByOtherProcesses: a run of ten seconds that used 1.9 cores of two.
+func TestClosedLoopJudgedByOtherProcesses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		taken, servers float64
@@ -184,9 +184,9 @@ func TestAClosedLoopIsJudgedByWhatOthersTook(t *testing.T) {
 	}
 }
 
-// TestWaitsAreHeldAgainstTheTimeInWhichMessagesCame: what counts for a whole run of five
+// TestWaitsAreRelativeToActiveTime: what counts for a whole run of five
 // seconds says nothing of the few milliseconds in which messages came.
-func TestWaitsAreHeldAgainstTheTimeInWhichMessagesCame(t *testing.T) {
+func TestWaitsAreRelativeToActiveTime(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		mode    string

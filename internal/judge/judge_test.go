@@ -165,7 +165,7 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-func TestIntervalTakesBothPhases(t *testing.T) {
+func TestIntervalCombinesBothPhases(t *testing.T) {
 	in := &measure.Interval{From: 2e9, To: 3e9, Backlog: measure.Backlog{{Missing: 4}}}
 	in.Counters[measure.WarmUp] = measure.Counters{Sent: 1, Confirmed: 2, Received: 3}
 	in.Counters[measure.Measure] = measure.Counters{Sent: 10, Confirmed: 20, Received: 30}
@@ -193,7 +193,7 @@ func TestIntervalTakesBothPhases(t *testing.T) {
 	}
 }
 
-func TestBooks(t *testing.T) {
+func TestMessageAccountingBalances(t *testing.T) {
 	good := result.Messages{
 		Scheduled: 100, Sent: 90, Dropped: 4, Unsent: 3, Confirmed: 80, Failed: 6, Unconfirmed: 4,
 		Delivered: 153, Corrupted: 1, Lost: 3, Pending: 1, Unknown: 2, Duplicated: 50, Foreign: 9, FailedDelivered: 2,
@@ -380,9 +380,9 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestWhatCannotApplyIsToldFromWhatCouldNotRun: what people read names the second
+// TestInapplicableChecksDifferFromNotRun: what people read names the second
 // only.
-func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
+func TestInapplicableChecksDifferFromNotRun(t *testing.T) {
 	for what, x := range map[string]struct {
 		change func(*result.Result)
 		cannot []string
@@ -426,8 +426,8 @@ func TestWhatCannotApplyIsToldFromWhatCouldNotRun(t *testing.T) {
 	}
 }
 
-// TestASecondTellsItsGreatestLateness: of the measured window alone.
-func TestASecondTellsItsGreatestLateness(t *testing.T) {
+// TestSecondReportsGreatestLateness: of the measured window alone.
+func TestSecondReportsGreatestLateness(t *testing.T) {
 	in := &measure.Interval{From: 5e9}
 	in.Kinds[measure.SendLateness][measure.Measure] = *counts(7, 1234)
 	in.Kinds[measure.SendLateness][measure.WarmUp] = *counts(9999)
@@ -459,7 +459,7 @@ func TestWorst(t *testing.T) {
 	}
 }
 
-func TestTheRateOfASmallBacklogIsSuspect(t *testing.T) {
+func TestSmallBacklogRateIsSuspect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		first, rest time.Duration
@@ -479,7 +479,7 @@ func TestTheRateOfASmallBacklogIsSuspect(t *testing.T) {
 	}
 }
 
-func TestABacklogThatCameAtOnceHasNoRate(t *testing.T) {
+func TestInstantBacklogHasNoRate(t *testing.T) {
 	t.Parallel()
 	o, err := ParseObjective("received.rate >= 10/s")
 	if err != nil {

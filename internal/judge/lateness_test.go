@@ -96,9 +96,9 @@ func TestEveryResponseIsJudged(t *testing.T) {
 	}
 }
 
-// TestAFindingIsToldOnce: a host that stands still makes lanes late, holds up a
+// TestFindingIsReportedOnce: a host that stands still makes lanes late, holds up a
 // thread that only sleeps, and leaves gaps in the load.
-func TestAFindingIsToldOnce(t *testing.T) {
+func TestFindingIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	found := func(in result.Result) (told []string) {
 		for _, c := range Verdict(&in, nil).Checks {
@@ -196,9 +196,9 @@ func TestProducersAreAdvisedByPacersAndCores(t *testing.T) {
 	}
 }
 
-// TestAGeneratorIsBlamedForWhatItWasBehindBy: 40 % of the messages of 10 s are
+// TestGeneratorBlamedForUnsentMessages: 40 % of the messages of 10 s are
 // missing, which is 4 s.
-func TestAGeneratorIsBlamedForWhatItWasBehindBy(t *testing.T) {
+func TestGeneratorBlamedForUnsentMessages(t *testing.T) {
 	t.Parallel()
 	for latest, want := range map[int64]result.Status{10_000: result.Valid, 1_900_000_000: result.Valid, 4_000_000_000: result.Invalid} {
 		in := good()

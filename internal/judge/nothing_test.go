@@ -58,7 +58,7 @@ func TestARunWithoutFiguresSaysWhatHappened(t *testing.T) {
 	}
 }
 
-func TestARateOfFillingAndDrainingIsSuspect(t *testing.T) {
+func TestFillAndDrainRateIsSuspect(t *testing.T) {
 	t.Parallel()
 	c := drain(subjectOf(&result.Result{Evidence: &result.Evidence{Filled: &result.Filled{Messages: 1, FirstNS: 1, LastNS: 1001, Full: true, Held: 1024}}}, nil)).stored()
 	if c.Status != result.Suspect || !says(c, "drain.full") || !says(c, "drain.both") {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestObjectivesAreReadAndWrittenAgain(t *testing.T) {
+func TestObjectiveRoundTrip(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"e2e.p99.9 <= 10ms":                "e2e.p99.9 <= 10ms",
@@ -89,7 +89,7 @@ func TestLimitsAreInBaseUnits(t *testing.T) {
 	}
 }
 
-func TestWrongObjectivesSayWhatIsAllowed(t *testing.T) {
+func TestInvalidObjectiveErrorNamesAlternatives(t *testing.T) {
 	t.Parallel()
 	const unit, percents = "(a duration such as 250µs, 10ms or 1s, up to 1h)", "(a percent above 0 and below 100 with at most six decimals, such as p99.9; the largest is .max)"
 	for in, want := range map[string]string{
@@ -245,10 +245,10 @@ func TestObjectivesAreJudgedByTheWholeInterval(t *testing.T) {
 	}
 }
 
-// TestALimitThatAllMessagesKeptIsDecided holds the rule of ADR 25 against its closed form:
+// TestObjectiveKeptByAllMessages holds the rule of ADR 25 against its closed form:
 // of n independent samples none lies beyond p99 with the chance 0.99^n, which is 2.5 % at
 // n = 367.04, and beyond p90 at n = 35.01.
-func TestALimitThatAllMessagesKeptIsDecided(t *testing.T) {
+func TestObjectiveKeptByAllMessages(t *testing.T) {
 	t.Parallel()
 	const ms = 1_000_000
 	row := func(p float64, by string, deff float64, hi *int64) result.Percentile {
@@ -311,9 +311,9 @@ func TestALimitThatAllMessagesKeptIsDecided(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKnownLeavesAnObjectiveOpen: what is pending may be lost, what is unknown may be
+// TestUnknownOutcomesLeaveObjectiveUndecided: what is pending may be lost, what is unknown may be
 // a duplicate too, and a closed loop has neither response nor offered rate.
-func TestWhatIsNotKnownLeavesAnObjectiveOpen(t *testing.T) {
+func TestUnknownOutcomesLeaveObjectiveUndecided(t *testing.T) {
 	t.Parallel()
 	const pass, fail, undecided = result.Pass, result.Fail, result.Undecided
 	pending, unknown, closed := judged(), judged(), judged()
@@ -359,7 +359,7 @@ func TestWhatIsNotKnownLeavesAnObjectiveOpen(t *testing.T) {
 	}
 }
 
-func TestARatioIsOfWhatEachSubscriptionWasOwed(t *testing.T) {
+func TestRatioCountsEachSubscription(t *testing.T) {
 	t.Parallel()
 	r := judged()
 	r.Messages = result.Messages{Scheduled: 1000, Sent: 1000, Confirmed: 1000, Delivered: 1900, Lost: 100}
@@ -412,7 +412,7 @@ func TestAJudgementHasItsFigureAndInterval(t *testing.T) {
 	}
 }
 
-func TestObjectivesTellWhatTheyAreAbout(t *testing.T) {
+func TestObjectiveAccessors(t *testing.T) {
 	t.Parallel()
 	o, err := ParseObjective("e2e.service.p99.95 <= 1s")
 	if err != nil {

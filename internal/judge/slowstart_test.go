@@ -58,7 +58,7 @@ func TestASlowStartIsNotTheLoad(t *testing.T) {
 	}
 }
 
-func TestOnlyALeadingShortfallIsASlowStart(t *testing.T) {
+func TestOnlyInitialShortfallIsSlowStart(t *testing.T) {
 	first := func() map[int]uint64 { return map[int]uint64{0: 900, 1: 900, 2: 900} }
 	for name, change := range map[string]func(in *result.Result){
 		"one more fails later":   func(in *result.Result) { in.Intervals[10].Failed, in.MessagesAll.Failed = 1, in.MessagesAll.Failed+1 },

@@ -47,7 +47,7 @@ func TestASteadyRunIsSteady(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSteadyIsSaid(t *testing.T) {
+func TestUnsteadyFiguresAreReported(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 4))
 	p50, p99 := around(dice, 1e5), around(dice, 1e6)
 	warming := seconds(30, func(i int) int64 { return p50(i) + int64(max(0, 6-i))*100_000 }, p99, flat)
@@ -78,9 +78,9 @@ func TestWhatIsNotSteadyIsSaid(t *testing.T) {
 	}
 }
 
-// TestConfirmationsThatComeLateAreNotFallingBehind: a latency that is long and stays so, a
+// TestLateConfirmationsAreNotFallingBehind: a latency that is long and stays so, a
 // stall at the end, messages that failed, and a closed loop, which fills its places.
-func TestConfirmationsThatComeLateAreNotFallingBehind(t *testing.T) {
+func TestLateConfirmationsAreNotFallingBehind(t *testing.T) {
 	behind := func(i int) uint64 { return uint64(30 * i) }
 	failed, closed := short(2, 20, 1000, flat, behind), short(2, 20, 1000, flat, behind)
 	failed.MessagesAll.Failed = 600
@@ -170,8 +170,8 @@ func TestSecondsAreJudgedWhereTheyCanBe(t *testing.T) {
 	}
 }
 
-// TestABacklogThatShrankAgainDidNotGrow: it came of a stop, and the consumers caught up.
-func TestABacklogThatShrankAgainDidNotGrow(t *testing.T) {
+// TestBacklogThatShrinksIsNotGrowing: it came of a stop, and the consumers caught up.
+func TestBacklogThatShrinksIsNotGrowing(t *testing.T) {
 	dice := rand.New(rand.NewPCG(9, 10))
 	p50, p99 := around(dice, 1e5), around(dice, 1e6)
 	for name, x := range map[string]struct {
@@ -217,9 +217,9 @@ func TestWholeMeasuredSecondsAreCounted(t *testing.T) {
 	}
 }
 
-// TestABeginningIsSeenWhereMediansOfSecondsAreEqual: of equal values a test by
+// TestWarmUpDetectedDespiteEqualMedians: of equal values a test by
 // ranks knows less, and an outlier among them moves where the beginning ends.
-func TestABeginningIsSeenWhereMediansOfSecondsAreEqual(t *testing.T) {
+func TestWarmUpDetectedDespiteEqualMedians(t *testing.T) {
 	for outlier := 4; outlier < 14; outlier++ {
 		in := lasting(500, seconds(14, func(i int) int64 {
 			switch {
@@ -236,9 +236,9 @@ func TestABeginningIsSeenWhereMediansOfSecondsAreEqual(t *testing.T) {
 	}
 }
 
-// TestAWarmUpThatIsTooShortIsToldALength that lies beyond its end: seconds are
+// TestShortWarmUpSuggestsLength that lies beyond its end: seconds are
 // unlike until 6 s after the beginning of the run, of which 2 are its warm-up.
-func TestAWarmUpThatIsTooShortIsToldALength(t *testing.T) {
+func TestShortWarmUpSuggestsLength(t *testing.T) {
 	dice := rand.New(rand.NewPCG(5, 6))
 	p50, p99 := around(dice, 1e5), around(dice, 1e6)
 	rows := seconds(30, func(i int) int64 {

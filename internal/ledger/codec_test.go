@@ -43,9 +43,9 @@ func form(tb testing.TB, p *Part) []byte {
 	return b
 }
 
-// TestACopyOfAPartIsTheSameAndItsOwn: it goes into one that has something else in
+// TestCopyOfPartIsEqualAndIndependent: it goes into one that has something else in
 // it, and what becomes of either is not the other's.
-func TestACopyOfAPartIsTheSameAndItsOwn(t *testing.T) {
+func TestCopyOfPartIsEqualAndIndependent(t *testing.T) {
 	var copied Part
 	for seed := range uint64(30) {
 		p := worldPart(seed, 800, []int{0, 10}[seed%2])
@@ -64,7 +64,7 @@ func TestACopyOfAPartIsTheSameAndItsOwn(t *testing.T) {
 	}
 }
 
-func TestAPartIsReadAsItWasWritten(t *testing.T) {
+func TestPartEncodingRoundTrip(t *testing.T) {
 	var used Part
 	for seed := range uint64(30) {
 		maxOpen := []int{0, 10}[seed%2]
@@ -98,7 +98,7 @@ func TestAPartIsReadAsItWasWritten(t *testing.T) {
 }
 
 // The form and a part of a ledger at work keep fewer points than the ledger.
-func TestThePointsOfAPartAreNeverEarlierThanTheMessages(t *testing.T) {
+func TestPartTimelineNeverPrecedesMessages(t *testing.T) {
 	for _, test := range []struct {
 		streams, messages int
 		last, travel      bool
@@ -147,7 +147,7 @@ func TestThePointsOfAPartAreNeverEarlierThanTheMessages(t *testing.T) {
 	}
 }
 
-func TestAFormThatIsBroken(t *testing.T) {
+func TestCorruptPartEncodingIsRejected(t *testing.T) {
 	good := worldPart(4, 900, 10)
 	for _, p := range []*Part{good, awayPart(), worldPart(7, 500, 0)} {
 		b := form(t, p)
@@ -183,7 +183,7 @@ func TestAFormThatIsBroken(t *testing.T) {
 }
 
 // What contradicts itself is not a part, however well it is written.
-func TestAFormOfAPartThatCannotBe(t *testing.T) {
+func TestContradictoryPartEncodingIsRejected(t *testing.T) {
 	for _, test := range []struct {
 		what  string
 		spoil func(p *Part)
@@ -242,7 +242,7 @@ func TestAFormOfAPartThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestWhatAFormHasNoRoomForIsRefused(t *testing.T) {
+func TestOverflowingPartIsNotEncoded(t *testing.T) {
 	for _, e := range []Event{{Seq: 1 << 48}, {At: 1<<56 + 1}, {Due: math.MinInt64}} {
 		l := New(Config{Streams: 1, Consumers: []int{1}})
 		l.Reader(0, 0).Delivered(&e)
@@ -257,7 +257,7 @@ func TestWhatAFormHasNoRoomForIsRefused(t *testing.T) {
 }
 
 // What a form says of lengths is no reason to make room.
-func TestReadingAllocatesByTheBytesThatAreThere(t *testing.T) {
+func TestDecodingAllocatesByInputSize(t *testing.T) {
 	measure := func(b []byte) uint64 {
 		p := Part{Limits: Limits{Streams: 1 << 30, Subscriptions: 1 << 20}}
 		var before, after runtime.MemStats

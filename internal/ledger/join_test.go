@@ -17,7 +17,7 @@ func steps() int {
 	return 400
 }
 
-func TestJoinedPartsAreTheBooksOfALedgerThatKeepsEverything(t *testing.T) {
+func TestJoinedPartsMatchExactLedger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCrew(t, 0)
 		for range c.draw(steps()) {
@@ -49,7 +49,7 @@ func TestJoinedPartsAreTheBooksOfALedgerThatKeepsEverything(t *testing.T) {
 
 // One process vanishes: its last part is from some way back, and what it sent
 // since is known by what others got of it only.
-func TestOfAVanishedProcessItsLastPartAndWhatOthersGotIsKnown(t *testing.T) {
+func TestLostWorkerLeavesLastPartAndDeliveries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCrew(t, 0)
 		gone, silent := c.draw(len(c.ledgers)), c.chance(20)
@@ -143,7 +143,7 @@ func TestOfAVanishedProcessItsLastPartAndWhatOthersGotIsKnown(t *testing.T) {
 	})
 }
 
-func TestWhatAVanishedProcessSentSinceIsDatedByWhatArrived(t *testing.T) {
+func TestLostWorkersSendsAreDatedByDeliveries(t *testing.T) {
 	sender, first, second := New(Config{Streams: 1, Consumers: []int{1}}), New(Config{Streams: 1, Consumers: []int{1}}), New(Config{Streams: 1, Consumers: []int{1}})
 	last := new(Part)
 	for seq := range uint64(100) {
@@ -217,7 +217,7 @@ func known(p *Part, a *arrival) bool {
 	return false
 }
 
-func TestJoinRefusesWhatIsNotOneRun(t *testing.T) {
+func TestJoinRejectsPartsOfDifferentRuns(t *testing.T) {
 	part := func(streams, subs int, sends ...uint32) *Part {
 		l := New(Config{Streams: streams, Consumers: make([]int, subs)})
 		for _, stream := range sends {
@@ -247,7 +247,7 @@ func TestJoinRefusesWhatIsNotOneRun(t *testing.T) {
 	}
 }
 
-func TestTheBooksOfPartsBalanceWhateverTheBoundCloses(t *testing.T) {
+func TestJoinedAccountingBalancesBeyondBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCrew(t, 10)
 		for range c.draw(2 * steps()) {
@@ -281,7 +281,7 @@ func TestTheBooksOfPartsBalanceWhateverTheBoundCloses(t *testing.T) {
 
 // Two processes share the deliveries of what a third sends, every second one each,
 // so that each has as many holes as messages; the bound closes most of them.
-func TestDeliveriesThatSeveralProcessesShareAddUpBeyondTheBound(t *testing.T) {
+func TestSharedDeliveriesAddUpBeyondBound(t *testing.T) {
 	const messages = 20_000
 	for _, test := range []struct {
 		name                string
@@ -400,7 +400,7 @@ func TestDeliveriesThatSeveralProcessesShareAddUpBeyondTheBound(t *testing.T) {
 
 // As above, but the processes are told of each other's deliveries: then they hold
 // what is on its way and what is lost, and all is exact.
-func TestProcessesThatAreToldOfTheOthersDeliveriesStaySmall(t *testing.T) {
+func TestKnowingOthersDeliveriesBoundsMemory(t *testing.T) {
 	const messages, most = 50_000, 500
 	var ledgers []*Ledger
 	for range 3 {
@@ -499,7 +499,7 @@ func TestProcessesThatAreToldOfTheOthersDeliveriesStaySmall(t *testing.T) {
 
 // What a stream that nobody sent of delivered is foreign, also where the bound
 // closed it.
-func TestWhatNobodySentIsForeignBeyondTheBound(t *testing.T) {
+func TestUnsentDeliveryIsForeignBeyondBound(t *testing.T) {
 	l := New(Config{Streams: 1, Consumers: []int{1}, MaxOpen: 10})
 	for seq := range uint64(1000) {
 		l.Reader(0, 0).Delivered(&Event{Seq: 3 * seq})

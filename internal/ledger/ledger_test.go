@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-func TestNewRefusesTheImpossible(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	for _, c := range []Config{{}, {Streams: -1}, {Streams: 1, MaxOpen: -1}, {Streams: 1, RingBytes: -1}} {
 		func() {
 			defer func() {
@@ -26,7 +26,7 @@ func TestNewRefusesTheImpossible(t *testing.T) {
 	}
 }
 
-func TestAGapInWhatIsSentPanics(t *testing.T) {
+func TestGapInSendsPanics(t *testing.T) {
 	l := New(Config{Streams: 1})
 	l.Sent(0, 0, 0, 0)
 	defer func() {
@@ -37,7 +37,7 @@ func TestAGapInWhatIsSentPanics(t *testing.T) {
 	l.Sent(0, 2, 0, 0)
 }
 
-func TestWhatWasNeverSentIsForeign(t *testing.T) {
+func TestUnsentDeliveryIsForeign(t *testing.T) {
 	l := New(Config{Streams: 1, Consumers: []int{1}})
 	l.Sent(0, 0, 0, 0)
 	l.Confirmed(0, 0)
@@ -55,7 +55,7 @@ func TestWhatWasNeverSentIsForeign(t *testing.T) {
 	}
 }
 
-func TestADrainIsCompleteThoughFailedMessagesWereDelivered(t *testing.T) {
+func TestDeliveredFailuresDoNotBlockDrain(t *testing.T) {
 	l := New(Config{Streams: 1, Consumers: []int{1}})
 	for seq := range uint64(3) {
 		l.Sent(0, seq, 0, 0)
@@ -75,7 +75,7 @@ func TestADrainIsCompleteThoughFailedMessagesWereDelivered(t *testing.T) {
 	}
 }
 
-func TestALedgerWithoutConsumersKnowsTheSendersSide(t *testing.T) {
+func TestLedgerWithoutConsumersCountsSends(t *testing.T) {
 	l := New(Config{Streams: 2, MaxOpen: 100})
 	const n = 10_000
 	for seq := range uint64(n) {
@@ -118,7 +118,7 @@ func TestALedgerWithoutConsumersKnowsTheSendersSide(t *testing.T) {
 // What the bound closes is far enough behind here that it is really lost: the
 // books are the exact ones, though the ledger keeps some hundred spans of the
 // tens of thousands there are.
-func TestTheBoundClosesTheOldestAndTheBooksStayRight(t *testing.T) {
+func TestBoundClosesOldestAndStaysExact(t *testing.T) {
 	const bound, streams, messages = 400, 3, 60_000
 	w := newWorld(1)
 	w.streams, w.partitions, w.consumers = streams, 1, []int{2, 1}
@@ -201,7 +201,7 @@ func notEarlier(t *testing.T, what string, want, got instants) {
 }
 
 // The books balance and the bound holds also where what was closed arrives.
-func TestTheBooksBalanceWhateverTheBoundCloses(t *testing.T) {
+func TestAccountingBalancesBeyondBound(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(seed)
 		w.ledger = New(Config{Streams: w.streams, Consumers: w.consumers, MaxOpen: 20, From: w.from})
@@ -231,7 +231,7 @@ func TestTheBooksBalanceWhateverTheBoundCloses(t *testing.T) {
 	}
 }
 
-func TestTheTimelineIsNeverEarlierThanTheMessage(t *testing.T) {
+func TestTimelineNeverPrecedesMessage(t *testing.T) {
 	for _, streams := range []int{1, 10, 10_000, 1 << 17} {
 		l := New(Config{Streams: streams})
 		points := cap(l.streams[0].line.points)
@@ -287,7 +287,7 @@ func TestRingsShareTheirMemory(t *testing.T) {
 	}
 }
 
-func TestAFullRingWakesTheMergeAndWaits(t *testing.T) {
+func TestFullRingWakesMergeAndBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{Streams: 1, Consumers: []int{1}, RingBytes: 1})
 		r := l.Reader(0, 0)
@@ -335,7 +335,7 @@ func TestAFullRingWakesTheMergeAndWaits(t *testing.T) {
 
 // Senders, completions, 25 consumers of each of two subscriptions and the merge
 // at once; what was planted is what the books say.
-func TestTheBooksAreExactWhenAllWorkAtOnce(t *testing.T) {
+func TestAccountingIsExactUnderConcurrency(t *testing.T) {
 	const streams, consumers, subs = 4, 25, 2
 	each := uint64(20_000)
 	if needs.Less() {

@@ -286,7 +286,7 @@ func (w *world) run(steps int) error {
 	return w.books()
 }
 
-func TestTheBooksAreThoseOfALedgerThatKeepsEverything(t *testing.T) {
+func TestAccountingMatchesExactLedger(t *testing.T) {
 	worlds := uint64(120)
 	if needs.Less() {
 		worlds = 20
@@ -299,7 +299,7 @@ func TestTheBooksAreThoseOfALedgerThatKeepsEverything(t *testing.T) {
 	}
 }
 
-func FuzzBooks(f *testing.F) {
+func FuzzAccounting(f *testing.F) {
 	f.Add(uint64(1000), uint16(200))
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint16) {
 		if err := newWorld(seed).run(int(steps % 2000)); err != nil {

@@ -68,7 +68,7 @@ func (s *spans) equal(want map[uint64]bool) error {
 	return nil
 }
 
-func TestSpansAreTheSetThatAMapIs(t *testing.T) {
+func TestSpansMatchMap(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var s spans
@@ -138,7 +138,7 @@ func TestSpansAreTheSetThatAMapIs(t *testing.T) {
 	}
 }
 
-func TestSpansKeepMemoryInProportionToTheirNumber(t *testing.T) {
+func TestSpanMemoryIsProportionalToCount(t *testing.T) {
 	// Many rounds of: a long list, of which a random few stay.
 	rng := rand.New(rand.NewPCG(1, 1))
 	var s spans
@@ -166,7 +166,7 @@ func TestSpansKeepMemoryInProportionToTheirNumber(t *testing.T) {
 	}
 }
 
-func TestASetTellsTheFirstOfEach(t *testing.T) {
+func TestSetReportsFirstInsertion(t *testing.T) {
 	var s set
 	for _, step := range []struct {
 		seq   uint64
@@ -195,7 +195,7 @@ func TestASetTellsTheFirstOfEach(t *testing.T) {
 	}
 }
 
-func TestAStreamInDisorderAllocatesNothingOnceWarm(t *testing.T) {
+func TestWarmReorderedStreamDoesNotAllocate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var s set
 	order := make([]uint64, 4096)

@@ -37,7 +37,7 @@ func lag(messages uint64, maxOpen int) (all Book, l *Ledger) {
 
 // What the bound closed before it arrived is neither lost nor, when it comes after
 // all, a duplicate.
-func TestWhatTheBoundClosedIsUnknown(t *testing.T) {
+func TestMessagesClosedByBoundAreUnknown(t *testing.T) {
 	const messages = 30_000
 	all, l := lag(messages, 1000)
 	if all.Unknown == 0 || all.Unknown != all.Late || all.Unknown != all.Evicted {
@@ -73,7 +73,7 @@ func TestWhatTheBoundClosedIsUnknown(t *testing.T) {
 
 // A fate that becomes known after the bound has closed its message is counted, so
 // that what is confirmed is the same to everybody.
-func TestAFateThatComesAfterTheBoundIsCounted(t *testing.T) {
+func TestOutcomeAfterBoundIsCounted(t *testing.T) {
 	const messages = 4000
 	l := New(Config{Streams: 1, Consumers: []int{1}, MaxOpen: 200})
 	for seq := range uint64(messages) {
@@ -119,7 +119,7 @@ func TestAFateThatComesAfterTheBoundIsCounted(t *testing.T) {
 
 // Whatever is closed, the ledger claims no loss, no duplicate and no delivery that
 // was none.
-func TestTheBoundHasNothingClaimedThatIsNotSo(t *testing.T) {
+func TestBoundNeverClaimsFalseOutcome(t *testing.T) {
 	for seed := range uint64(30) {
 		w := newWorld(seed)
 		w.sound = true
@@ -145,7 +145,7 @@ func TestTheBoundHasNothingClaimedThatIsNotSo(t *testing.T) {
 	}
 }
 
-func TestAMisroutedDeliveryIsNoDeliveryOfItsMessage(t *testing.T) {
+func TestMisroutedDeliveryDoesNotDeliverMessage(t *testing.T) {
 	l := New(Config{Streams: 2, Consumers: []int{1}, From: 2})
 	for seq := range uint64(4) {
 		if seq == 2 {
@@ -185,7 +185,7 @@ func TestAMisroutedDeliveryIsNoDeliveryOfItsMessage(t *testing.T) {
 
 // A partition that lags behind another costs a bit a message, not a span: the run
 // that overflowed the ledger before is exact, in a small part of its bound.
-func TestAPartitionThatLagsCostsABitAMessage(t *testing.T) {
+func TestLaggingPartitionCostsOneBitPerMessage(t *testing.T) {
 	messages := uint64(2_400_000) // of which every second one lags: 1.2 million
 	if needs.Less() {
 		messages = 240_000

@@ -51,7 +51,7 @@ func filled() *Figures {
 	return s
 }
 
-func TestANativeHistogramHoldsEveryValueInItsBucket(t *testing.T) {
+func TestNativeHistogramBucketsContainTheirValues(t *testing.T) {
 	t.Parallel()
 	var c measure.Counts
 	values := []int64{0, 0, 1000, 1_000_000, 1_500_000, 2_000_000_000}
@@ -97,7 +97,7 @@ func TestANativeHistogramHoldsEveryValueInItsBucket(t *testing.T) {
 	}
 }
 
-func TestTheExpositionIsReadByPrometheussOwnParser(t *testing.T) {
+func TestPrometheusParsesTheExposition(t *testing.T) {
 	t.Parallel()
 	s := filled()
 	families, err := s.Gather()

@@ -60,8 +60,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// TestAPushHasTheFiguresOfTheRun: read with OpenTelemetry's own definitions of the format.
-func TestAPushHasTheFiguresOfTheRun(t *testing.T) {
+// TestPushContainsRunFigures: read with OpenTelemetry's own definitions of the format.
+func TestPushContainsRunFigures(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	r := &receiver{}
 	s := httptest.NewServer(r)
@@ -113,8 +113,8 @@ func TestAPushHasTheFiguresOfTheRun(t *testing.T) {
 	}
 }
 
-// TestACollectorThatFailsIsToldOnce, and the pushes go on.
-func TestACollectorThatFailsIsToldOnce(t *testing.T) {
+// TestFailingCollectorIsReportedOnce, and the pushes go on.
+func TestFailingCollectorIsReportedOnce(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	s := httptest.NewServer(&receiver{status: http.StatusServiceUnavailable})
 	defer s.Close()

@@ -213,7 +213,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-func TestServersAreLoudBetweenReadyAndTheEnd(t *testing.T) {
+func TestServerLogLevelFollowsReadiness(t *testing.T) {
 	var log strings.Builder
 	said := &verbosity{}
 	l := &logger{slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), said, nil}
@@ -237,7 +237,7 @@ func TestServersAreLoudBetweenReadyAndTheEnd(t *testing.T) {
 }
 
 // A route's port is chosen before the server binds it: meanwhile it may be taken.
-func TestAPortThatIsTakenMeanwhileIsReplaced(t *testing.T) {
+func TestPortTakenBeforeBindIsReplaced(t *testing.T) {
 	thief, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
 		t.Fatal(err)

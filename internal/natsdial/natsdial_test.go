@@ -15,7 +15,7 @@ import (
 
 // A client that is held up before its first word is asked by the server whether it is
 // there, and takes that for the answer.
-func TestAConnectionThatIsOvertakenIsMadeAgain(t *testing.T) {
+func TestOvertakenConnectionIsRedialed(t *testing.T) {
 	for _, times := range []int{0, 1, attempts, attempts + 1} {
 		nc, err := Connect(t.Context(), to(hasty(t, times)))
 		if (err == nil) != (times <= attempts) {
@@ -32,7 +32,7 @@ func TestAConnectionThatIsOvertakenIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsARefusalOfCredentials(t *testing.T) {
+func TestCredentialErrors(t *testing.T) {
 	for err, want := range map[error]bool{
 		nats.ErrAuthorization:                     true,
 		fmt.Errorf("x: %w", nats.ErrAuthExpired):  true,

@@ -218,7 +218,7 @@ func able(t *testing.T) {
 	}
 }
 
-func TestCutsDropWhatIsBetweenTwoAndNothingElse(t *testing.T) {
+func TestPartitionDropsOnlyPacketsBetweenNodes(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
@@ -291,8 +291,8 @@ func TestCutsDropWhatIsBetweenTwoAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestAPortWithoutAListenerIsSilentToo: the kernel answers for a process that is gone.
-func TestAPortWithoutAListenerIsSilentToo(t *testing.T) {
+// TestPartitionSilencesClosedPorts: the kernel answers for a process that is gone.
+func TestPartitionSilencesClosedPorts(t *testing.T) {
 	path := groups(t, 2)
 	c, err := New(path, 2)
 	if err != nil {

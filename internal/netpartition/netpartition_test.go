@@ -17,7 +17,7 @@ func TestPairsAreCutBothWays(t *testing.T) {
 	}
 }
 
-func TestAGroupIsBelowThatOfTheProcess(t *testing.T) {
+func TestGroupIsBelowProcessCgroup(t *testing.T) {
 	const (
 		v2     = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
 		hybrid = "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"

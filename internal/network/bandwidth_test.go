@@ -2,7 +2,7 @@ package network
 
 import "testing"
 
-func TestBandwidthsAreReadAndWritten(t *testing.T) {
+func TestBandwidthRoundTrip(t *testing.T) {
 	for text, want := range map[string]int64{
 		"100Mbit": 100_000_000, "1.5 Mbit/s": 1_500_000, "512kbps": 512_000, "10Gbit": MostBits, "9mbit": 9_000_000, "8000bit": LeastBits,
 	} {

@@ -44,7 +44,7 @@ func around(t *testing.T, what string, got int64, n int, p float64) {
 	}
 }
 
-func TestALaneWithoutConditionsPassesAllOnAtOnce(t *testing.T) {
+func TestUnconditionedDirectionForwardsAtOnce(t *testing.T) {
 	l, numbers, took := run(Conditions{}, 1000, 100, time.Microsecond)
 	if len(numbers) != 1000 || !slices.IsSorted(numbers) || slices.Max(took) != 0 {
 		t.Errorf("%d packets, in order: %v, slowest %v", len(numbers), slices.IsSorted(numbers), slices.Max(took))
@@ -57,7 +57,7 @@ func TestALaneWithoutConditionsPassesAllOnAtOnce(t *testing.T) {
 	}
 }
 
-func TestSharesOfPacketsAreAsAsked(t *testing.T) {
+func TestPacketSharesMatchConditions(t *testing.T) {
 	const n = 100_000
 	l, numbers, _ := run(Conditions{Latency: 20 * time.Millisecond, Loss: 0.1, Duplicate: 0.05, Reorder: 0.02}, n, 40, time.Millisecond)
 	around(t, "lost", l.counts.Lost, n, 0.1)
@@ -173,7 +173,7 @@ func TestAPartitionLetsNothingThrough(t *testing.T) {
 	}
 }
 
-func TestWhatALaneHoldsIsBounded(t *testing.T) {
+func TestDirectionBufferIsBounded(t *testing.T) {
 	l := newLane(Conditions{Latency: time.Hour}, 1)
 	packet := make([]byte, mtu)
 	for range maxHeldBytes/mtu + 10 {
@@ -184,7 +184,7 @@ func TestWhatALaneHoldsIsBounded(t *testing.T) {
 	}
 }
 
-func TestALaneAllocatesNothingForAPacket(t *testing.T) {
+func TestForwardingPacketDoesNotAllocate(t *testing.T) {
 	l := newLane(Conditions{Latency: time.Millisecond, Jitter: time.Millisecond / 2}, 1)
 	packet, now := make([]byte, 1000), time.Duration(0)
 	pass := func() {
@@ -202,7 +202,7 @@ func TestALaneAllocatesNothingForAPacket(t *testing.T) {
 	}
 }
 
-func TestConditionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidConditionsAreRejected(t *testing.T) {
 	const ms = time.Millisecond
 	for _, x := range []struct {
 		c    Conditions

@@ -107,7 +107,7 @@ func sockets(t *testing.T, l *Link) (clients, system net.PacketConn) {
 	return clients, system
 }
 
-func TestALinkDoesWhatIsAskedOfEachDirection(t *testing.T) {
+func TestLinkAppliesConditionsPerDirection(t *testing.T) {
 	const ms = time.Millisecond
 	spec := Spec{
 		To:   Conditions{Latency: 20 * ms, Loss: 0.1, Duplicate: 0.1},
@@ -182,7 +182,7 @@ func TestAPartitionOfALinkEnds(t *testing.T) {
 	}
 }
 
-func TestANetworkThatIsNotAsAskedIsRefused(t *testing.T) {
+func TestNetworkOffTargetIsRejected(t *testing.T) {
 	err := linked(t, Spec{To: Conditions{Bandwidth: 100 * MostBits}}, func(*Link) { // what no host carries
 		t.Error("a link of 1 Tbit/s was made")
 	})
@@ -191,7 +191,7 @@ func TestANetworkThatIsNotAsAskedIsRefused(t *testing.T) {
 	}
 }
 
-func TestServersOfALinkReachOnlyEachOtherAndTheClients(t *testing.T) {
+func TestLinkedServersReachOnlyPeersAndClients(t *testing.T) {
 	err := linked(t, Spec{}, func(l *Link) {
 		var out []byte
 		err := l.Within(func() error {
@@ -208,9 +208,9 @@ func TestServersOfALinkReachOnlyEachOtherAndTheClients(t *testing.T) {
 	}
 }
 
-// TestARootOfAUserNamespaceHasALinkToo has the test before it done by a process that is root
+// TestLinkInUserNamespace has the test before it done by a process that is root
 // only in a user namespace of its own, as below unshare --map-root-user.
-func TestARootOfAUserNamespaceHasALinkToo(t *testing.T) {
+func TestLinkInUserNamespace(t *testing.T) {
 	possible(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -219,7 +219,7 @@ func TestARootOfAUserNamespaceHasALinkToo(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "true").CombinedOutput(); err != nil {
 		needs.Host(t, "usertun", fmt.Sprintf("%v %s", err, out))
 	}
-	cmd := exec.CommandContext(t.Context(), "unshare", "--map-root-user", self, "-test.v", "-test.run", "^TestServersOfALinkReachOnlyEachOtherAndTheClients$")
+	cmd := exec.CommandContext(t.Context(), "unshare", "--map-root-user", self, "-test.v", "-test.run", "^TestLinkedServersReachOnlyPeersAndClients$")
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "--- SKIP") {
 		needs.Host(t, "usertun", out)

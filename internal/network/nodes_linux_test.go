@@ -47,7 +47,7 @@ func reaches(address string) bool {
 	return n == 1
 }
 
-func TestNodesReachEachOtherUntilTheyAreSevered(t *testing.T) {
+func TestNodesReachEachOtherUntilCut(t *testing.T) {
 	err := linked(t, Spec{Nodes: 3}, func(l *Link) {
 		nodes := l.Nodes()
 		if len(nodes) != 3 {

@@ -73,7 +73,7 @@ func someConditions() map[string]Conditions {
 	return all
 }
 
-func TestALaneThatDoesAsAskedIsNotRefused(t *testing.T) {
+func TestConformingDirectionPassesVerification(t *testing.T) {
 	const seeds = 20
 	for name, c := range someConditions() {
 		for seed := range uint64(seeds) {
@@ -85,7 +85,7 @@ func TestALaneThatDoesAsAskedIsNotRefused(t *testing.T) {
 	}
 }
 
-func TestALaneThatDoesSomethingElseIsRefused(t *testing.T) {
+func TestDeviatingDirectionFailsVerification(t *testing.T) {
 	const ms = time.Millisecond
 	for name, x := range map[string]struct{ asked, does Conditions }{
 		"less latency":                 {Conditions{Latency: 20 * ms}, Conditions{Latency: 19 * ms}},

@@ -46,7 +46,7 @@ func TestImpossibleExchangesAreRefused(t *testing.T) {
 
 // While the coordinator takes its time to answer, clocks of different rates see
 // that time differently, so that the delay may come out as less than nothing.
-func TestADelayThatDriftMakesNegativeIsTaken(t *testing.T) {
+func TestNegativeDelayFromDriftIsAccepted(t *testing.T) {
 	const s = int64(time.Second)
 	track := NewTrack(0)
 	for i := range int64(10) {
@@ -185,7 +185,7 @@ func TestALinearClockIsWithinTheBound(t *testing.T) {
 // Where as many steps are found as there were, each was within its time, and the
 // truth within the bound, also where exchanges with wide limits suit both lines.
 // Steps that no exchange contradicts are not found, nor can they be.
-func TestAClockThatStepsIsWithinTheBound(t *testing.T) {
+func TestSteppingClockStaysWithinBound(t *testing.T) {
 	tried, found := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		tried++
@@ -241,7 +241,7 @@ func TestAClockThatStepsIsWithinTheBound(t *testing.T) {
 
 // Exchanges come from other hosts: whatever they say, there is an answer or a
 // refusal, and no bound below zero.
-func TestAnythingIsAnsweredOrRefused(t *testing.T) {
+func TestAnyExchangeIsAcceptedOrRejected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		track := NewTrack(rapid.IntRange(0, 5).Draw(t, "windows"))
 		reading := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-farthest, farthest), rapid.SampledFrom([]int64{-farthest, farthest, 0}), rapid.Int64Range(-1e10, 1e10))

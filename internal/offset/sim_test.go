@@ -139,7 +139,7 @@ func TestTheEstimateHoldsForASteadyClock(t *testing.T) {
 }
 
 // The least delay of a second of ten exchanges is 100 us and what the queues add.
-func TestTheBoundIsNotSilly(t *testing.T) {
+func TestBoundIsReasonable(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(seed, linear(int64(time.Second), 30))
 		es := w.sample(0, 12*time.Second, 100*time.Millisecond)
@@ -209,7 +209,7 @@ func TestAStepIsFound(t *testing.T) {
 
 // Within an hour the rate changes by 0.1 ppm and back, and the clock is 30 us off
 // the best line.
-func TestAClockThatWandersSlowlyMakesNoStep(t *testing.T) {
+func TestSlowWanderIsNotStep(t *testing.T) {
 	for seed := range uint64(3) {
 		truth := func(t int64) float64 {
 			return 1e6 + 10e-6*float64(t) + 30_000*math.Sin(2*math.Pi*float64(t)/1.8e12)
@@ -230,7 +230,7 @@ func TestAClockThatWandersSlowlyMakesNoStep(t *testing.T) {
 
 // A clock that is corrected to and fro, further than any is assumed to go by
 // itself in that time: how far is measured, and is in the bound.
-func TestAClockThatWandersFurtherHasItMeasured(t *testing.T) {
+func TestLargerWanderWidensBound(t *testing.T) {
 	for seed := range uint64(20) {
 		truth := func(t int64) float64 {
 			return 1e6 + 10e-6*float64(t) + 45_000*math.Sin(2*math.Pi*float64(t)/1e11+float64(seed))
@@ -250,7 +250,7 @@ func TestAClockThatWandersFurtherHasItMeasured(t *testing.T) {
 }
 
 // A clock that is bent by 20 ppm in mid-run is told by two lines that meet.
-func TestAChangeOfRateIsAStepOfLittle(t *testing.T) {
+func TestRateChangeIsSmallStep(t *testing.T) {
 	for seed := range uint64(5) {
 		truth := func(t int64) float64 { return 10e-6*float64(t) + 20e-6*math.Max(0, float64(t)-300e9) }
 		w := newWorld(seed, truth)

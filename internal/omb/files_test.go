@@ -27,7 +27,7 @@ func files(t *testing.T) *Files {
 	return &Files{Path: func(name string) string { return filepath.Join(dir, name) }}
 }
 
-func TestFilesAreToldApartByTheirKeys(t *testing.T) {
+func TestFilesAreDistinguishedByKeys(t *testing.T) {
 	f := files(t)
 	if err := f.Read([]string{"d.yaml", "workloads/w.yaml"}); err != nil || f.Workload == nil || f.Driver == nil {
 		t.Fatalf("%v, %+v", err, f)

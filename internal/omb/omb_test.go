@@ -206,8 +206,8 @@ func TestFilesAreKnownByTheirKeys(t *testing.T) {
 	}
 }
 
-// TestTheFileIsReadAsItWasMade: what YAML writes, the reader of scenarios takes for the same.
-func TestTheFileIsReadAsItWasMade(t *testing.T) {
+// TestYAMLRoundTrip: what YAML writes, the reader of scenarios takes for the same.
+func TestYAMLRoundTrip(t *testing.T) {
 	t.Parallel()
 	made, _ := convert(t, "topics: 1\nmessageSize: 64\nname: 'true'\npayloadFile: there\n", "driverClass: a.PulsarBenchmarkDriver\nclient:\n  serviceUrl: 'pulsar://h: x # y'\n  tlsTrustCertsFilePath: '- \"quoted\"'\nproducer:\n  batchingEnabled: true\n")
 	b, err := omb.YAML(made.Scenario)

@@ -75,7 +75,7 @@ func TestSpinningLeavesACoreToTheRest(t *testing.T) {
 	}
 }
 
-func TestFewWaitsAreWorthAWiderMargin(t *testing.T) {
+func TestFewWaitsAllowWiderMargin(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		p99, decided  int64

@@ -17,7 +17,7 @@ func twoViews(step, apart int64) (ours func() int64, host func() (int64, bool)) 
 	return read, func() (int64, bool) { return read() + apart, true }
 }
 
-func TestCompareFindsTheOffsetOfTwoViewsOfOneClock(t *testing.T) {
+func TestCompareFindsOffsetOfTwoViews(t *testing.T) {
 	for name, c := range map[string]struct{ step, apart int64 }{
 		"ahead":               {step: 30, apart: 5000},
 		"behind":              {step: 30, apart: -5000},
@@ -41,7 +41,7 @@ func TestCompareFindsTheOffsetOfTwoViewsOfOneClock(t *testing.T) {
 	}
 }
 
-func TestCompareIsAsTightAsItsBestReading(t *testing.T) {
+func TestCompareUsesTightestReading(t *testing.T) {
 	now, n := int64(0), 0
 	ours := func() int64 { return now }
 	host := func() (int64, bool) {
@@ -67,7 +67,7 @@ func TestCompareIsAsTightAsItsBestReading(t *testing.T) {
 	}
 }
 
-func TestCompareTakesTheNarrowestBracketOfClocksThatDrift(t *testing.T) {
+func TestCompareUsesNarrowestBracketOfDriftingClocks(t *testing.T) {
 	now := int64(0)
 	ours := func() int64 { now += 10; return now }
 	host := func() (int64, bool) { now += 10; return now * 2, true }
@@ -77,7 +77,7 @@ func TestCompareTakesTheNarrowestBracketOfClocksThatDrift(t *testing.T) {
 	}
 }
 
-func TestCompareSaysSoWhenThereIsNothingToShare(t *testing.T) {
+func TestCompareReportsMissingOrStoppedClock(t *testing.T) {
 	ours := func() int64 { return 1 }
 	if got := compare(ours, func() (int64, bool) { return 0, false }); got != (offset{err: -1}) {
 		t.Errorf("without a clock of the host: %+v", got)
@@ -105,7 +105,7 @@ func TestClockNeverGoesBack(t *testing.T) {
 
 // Two clocks of one process, as of two processes, given one epoch: a reading
 // of one lies between two of the other, within the errors of both.
-func TestClocksOfOneHostAgreeWithinTheirErrors(t *testing.T) {
+func TestSameHostClocksAgreeWithinErrors(t *testing.T) {
 	a := NewClock()
 	time.Sleep(2 * time.Millisecond)
 	b := NewClock()

@@ -44,7 +44,7 @@ func first() (*Waiter, *Clock) {
 	return NewWaiter(c, Calibration{Spin: true, Margin: 20_000, FIFO: true}), c
 }
 
-func TestFIFOIsTheThreadsWhileItIsLocked(t *testing.T) {
+func TestFIFOLastsWhileThreadIsLocked(t *testing.T) {
 	mayPrecede(t)
 	defer lockThread()() // so that all below looks at one thread
 	before, err := unix.SchedGetAttr(0, 0)
@@ -118,7 +118,7 @@ func await(t *testing.T, want uint32, between func()) {
 
 // One that is behind, and so never sleeps, has no precedence for long, and has it
 // again when it is on time.
-func TestWhoNeverSleepsGivesUpFIFO(t *testing.T) {
+func TestSleeplessWaiterGivesUpFIFO(t *testing.T) {
 	mayPrecede(t)
 	for name, busy := range map[string]func(w *Waiter, c *Clock){
 		"behind, waiting for what has passed": func(w *Waiter, c *Clock) { w.Until(c.Now() - 1) },
@@ -144,7 +144,7 @@ func TestWhoNeverSleepsGivesUpFIFO(t *testing.T) {
 }
 
 // A thread that is blocked uses no core: it keeps its precedence, however late.
-func TestWhoIsHeldUpKeepsFIFO(t *testing.T) {
+func TestWaiterWokenLateKeepsFIFO(t *testing.T) {
 	mayPrecede(t)
 	w, c := first()
 	defer w.Lock()()

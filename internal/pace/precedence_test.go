@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-func TestPrecedenceIsForThoseWhoMostlySleep(t *testing.T) {
+func TestPrecedenceRequiresMostlySleeping(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		lanes, cores int
@@ -37,7 +37,7 @@ func TestPrecedenceIsForThoseWhoMostlySleep(t *testing.T) {
 	}
 }
 
-func TestPrecedenceThatIsNotTakenSaysWhy(t *testing.T) {
+func TestPrecedenceRefusalHasReason(t *testing.T) {
 	for rate, want := range map[float64]string{0: "takes no precedence (SCHED_FIFO), as ", 1e9: "takes no precedence (SCHED_FIFO), as "} {
 		cal := CalibrateFIFO(1, rate)
 		if cal.FIFO || !strings.Contains(cal.Why, want) {

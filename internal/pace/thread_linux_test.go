@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestAThreadsTimeIsToldApart: of a thread that works and then sleeps the account
+// TestThreadTimeBreakdown: of a thread that works and then sleeps the account
 // tells which was which. Bounds are wide: the host is shared.
-func TestAThreadsTimeIsToldApart(t *testing.T) {
+func TestThreadTimeBreakdown(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	th, err := WatchThread()
@@ -37,10 +37,10 @@ func TestAThreadsTimeIsToldApart(t *testing.T) {
 	}
 }
 
-// TestAThreadThatWaitsForACoreIsQueued: with more threads at work than there are
+// TestThreadWaitingForCoreIsQueued: with more threads at work than there are
 // cores, the kernel has some of them wait; what they neither ran nor queued for is
 // little.
-func TestAThreadThatWaitsForACoreIsQueued(t *testing.T) {
+func TestThreadWaitingForCoreIsQueued(t *testing.T) {
 	n := 2 * runtime.NumCPU()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n + 1))
 	c := NewClock()

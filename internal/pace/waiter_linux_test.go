@@ -20,7 +20,7 @@ func slack(t *testing.T) int {
 	return ns
 }
 
-func TestLockSetsTheSlackAndUnlockRestoresIt(t *testing.T) {
+func TestLockSetsAndUnlockRestoresTimerSlack(t *testing.T) {
 	outer := lockThread() // so that all below looks at one thread
 	defer outer()
 	if got := slack(t); got != 1 {

@@ -40,7 +40,7 @@ func TestUntilIsNeverEarly(t *testing.T) {
 	}
 }
 
-func TestUntilIsNeverEarlyOnAnEpochToCome(t *testing.T) {
+func TestUntilIsNeverEarlyOnFutureEpoch(t *testing.T) {
 	base := NewClock()
 	c := base.At(base.Epoch().MonotonicNS + int64(20*time.Millisecond))
 	w := NewWaiter(c, Calibration{Spin: true, Margin: 20_000})
@@ -52,7 +52,7 @@ func TestUntilIsNeverEarlyOnAnEpochToCome(t *testing.T) {
 	}
 }
 
-func TestAnInstantThatHasPassedReturnsAtOnce(t *testing.T) {
+func TestUntilPastInstantReturnsAtOnce(t *testing.T) {
 	for name, cal := range waits {
 		t.Run(name, func(t *testing.T) {
 			c := NewClock()

@@ -28,7 +28,7 @@ func TestParseWrong(t *testing.T) {
 	}
 }
 
-func TestParseWrongNamesWhatItDoesNotTake(t *testing.T) {
+func TestParseWrongNamesInvalidPart(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          `""`,
 		"constant":                  `"constant"`,
@@ -56,14 +56,14 @@ func TestParseWrongNamesWhatItDoesNotTake(t *testing.T) {
 	}
 }
 
-func TestNewWrongClockRefusesWhatCheckDoes(t *testing.T) {
+func TestNewWrongClockRejectsInvalid(t *testing.T) {
 	if c, err := NewWrongClock(Wrong{DriftPPM: math.Inf(1)}); err == nil {
 		t.Errorf("NewWrongClock = %+v, want an error", c)
 	}
 }
 
 // Closed forms, in virtual time.
-func TestAWrongClockIsWrongAsItWasTold(t *testing.T) {
+func TestWrongClockFollowsItsSpecification(t *testing.T) {
 	const s, ms, us = time.Second, time.Millisecond, time.Microsecond
 	for name, c := range map[string]struct {
 		wrong string
@@ -105,7 +105,7 @@ func TestAWrongClockIsWrongAsItWasTold(t *testing.T) {
 	}
 }
 
-func TestAWrongClockCountsFromItsMaking(t *testing.T) {
+func TestWrongClockCountsFromCreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := mustWrong(t, "constant=25ms,drift=100000ppm")
 		if now := c.Now(); now != 0 {
@@ -126,7 +126,7 @@ func TestAWrongClockCountsFromItsMaking(t *testing.T) {
 	})
 }
 
-func TestAWrongClockIsOfABootOfItsOwn(t *testing.T) {
+func TestWrongClockHasOwnBootID(t *testing.T) {
 	a, right := mustWrong(t, "constant=1s").Epoch(), NewClock().Epoch()
 	time.Sleep(time.Millisecond)
 	b := mustWrong(t, "constant=1s").Epoch()
@@ -160,7 +160,7 @@ func faults() *rapid.Generator[*fault] {
 
 // The inverse is exact: the clock has come to x at that instant, and had not a
 // nanosecond before.
-func TestInvertIsTheFirstInstantThatReadsSo(t *testing.T) {
+func TestInvertFindsFirstMatchingInstant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := faults().Draw(t, "fault")
 		x := rapid.OneOf(
@@ -203,7 +203,7 @@ func TestInstantsOfAWrongClockSaturate(t *testing.T) {
 
 // In virtual time a wait ends at the very instant: the first at which the clock
 // reads what was asked for.
-func TestAWaiterWaitsForTheInstantsOfAWrongClock(t *testing.T) {
+func TestWaiterFollowsWrongClock(t *testing.T) {
 	for _, wrong := range []string{"constant=25ms", "drift=100000ppm", "drift=-100000ppm", "step=10s:3s", "step=10s:-3s", "constant=-1h,drift=40ppm,step=7s:3ms"} {
 		t.Run(wrong, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestAWaiterWaitsForTheInstantsOfAWrongClock(t *testing.T) {
 // On the real clock: the kernel's sleep ends by the host's true clock, and no
 // wait returns early, nor does any miss its instant by the clock's own error,
 // which is an hour here.
-func TestAWaiterOfAWrongClockSleepsByTheTrueOne(t *testing.T) {
+func TestWrongClockWaiterSleepsByTrueClock(t *testing.T) {
 	c := mustWrong(t, "constant=1h,drift=-100000ppm,step=20ms:10ms")
 	for _, cal := range []Calibration{{}, {Spin: true, Margin: 20_000}} {
 		w := NewWaiter(c, cal)

@@ -66,7 +66,7 @@ func told(shape Shape, workers []Worker, agents []Agent) []string {
 	return out
 }
 
-func TestWhoGetsWhat(t *testing.T) {
+func TestPlacement(t *testing.T) {
 	t.Parallel()
 	everywhere := Spec{}
 	for name, tt := range map[string]struct {
@@ -105,7 +105,7 @@ func TestWhoGetsWhat(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDealt(t *testing.T) {
+func TestImpossiblePlacements(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 30)
 	for i := range many {
@@ -257,10 +257,10 @@ func TestWhereMessagesCross(t *testing.T) {
 	}
 }
 
-// TestEverybodyHasOneAgent holds any deal against what it is for: each producer
+// TestEveryClientHasOneAgent holds any deal against what it is for: each producer
 // and consumer is of one agent, those who may have any have as many as the others
 // or one less, and the order in which agents came changes nothing.
-func TestEverybodyHasOneAgent(t *testing.T) {
+func TestEveryClientHasOneAgent(t *testing.T) {
 	t.Parallel()
 	dealt := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -376,8 +376,8 @@ func flowsOneByOne(shape Shape, workers []Worker) []Flow {
 	return out
 }
 
-// TestDestinationsAreTheSchedules: a shape says of producers what the schedule does.
-func TestDestinationsAreTheSchedules(t *testing.T) {
+// TestDestinationsMatchSchedule: a shape says of producers what the schedule does.
+func TestDestinationsMatchSchedule(t *testing.T) {
 	t.Parallel()
 	rate := schedule.PerSecond(10)
 	for producers := 1; producers < 20; producers++ {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAgentsThatAPlacementExpects(t *testing.T) {
+func TestAgentsExpectedByPlacement(t *testing.T) {
 	name := func(names ...string) (all []Selector) {
 		for _, n := range names {
 			all = append(all, Selector{Name: n})

@@ -36,7 +36,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-func TestWhatSelectsNothing(t *testing.T) {
+func TestSelectorMatchingNothing(t *testing.T) {
 	t.Parallel()
 	const name = `selects no agent (an agent's name, 1 to 64 of a-z, 0-9 and -, or labels such as zone=a,disk=ssd)`
 	const label = ` is not a label (KEY=VALUE, each 1 to 64 letters, digits, . _ -)`
@@ -68,7 +68,7 @@ func TestWhatSelectsNothing(t *testing.T) {
 	}
 }
 
-func TestWhoIsSelected(t *testing.T) {
+func TestSelectorMatches(t *testing.T) {
 	t.Parallel()
 	agent := Agent{Name: "a", Labels: map[string]string{"zone": "x", "disk": "ssd"}}
 	for text, want := range map[string]bool{

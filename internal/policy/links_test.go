@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// TestLinksInDocumentsLeadSomewhere follows every link of every Markdown file to
+// TestLinksInDocumentsResolve follows every link of every Markdown file to
 // a file of the repository, and to the heading where it names one.
-func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
+func TestLinksInDocumentsResolve(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	followed := 0
 	for _, doc := range documents(t) {

@@ -238,7 +238,7 @@ func TestPackagesImportOnlyLowerLevels(t *testing.T) {
 	}
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestEveryPackageHasComment(t *testing.T) {
 	said, dirs := map[string]bool{}, map[string]bool{}
 	for _, f := range load(t) {
 		if !f.test {
@@ -270,7 +270,7 @@ func TestNoInitAndNoDotImports(t *testing.T) {
 	}
 }
 
-func TestWhoMustNotReadAClockDoesNot(t *testing.T) {
+func TestClocklessPackagesReadNoClock(t *testing.T) {
 	for _, f := range load(t) {
 		top, _, _ := strings.Cut(f.dir(), "/")
 		why, bound := clockless[top]
@@ -402,9 +402,9 @@ var ownFiles = map[string]string{
 	"result/resulttest":          "folders that tests wrote",
 }
 
-// TestFilesOfUsersAreReadInOnePlace: a path that a user gives may be a pipe, a
+// TestUserFilesAreReadInOnePlace: a path that a user gives may be a pipe, a
 // device or too long.
-func TestFilesOfUsersAreReadInOnePlace(t *testing.T) {
+func TestUserFilesAreReadInOnePlace(t *testing.T) {
 	opens := map[string]bool{}
 	for _, f := range load(t) {
 		if f.test {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-func TestAllReadsWhatThereIs(t *testing.T) {
+func TestAllListsProcesses(t *testing.T) {
 	root := fstest.MapFS{
 		"proc/1/stat":     {Data: []byte("1 (init) S 0 1 1 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 5 0 0")},
 		"proc/20/stat":    {Data: []byte("20 (a ) R (b) Z 1 1 1 0 -1 4194560 1 2 3 4 1 2 3 4 20 0 1 0 77 0 0")},

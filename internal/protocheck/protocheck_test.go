@@ -55,9 +55,9 @@ func quiet(s *httptest.Server) *httptest.Server {
 	return s
 }
 
-// TestAServerIsKnownByItsAnswer: what each stand-in says is what the real server said when
+// TestServerIsIdentifiedByAnswer: what each stand-in says is what the real server said when
 // it was asked the same.
-func TestAServerIsKnownByItsAnswer(t *testing.T) {
+func TestServerIsIdentifiedByAnswer(t *testing.T) {
 	t.Parallel()
 	secure := quiet(httptest.NewUnstartedServer(http.NotFoundHandler()))
 	secure.StartTLS()
@@ -105,8 +105,8 @@ func TestAServerIsKnownByItsAnswer(t *testing.T) {
 	}
 }
 
-// TestAServerThatRefusesAClientWithoutACertificateSpeaksTLS: the alert is an answer of TLS.
-func TestAServerThatRefusesAClientWithoutACertificateSpeaksTLS(t *testing.T) {
+// TestClientCertificateAlertMeansTLS: the alert is an answer of TLS.
+func TestClientCertificateAlertMeansTLS(t *testing.T) {
 	t.Parallel()
 	s := quiet(httptest.NewUnstartedServer(http.NotFoundHandler()))
 	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}
@@ -117,7 +117,7 @@ func TestAServerThatRefusesAClientWithoutACertificateSpeaksTLS(t *testing.T) {
 	}
 }
 
-func TestAPortWhereNobodyListensHasNoProtocol(t *testing.T) {
+func TestClosedPortHasNoProtocol(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

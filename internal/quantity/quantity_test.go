@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestWholeNumbersAreReadAsPeopleTypeThem(t *testing.T) {
+func TestParseInteger(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]uint64{
 		"0": 0, "7": 7, "1,000": 1000, "1,000,000": 1e6, "10_000": 10_000, "1_2_3": 123, "1e4": 10_000, "1E+4": 10_000,
@@ -28,7 +28,7 @@ func TestWholeNumbersAreReadAsPeopleTypeThem(t *testing.T) {
 	}
 }
 
-func TestDurationsAreReadAsPeopleTypeThem(t *testing.T) {
+func TestParseDuration(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]time.Duration{
 		"0": 0, "5s": 5 * time.Second, "1m30s": 90 * time.Second, ".5s": 500 * time.Millisecond, "-5s": -5 * time.Second,
@@ -47,7 +47,7 @@ func TestDurationsAreReadAsPeopleTypeThem(t *testing.T) {
 	}
 }
 
-func TestSizesAreReadAsPeopleTypeThem(t *testing.T) {
+func TestParseSize(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]int64{
 		"64": 64, "64B": 64, "64 b": 64, "1k": 1024, "1K": 1024, "1kb": 1000, "1KB": 1000, "1kib": 1024, "1Kib": 1024, "1KiB": 1024,
@@ -64,7 +64,7 @@ func TestSizesAreReadAsPeopleTypeThem(t *testing.T) {
 	}
 }
 
-func TestANumberWithCommasMayBeAList(t *testing.T) {
+func TestNumberWithCommasMayBeList(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"100,500": "100500", "64,256": "64256", "+64,256": "64256", "1,234,567": "1234567", "1,500.5": "1500.5",
@@ -76,7 +76,7 @@ func TestANumberWithCommasMayBeAList(t *testing.T) {
 	}
 }
 
-func TestSwitchesAreReadAsPeopleTypeThem(t *testing.T) {
+func TestParseSwitch(t *testing.T) {
 	for text, want := range map[string]bool{"1": true, "True": true, "YES": true, "on": true, "0": false, "false": false, "no": false, "Off": false} {
 		if got, err := Switch(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
@@ -127,7 +127,7 @@ func FuzzForms(f *testing.F) {
 	})
 }
 
-func TestPercentilesAreReadAsPeopleTypeThem(t *testing.T) {
+func TestParsePercentile(t *testing.T) {
 	for text, want := range map[string][]float64{"50,99,99.9": {50, 99, 99.9}, "p50, 99.9%,50": {50, 99.9}} {
 		if got, err := Percentiles(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v; want %v", text, got, err, want)

@@ -34,7 +34,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-func TestAnIntervalsEndIsReadInItsOwnUnitWhereItIsFarOff(t *testing.T) {
+func TestDistantIntervalEndHasOwnUnit(t *testing.T) {
 	for _, x := range []struct {
 		end, value int64
 		want       string

@@ -117,8 +117,8 @@ func tenThousand() string {
 	return strings.Join(names, ",") + ",'" + strings.Repeat("x", 10_000) + "'"
 }
 
-// TestABombIsRefused would not come to its end if a bomb were expanded.
-func TestABombIsRefused(t *testing.T) {
+// TestYAMLBombIsRejected would not come to its end if a bomb were expanded.
+func TestYAMLBombIsRejected(t *testing.T) {
 	t.Parallel()
 	_, err := Resolve(inputs(t, bomb()))
 	if err == nil || !strings.Contains(err.Error(), "\nf.yaml:2:4: a: anchors and aliases are not allowed (write the value out)") {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestKeysOfOtherToolsAreGuessed: an unknown key gets the guess that the flag of its name
+// TestKeysOfOtherToolsAreSuggested: an unknown key gets the guess that the flag of its name
 // gets on a command line, as the key that it is.
-func TestKeysOfOtherToolsAreGuessed(t *testing.T) {
+func TestKeysOfOtherToolsAreSuggested(t *testing.T) {
 	for text, want := range map[string]string{
 		"rate: 5/s":                  "rate: unknown key here, did you mean \"load.rate\"? (",
 		"duration: 5s":               "duration: unknown key, did you mean \"measure\"? (",
@@ -38,9 +38,9 @@ func TestKeysOfOtherToolsAreGuessed(t *testing.T) {
 	}
 }
 
-// TestSeveralValuesLeadToAMatrix: where a run has one value, several of them are refused with
+// TestSeveralValuesSuggestMatrix: where a run has one value, several of them are refused with
 // the lines that make a run of each.
-func TestSeveralValuesLeadToAMatrix(t *testing.T) {
+func TestSeveralValuesSuggestMatrix(t *testing.T) {
 	for text, want := range map[string]string{
 		"load: {rate: [100/s, 200/s]}":           "load.rate: is a list (messages per time such as 20000/s, 0.5/s, 100/m): a file with matrix: {load.rate: [100/s, 200/s]} makes a run of each",
 		"load: {rate: '100,500'}":                "load.rate: \"100,500\": this may be one number or a list: write 100500/s for the number: a file with matrix: {load.rate: [100, 500]} makes a run of each",

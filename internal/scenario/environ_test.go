@@ -54,7 +54,7 @@ func TestEveryVariableSetsOneKey(t *testing.T) {
 	}
 }
 
-func TestAFlagWinsOverAVariableOverTheFileOverADefault(t *testing.T) {
+func TestFlagVariableFileDefaultPrecedence(t *testing.T) {
 	t.Parallel()
 	const file = "weir: 1\nload: {rate: 1/s}\n"
 	for name, tt := range map[string]struct {
@@ -119,7 +119,7 @@ func TestFaultsOfVariables(t *testing.T) {
 	}
 }
 
-func TestMisspeltVariablesAreTold(t *testing.T) {
+func TestMisspelledVariablesAreReported(t *testing.T) {
 	t.Parallel()
 	got := Misspelt([]string{
 		"PATH=/bin", "WEIR_RATE=5/s", "WEIR_RAET=5/s", "WEIR_LOAD_IN_FLIGT=7", "WEIR_SYSTEM_OPTIONS_STORGE=canary", "WEIR_OUT=x", "WEIR_QUITE=1", "WEIR_SOMETHING_ELSE=1", "WEIR_SEDE=", "WEIRD=1", "no assignment",

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestExplainSaysWhereEveryValueCameFrom(t *testing.T) {
+func TestExplainNamesSourceOfEveryValue(t *testing.T) {
 	t.Parallel()
 	const file = `weir: 1
 name: both

@@ -30,7 +30,7 @@ func TestAgentsCountTogether(t *testing.T) {
 	}
 }
 
-func TestAFlagStandsInsteadOfWhatAgentsHave(t *testing.T) {
+func TestFlagOverridesPerAgentCounts(t *testing.T) {
 	t.Parallel()
 	runs, err := Resolve(inputs(t, "weir: 1\nfleet: {agents: 3, producers: 5}\n", flags("topology.producers=2")...))
 	if err != nil || runs[0].Topology.Producers != 2 || runs[0].Fleet.Producers != 0 {
@@ -42,7 +42,7 @@ func TestAFlagStandsInsteadOfWhatAgentsHave(t *testing.T) {
 	}
 }
 
-func TestWhatAgentsCannotHaveIsRefused(t *testing.T) {
+func TestInvalidAgentCountsAreRejected(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
 		"fleet: {producers: 5}": "f.yaml:2:20: fleet.producers: needs fleet.agents",

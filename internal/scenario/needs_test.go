@@ -11,9 +11,9 @@ import (
 
 const needy = "weir: 1\nsystem:\n  driver: plain\n  options: {user: '${env:ME}', password: {file: secret.txt}, tls: {ca: ca.pem}, address: ['h:1']}\n"
 
-// TestWhatAScenarioHasOfItsHost: all that its options refer to, and the files that the
+// TestScenarioListsItsHostReferences: all that its options refer to, and the files that the
 // driver itself reads, each once; what a trace or payload reads is not among them.
-func TestWhatAScenarioHasOfItsHost(t *testing.T) {
+func TestScenarioListsItsHostReferences(t *testing.T) {
 	t.Parallel()
 	runs, err := Resolve(inputs(t, needy+"message: {payload: {file: one.json}}\n"))
 	if err != nil {
@@ -29,9 +29,9 @@ func TestWhatAScenarioHasOfItsHost(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotPermittedIsNotLookedUp: each is refused where it stands, and neither read
+// TestForbiddenReferencesAreNotRead: each is refused where it stands, and neither read
 // nor asked for.
-func TestWhatIsNotPermittedIsNotLookedUp(t *testing.T) {
+func TestForbiddenReferencesAreNotRead(t *testing.T) {
 	t.Parallel()
 	in := inputs(t, needy)
 	in.Env = func(name string) (string, bool) {
@@ -61,9 +61,9 @@ func TestWhatIsNotPermittedIsNotLookedUp(t *testing.T) {
 	}
 }
 
-// TestASecretThatIsLookedUpElsewhereIsNotHere: the scenario is the same without it, and
+// TestRemoteSecretIsNotReadLocally: the scenario is the same without it, and
 // what is written of it is too.
-func TestASecretThatIsLookedUpElsewhereIsNotHere(t *testing.T) {
+func TestRemoteSecretIsNotReadLocally(t *testing.T) {
 	t.Parallel()
 	here, err := Resolve(inputs(t, needy))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/weirmq/weir/internal/network"
 )
 
-// TestConditionsOfANetworkGoFromTheGeneralToTheParticular has a profile, what is given for
+// TestNetworkConditionsOverrideProfile has a profile, what is given for
 // both directions, and what is given for one. Written out and read again it is the same.
-func TestConditionsOfANetworkGoFromTheGeneralToTheParticular(t *testing.T) {
+func TestNetworkConditionsOverrideProfile(t *testing.T) {
 	const file = `weir: 1
 seed: 9
 network:
@@ -45,8 +45,8 @@ network:
 	}
 }
 
-// TestProfilesCanBe has each profile pass the checks of conditions that are given.
-func TestProfilesCanBe(t *testing.T) {
+// TestNetworkProfilesResolve has each profile pass the checks of conditions that are given.
+func TestNetworkProfilesResolve(t *testing.T) {
 	for _, name := range network.ProfileNames() {
 		if _, err := only(inputs(t, "weir: 1\nnetwork: {profile: "+name+"}\n")); err != nil {
 			t.Error(err)

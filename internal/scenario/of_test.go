@@ -104,9 +104,9 @@ func TestConsumeOf(t *testing.T) {
 	}
 }
 
-// TestObjectivesThatNobodyChecks are refused: without a run that sent, or one that received, no
+// TestUncheckableObjectives are refused: without a run that sent, or one that received, no
 // count of them is known.
-func TestObjectivesThatNobodyChecks(t *testing.T) {
+func TestUncheckableObjectives(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ mode, slo, want string }{
 		{"consume", "lost == 0", "mode consume does not know what was sent"},

@@ -66,7 +66,7 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
-func TestPlacementsThatCannotBe(t *testing.T) {
+func TestInvalidPlacements(t *testing.T) {
 	t.Parallel()
 	const allowed = "(paired, split, or lists such as {producers: [a, zone=b], consumers: [c]})"
 	long := make([]string, maxSelectors+1)

@@ -98,9 +98,9 @@ func TestServersOfARecipe(t *testing.T) {
 	}
 }
 
-// TestOptionsThatTheRecipeGives: what the run will tell the driver is explained, and is not
+// TestOptionsFromRecipe: what the run will tell the driver is explained, and is not
 // part of the scenario, since it follows from the server's settings.
-func TestOptionsThatTheRecipeGives(t *testing.T) {
+func TestOptionsFromRecipe(t *testing.T) {
 	all, err := Resolve(served(t, "weir: 1\nsystem: {driver: served, start: process}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -131,9 +131,9 @@ func (s *spread) Narrow(to driver.Capabilities) driver.Capabilities {
 	return to
 }
 
-// TestWhatADriverCanWithItsRecipe: the recipe of so many nodes is told before what the
+// TestCapabilitiesWithRecipe: the recipe of so many nodes is told before what the
 // driver lacks, and where it lacks it how many nodes have it.
-func TestWhatADriverCanWithItsRecipe(t *testing.T) {
+func TestCapabilitiesWithRecipe(t *testing.T) {
 	const recipe = `recipe: 1
 name: NAME
 title: T
@@ -166,7 +166,7 @@ connect: {address: '{{.At "client"}}'OPTIONS}
 	}
 }
 
-func TestARecipeIsChosenByItsNumberOfNodes(t *testing.T) {
+func TestNodeCountSelectsRecipe(t *testing.T) {
 	for _, c := range []struct{ system, want string }{
 		{"{driver: served, start: process}", "server"},
 		{"{driver: served, start: process, nodes: 3}", "server"},
@@ -206,8 +206,8 @@ func TestFaultsOfServersOfARecipe(t *testing.T) {
 	}
 }
 
-// TestAVersionThatIsGivenIsTold: also where it is the recipe's own.
-func TestAVersionThatIsGivenIsTold(t *testing.T) {
+// TestExplicitVersionIsLocated: also where it is the recipe's own.
+func TestExplicitVersionIsLocated(t *testing.T) {
 	for file, want := range map[string]string{
 		"weir: 1\nsystem: {driver: served, start: process}\nmatrix: {system.version: ['1']}\n": "(matrix)\n",
 		"weir: 1\nsystem: {driver: served, start: process, version: '1'}\n":                    "f.yaml:2:51\n",

@@ -231,7 +231,7 @@ func only(in Inputs) (*Scenario, error) {
 	return runs[0], nil
 }
 
-func TestNothingGivenIsTheDefaultRun(t *testing.T) {
+func TestEmptyScenarioIsDefaultRun(t *testing.T) {
 	t.Parallel()
 	s, err := only(inputs(t, ""))
 	if err != nil {
@@ -388,7 +388,7 @@ func TestSecretsKeepTheirReference(t *testing.T) {
 	}
 }
 
-func TestWhatWouldBeReadByOthersIsRefused(t *testing.T) {
+func TestLiteralSecretsAreRejected(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		in   Inputs
@@ -413,7 +413,7 @@ func TestWhatWouldBeReadByOthersIsRefused(t *testing.T) {
 	}
 }
 
-func TestABatchOfConsumersSetsHowTheySettle(t *testing.T) {
+func TestConsumerBatchSetsAckMode(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]driver.Settle{"jetstream": driver.SettleBatch, "near": driver.SettleAuto} {
 		s, err := only(inputs(t, "weir: 1\nsystem: {driver: "+name+"}\nconsume: {batch: 7}\n"))
@@ -426,7 +426,7 @@ func TestABatchOfConsumersSetsHowTheySettle(t *testing.T) {
 	}
 }
 
-func TestFlagsWinOverOtherKeysOfTheFile(t *testing.T) {
+func TestFlagsOverrideConflictingFileKeys(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		file, flags string
@@ -469,7 +469,7 @@ func TestFlagsWinOverOtherKeysOfTheFile(t *testing.T) {
 	}
 }
 
-func TestPathsAreAbsoluteWhereverTheyStand(t *testing.T) {
+func TestAllPathsAreAbsolute(t *testing.T) {
 	t.Parallel()
 	in := inputs(t, "weir: 1\nsystem: {options: {password: {file: ../dir/secret.txt}}}\n", flags("load.arrival={trace: trace.txt}")...)
 	in.File = "sub/f.yaml" // /at/dir/sub
@@ -511,7 +511,7 @@ func TestADriverWithoutConsumersProduces(t *testing.T) {
 	}
 }
 
-func TestURLsLoseTheirUser(t *testing.T) {
+func TestURLUserInfoIsRemoved(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"nats://u:p@h:1":                "nats://h:1",
@@ -528,9 +528,9 @@ func TestURLsLoseTheirUser(t *testing.T) {
 	}
 }
 
-// TestValuesAreReadAsPeopleTypeThem shows that each natural spelling is taken, and
+// TestValuesParseAsTyped shows that each natural spelling is taken, and
 // what the canonical file of the run says instead.
-func TestValuesAreReadAsPeopleTypeThem(t *testing.T) {
+func TestValuesParseAsTyped(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{
 		"load.rate=2k/s": "rate: 2000/s", "load.rate=1,000/s": "rate: 1000/s", "load.rate=10_000/s": "rate: 10000/s",

@@ -19,10 +19,10 @@ func drivers(t *testing.T) *driver.Registry {
 	return r
 }
 
-// TestAConnectionURLIsTakenApart: what hosting services put into one variable becomes
+// TestConnectionURLIsParsed: what hosting services put into one variable becomes
 // options of the driver, and neither the rendered scenario nor the settings of a result
 // hold any of it.
-func TestAConnectionURLIsTakenApart(t *testing.T) {
+func TestConnectionURLIsParsed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		driver, url string
@@ -71,7 +71,7 @@ func TestAConnectionURLIsTakenApart(t *testing.T) {
 	}
 }
 
-func TestAConnectionURLThatDoesNotFitIsRefused(t *testing.T) {
+func TestMismatchedConnectionURLIsRejected(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ driver, url, says string }{
 		"two users":                       {"nats", "nats://canary:a@a,nats://b:canary@b", "differ in more than host and port"},

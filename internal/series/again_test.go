@@ -14,10 +14,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestAVerdictFollowsFromWhatIsStored does runs of scenarios taken at random. The
+// TestVerdictFollowsFromStoredResult does runs of scenarios taken at random. The
 // verdict of each, reached again from its folder, is the one that the run had before
 // anything was written, to the letter.
-func TestAVerdictFollowsFromWhatIsStored(t *testing.T) {
+func TestVerdictFollowsFromStoredResult(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 0))

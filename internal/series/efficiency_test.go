@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestWhatMessagesTook(t *testing.T) {
+func TestCostPerMessage(t *testing.T) {
 	server := func(name string, cores *float64, written *uint64) host.ServerUsage {
 		return host.ServerUsage{Name: name, Cores: cores, WrittenBytes: written}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// TestBooksThatDoNotBalanceAreTold: those of the window, and the plan's.
-func TestBooksThatDoNotBalanceAreTold(t *testing.T) {
+// TestUnbalancedAccountingIsReported: those of the window, and the plan's.
+func TestUnbalancedAccountingIsReported(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		damage func(*engine.Raw)
@@ -43,7 +43,7 @@ func TestBooksThatDoNotBalanceAreTold(t *testing.T) {
 	}
 }
 
-func TestASystemGoneAfterTheWindowDidNotEndTheRunEarly(t *testing.T) {
+func TestSystemLossAfterWindowIsNotEarly(t *testing.T) {
 	t.Parallel()
 	m := &measurement{scenario: &scenario.Scenario{Load: scenario.Load{Closed: true}, WarmUp: time.Second, Measure: time.Second}}
 	for to, want := range map[time.Duration]string{

@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestLinesBesideSlowMessagesAreInOneWindow(t *testing.T) {
+func TestSlowMessageLogWindows(t *testing.T) {
 	const s, epoch = int64(1e9), int64(100e9)
 	got := besideClusters([]result.SlowCluster{{FromNS: 5 * s, ToNS: 6 * s}, {FromNS: 6*s + 1, ToNS: 6*s + 2}, {FromNS: 9 * s, ToNS: 10 * s}}, epoch)
 	want := []serverlog.Window{{From: 104 * s, To: 106*s + s/10}, {From: 106*s + s/10 + 1, To: 106*s + s/10 + 2}, {From: 108 * s, To: 110*s + s/10}}

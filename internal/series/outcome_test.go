@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestAStallOfTheHostIsAnEventWithItsLength: a page draws it by both.
-func TestAStallOfTheHostIsAnEventWithItsLength(t *testing.T) {
+// TestHostStallEventHasDuration: a page draws it by both.
+func TestHostStallEventHasDuration(t *testing.T) {
 	t.Parallel()
 	want := result.Event{TNS: 5e9, Kind: "hiccup", Text: "a thread that only sleeps was not woken for 29.7 ms", DurationNS: 29_700_000}
 	if got := hiccup(engine.Stall{From: 5e9, To: 5_029_700_000}); got != want {
@@ -17,7 +17,7 @@ func TestAStallOfTheHostIsAnEventWithItsLength(t *testing.T) {
 	}
 }
 
-func TestWhatADriverDeclaresIsNoFault(t *testing.T) {
+func TestDeclaredDriverBehaviourIsNotFault(t *testing.T) {
 	t.Parallel()
 	atLeastOnce := driver.Capabilities{Delivery: driver.AtLeastOnce, Ordering: driver.PerKey}
 	exactlyOnce := driver.Capabilities{Delivery: driver.ExactlyOnce, Ordering: driver.PerDestination}

@@ -18,9 +18,9 @@ var (
 	alone = driver.Confirms{Guarantee: driver.Received, Stable: driver.StableFsync}
 )
 
-// TestAPromiseIsFollowed: a pair loses its copy, does not answer for a while, and has it
+// TestGuaranteeChangesAreFollowed: a pair loses its copy, does not answer for a while, and has it
 // again.
-func TestAPromiseIsFollowed(t *testing.T) {
+func TestGuaranteeChangesAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 10500*time.Millisecond)
@@ -48,7 +48,7 @@ func TestAPromiseIsFollowed(t *testing.T) {
 	})
 }
 
-func TestTimesOfAWeakerPromise(t *testing.T) {
+func TestTimesOfWeakerGuarantee(t *testing.T) {
 	weak := result.Weaker{Guarantee: "received", Copies: "1", Stable: "fsync"}
 	span := func(from, to int64) result.Weaker {
 		w := weak

@@ -40,9 +40,9 @@ func stopping(o *Options, n int) <-chan struct{} {
 
 const searched = `{weir: 1, system: {driver: chan}, load: {rate: 100/s}, warmup: 0s, measure: 300ms, slo: [lost == 0], search: {most: 200/s, retests: 0}}`
 
-// TestASearchGoesOnWhereItWasStopped: the run that was cut short says nothing of its rate,
+// TestSearchResumesWhereItStopped: the run that was cut short says nothing of its rate,
 // and is done again beside what is there.
-func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
+func TestSearchResumesWhereItStopped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	o := Options{Dir: dir, Out: "o"}
@@ -153,7 +153,7 @@ func TestASearchIsRefusedByTheFlagsOfItsUser(t *testing.T) {
 	}
 }
 
-func TestASearchWithAPlanOutOfBoundsDoesNotGoOn(t *testing.T) {
+func TestInvalidSearchPlanDoesNotResume(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(p *capacity.Planned){
 		"more probes than may be": func(p *capacity.Planned) { p.Probes = capacity.MostProbes + 1 },
@@ -168,9 +168,9 @@ func TestASearchWithAPlanOutOfBoundsDoesNotGoOn(t *testing.T) {
 	}
 }
 
-// TestASuiteGoesOnWhereItWasStopped: what ran stays, and the run that was cut short is not in
+// TestSuiteResumesWhereItStopped: what ran stays, and the run that was cut short is not in
 // the table.
-func TestASuiteGoesOnWhereItWasStopped(t *testing.T) {
+func TestSuiteResumesWhereItStopped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := func(long string) []byte {

@@ -23,10 +23,10 @@ repeat: 2
 scenarios: [{name: a, message: {size: 64B}}, {name: b, message: {size: 128B}}]
 `
 
-// TestASeriesGoesOnWhereItWasStopped: one run of four is done, the next was interrupted, and of
+// TestSeriesResumesWhereItStopped: one run of four is done, the next was interrupted, and of
 // the third a process that was killed left the folder. What goes on does these three, each as
 // the scenario and the repeat that it was planned as.
-func TestASeriesGoesOnWhereItWasStopped(t *testing.T) {
+func TestSeriesResumesWhereItStopped(t *testing.T) {
 	dir := t.TempDir()
 	p := Repeat("", resolved(t, fourRuns)...)
 	s, err := New(Options{Dir: dir, Out: "s"}, p)
@@ -119,7 +119,7 @@ func TestASeriesWithoutFiguresLeavesNoFolder(t *testing.T) {
 	}
 }
 
-func TestAPlanThatIsNotOneIsRefused(t *testing.T) {
+func TestMalformedSeriesPlanIsRejected(t *testing.T) {
 	const scenarios = `"scenarios": [{"name": "a", "scenario": "weir: 1"}]`
 	for name, c := range map[string]struct{ text, want string }{
 		"none":               {"", "x has no series.json (the folder of several runs with a plan; weir run --append adds runs to others)"},
@@ -142,8 +142,8 @@ func TestAPlanThatIsNotOneIsRefused(t *testing.T) {
 	}
 }
 
-// TestOneProgramDoesTheRunsOfAFolder: two would disturb each other, and count both.
-func TestOneProgramDoesTheRunsOfAFolder(t *testing.T) {
+// TestFolderAllowsOneProcess: two would disturb each other, and count both.
+func TestFolderAllowsOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	first, err := New(Options{Dir: dir, Out: "s"}, Repeat("", resolved(t, fourRuns)...))
 	if err != nil {
@@ -175,8 +175,8 @@ func TestOneProgramDoesTheRunsOfAFolder(t *testing.T) {
 	}
 }
 
-// TestARunThatWasDoneAgainIsNotLeft: what counts is a whole run of the scenario and repeat.
-func TestARunThatWasDoneAgainIsNotLeft(t *testing.T) {
+// TestRerunScenarioIsNotRemaining: what counts is a whole run of the scenario and repeat.
+func TestRerunScenarioIsNotRemaining(t *testing.T) {
 	p := &RunList{
 		Scenarios: []PlannedScenario{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 		Runs:      []PlannedRun{{Name: "a-r1", Place: 1, Repeat: 1}, {Name: "b", Place: 2}, {Name: "a-r2", Place: 1, Repeat: 2}, {Name: "c", Place: 3}},

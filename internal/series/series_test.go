@@ -58,7 +58,7 @@ func resolved(t *testing.T, text string) []*scenario.Scenario {
 	return scenarios
 }
 
-func TestAFolderWithoutANameIsAlwaysANewOne(t *testing.T) {
+func TestUnnamedFolderIsAlwaysNew(t *testing.T) {
 	s := &Series{o: Options{Dir: t.TempDir()}, started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	var got []string
 	for range 3 {
@@ -77,7 +77,7 @@ func TestAFolderWithoutANameIsAlwaysANewOne(t *testing.T) {
 	}
 }
 
-func TestTheFirstErrorOfTheFolderIsToldWhenItHappens(t *testing.T) {
+func TestFirstFolderErrorIsReportedImmediately(t *testing.T) {
 	said := &notebook{}
 	m := &measurement{observer: said}
 	m.keep(nil)
@@ -142,7 +142,7 @@ func TestRunsAreLaidOutInOrder(t *testing.T) {
 
 // More rounds go on where the runs before ended, each with every scenario once. A stop
 // ends them, and what was measured stays.
-func TestRoundsGoOnUntilTheyAreEnough(t *testing.T) {
+func TestRoundsContinueUntilSufficient(t *testing.T) {
 	t.Parallel()
 	const text = "weir: 1\nsystem: {driver: noop}\nmode: produce\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nscenarios:\n- {name: a}\n- {name: b}\n"
 	dir := t.TempDir()
@@ -188,8 +188,8 @@ func TestRoundsGoOnUntilTheyAreEnough(t *testing.T) {
 	}
 }
 
-// TestTheOverviewKnowsTheHosts: without them it would not say that hosts differ.
-func TestTheOverviewKnowsTheHosts(t *testing.T) {
+// TestOverviewHasHosts: without them it would not say that hosts differ.
+func TestOverviewHasHosts(t *testing.T) {
 	dir := t.TempDir()
 	p := Repeat("", resolved(t, "weir: 1\nsystem: {driver: chan}\nload: {rate: max}\nmessages: 10\nwarmup: 0s\nrepeat: 2\n")...)
 	s, err := New(Options{Dir: dir}, p)
@@ -216,7 +216,7 @@ func TestTheOverviewKnowsTheHosts(t *testing.T) {
 	}
 }
 
-func TestRepeatsOfSeveralScenariosTakeTurnsAtRandom(t *testing.T) {
+func TestRepeatsAreInterleavedAtRandom(t *testing.T) {
 	t.Parallel()
 	var runs []*scenario.Scenario
 	for _, n := range []int{5, 1, 5} {

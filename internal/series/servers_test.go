@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestOnlyServersThatStayedAwayAreToldOfAtTheEnd(t *testing.T) {
+func TestOnlyServersStillDownReportedAtEnd(t *testing.T) {
 	folder, err := result.Create(filepath.Join(t.TempDir(), "r"))
 	if err != nil {
 		t.Fatal(err)

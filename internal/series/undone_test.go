@@ -6,8 +6,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestAFaultIsDueWhereTheScenarioHasIt: scenarios count from the end of the warm-up.
-func TestAFaultIsDueWhereTheScenarioHasIt(t *testing.T) {
+// TestFaultIsDueAtScenarioTime: scenarios count from the end of the warm-up.
+func TestFaultIsDueAtScenarioTime(t *testing.T) {
 	t.Parallel()
 	r := &result.Result{
 		Run:    result.Run{WarmUpS: new(2.0)},

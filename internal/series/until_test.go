@@ -24,7 +24,7 @@ func rounds(n int, off float64) (all []result.Entry) {
 	return all
 }
 
-func TestRoundsFollowUntilAFigureIsKnown(t *testing.T) {
+func TestRoundsContinueUntilFigureIsKnown(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	invalid := rounds(6, 1)
 	invalid[3].Result.Verdict.Status = result.Invalid

@@ -124,7 +124,7 @@ func (b *browser) fits() {
 	b.do(emulation.ClearDeviceMetricsOverride())
 }
 
-func TestInABrowserRunsAreListedOpenedOverlaidAndCompared(t *testing.T) {
+func TestInABrowserRunsAreCompared(t *testing.T) {
 	b := browsing(t)
 	srv := serving(t, several(t), Options{})
 	b.do(chromedp.Navigate(srv.URL + "/"))
@@ -160,7 +160,7 @@ func TestInABrowserRunsAreListedOpenedOverlaidAndCompared(t *testing.T) {
 	b.quiet()
 }
 
-func TestInABrowserARunIsFollowedAcrossAReload(t *testing.T) {
+func TestInABrowserReloadKeepsFollowing(t *testing.T) {
 	b := browsing(t)
 	dir := t.TempDir()
 	g := begins(t, filepath.Join(dir, "now"))

@@ -125,7 +125,7 @@ func (s *stream) points(n int) (all []point, ended bool) {
 	return all, false
 }
 
-func TestAPageFollowsARunToItsEnd(t *testing.T) {
+func TestPageFollowsRunToEnd(t *testing.T) {
 	dir := t.TempDir()
 	g := begins(t, filepath.Join(dir, "now"))
 	srv := serving(t, dir, Options{})
@@ -177,8 +177,8 @@ func told(points []point) string {
 	return strings.Join(parts, ", ")
 }
 
-// TestAPageIsToldAtMostFourTimesASecond: however often the files change.
-func TestAPageIsToldAtMostFourTimesASecond(t *testing.T) {
+// TestPageUpdatesAreRateLimited: however often the files change.
+func TestPageUpdatesAreRateLimited(t *testing.T) {
 	dir := t.TempDir()
 	g := begins(t, filepath.Join(dir, "now"))
 	srv := serving(t, dir, Options{})
@@ -211,7 +211,7 @@ func TestAPageIsToldAtMostFourTimesASecond(t *testing.T) {
 	}
 }
 
-func TestALongRunIsToldFromItsLatestPart(t *testing.T) {
+func TestFollowingLongRunStartsAtLatestPart(t *testing.T) {
 	dir := t.TempDir()
 	g := begins(t, filepath.Join(dir, "now"))
 	for range mostPoints + 100 {
@@ -225,7 +225,7 @@ func TestALongRunIsToldFromItsLatestPart(t *testing.T) {
 	}
 }
 
-func TestRunsThatAreNotThereAreNotFollowed(t *testing.T) {
+func TestAbsentRunsAreNotFollowed(t *testing.T) {
 	srv := serving(t, several(t), Options{})
 	for _, path := range []string{"/follow?dir=none", "/follow?dir=..", "/live?dir=none", "/start"} {
 		if status, _, _ := get(t, srv.URL+path, nil); status != 404 {

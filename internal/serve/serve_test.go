@@ -158,8 +158,8 @@ func published(t testing.TB, dir string) (string, Published) {
 	return site, said
 }
 
-// TestEachLinkOfPublishedPagesLeadsToOne: a web host has only files.
-func TestEachLinkOfPublishedPagesLeadsToOne(t *testing.T) {
+// TestPublishedLinksResolve: a web host has only files.
+func TestPublishedLinksResolve(t *testing.T) {
 	dir := several(t)
 	series(t, filepath.Join(dir, "alike"), 5, made{"slow", "kafka", 3, morning.Add(2 * time.Hour), 0})
 	if err := os.RemoveAll(filepath.Join(dir, "fast", "r12")); err != nil {
@@ -197,7 +197,7 @@ func TestEachLinkOfPublishedPagesLeadsToOne(t *testing.T) {
 	}
 }
 
-func TestNothingIsPublishedWhereTheFolderIsThere(t *testing.T) {
+func TestPublishRejectsExistingFolder(t *testing.T) {
 	x, err := index.Open(t.Context(), several(t), filepath.Join(t.TempDir(), "i"))
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestNothingIsPublishedWhereTheFolderIsThere(t *testing.T) {
 	}
 }
 
-func TestPagesShowWhatTheyAreAskedFor(t *testing.T) {
+func TestPageResponses(t *testing.T) {
 	srv := serving(t, several(t), Options{})
 	for name, c := range map[string]struct {
 		path   string
@@ -292,8 +292,8 @@ func TestAListHasPages(t *testing.T) {
 	}
 }
 
-// TestARunThatComesIsListed: a reader loads the page again and sees it.
-func TestARunThatComesIsListed(t *testing.T) {
+// TestNewRunIsListed: a reader loads the page again and sees it.
+func TestNewRunIsListed(t *testing.T) {
 	dir := several(t)
 	srv := serving(t, dir, Options{})
 	made{"late", "nats", 1, morning, 0}.write(t, filepath.Join(dir, "late"), 99)
@@ -361,7 +361,7 @@ func TestHostileNamesAreInert(t *testing.T) {
 	}
 }
 
-func TestStrangersAreRefused(t *testing.T) {
+func TestUnknownHostNamesAreRejected(t *testing.T) {
 	dir := several(t)
 	open := serving(t, dir, Options{Names: []string{"results.example"}})
 	for host, want := range map[string]int{"": 200, "localhost:80": 200, "[::1]:80": 200, "10.1.2.3": 200, "results.example": 200, "evil.example": 421, "evil.example:8080": 421} {

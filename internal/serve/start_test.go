@@ -58,7 +58,7 @@ func post(t *testing.T, srv *httptest.Server, path string, form url.Values, chan
 
 func withToken(r *http.Request) { r.Header.Set("Authorization", "Bearer letmein") }
 
-func TestARunIsStartedAndStoppedByAForm(t *testing.T) {
+func TestFormStartsAndStopsRun(t *testing.T) {
 	dir := t.TempDir()
 	st := starter()
 	defer st.Close()
@@ -109,7 +109,7 @@ func until(t *testing.T, what string, so func() bool) {
 	t.Errorf("after 10 s it is still not so that %s", what)
 }
 
-func TestWhatCannotBeStartedIsRefused(t *testing.T) {
+func TestInvalidStartIsRejected(t *testing.T) {
 	dir := several(t)
 	st := starter()
 	defer st.Close()

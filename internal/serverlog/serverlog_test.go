@@ -84,7 +84,7 @@ func (s *scene) tells(x Excerpt, more uint64, want ...string) {
 	}
 }
 
-func TestALineBelongsToTheWindowInWhichItWasSeen(t *testing.T) {
+func TestLineBelongsToWindowWhenSeen(t *testing.T) {
 	s := stage(t, "old\nolder, and ")
 	s.say(100, "still written\na\n")
 	s.say(200, "b\nc, the be")
@@ -100,7 +100,7 @@ func TestALineBelongsToTheWindowInWhichItWasSeen(t *testing.T) {
 	s.tells(got[5], 0)
 }
 
-func TestTheFirstLinesOfEachServerAreKept(t *testing.T) {
+func TestFirstLinesPerServerAreKept(t *testing.T) {
 	s := stage(t, "", "server-2", "server-3", "server-4")
 	second := filepath.Join(filepath.Dir(s.path), "server-2")
 	for i := range 7 {
@@ -127,7 +127,7 @@ func TestTheFirstLinesOfEachServerAreKept(t *testing.T) {
 	}
 }
 
-func TestALogThatBeginsAnewIsFollowed(t *testing.T) {
+func TestTruncatedLogIsFollowed(t *testing.T) {
 	s := stage(t, "before\n")
 	s.say(100, "first\n")
 	s.write(s.path, "last of the first\n")
@@ -158,7 +158,7 @@ func TestALogThatBeginsAnewIsFollowed(t *testing.T) {
 	}
 }
 
-func TestALogThatStartsLaterIsReadFromItsBeginning(t *testing.T) {
+func TestLaterLogIsReadFromStart(t *testing.T) {
 	s := stage(t, "")
 	s.at = 100
 	s.f.look()
@@ -166,7 +166,7 @@ func TestALogThatStartsLaterIsReadFromItsBeginning(t *testing.T) {
 	s.tells(s.read([2]int64{0, 500})[0], 0, "200 hello")
 }
 
-func TestWhatIsNotAPlainFileIsNotRead(t *testing.T) {
+func TestOnlyRegularFilesAreRead(t *testing.T) {
 	s := stage(t, "")
 	elsewhere := filepath.Join(t.TempDir(), "shadow")
 	s.write(elsewhere, "root\n")

@@ -23,7 +23,7 @@ func took(pairs ...[2]int64) (all []result.SlowMessage) {
 	return all
 }
 
-func TestWhatSlowMessagesHaveInCommon(t *testing.T) {
+func TestSlowMessagesInCommon(t *testing.T) {
 	var c Course
 	c.Add(Hiccup, 1000*ms, 1050*ms)
 	c.Add(Hiccup, 5000*ms, 5010*ms) // too short to explain any
@@ -53,7 +53,7 @@ func TestWhatSlowMessagesHaveInCommon(t *testing.T) {
 	}
 }
 
-func TestWhatIsThereAllTheTimeTellsNothing(t *testing.T) {
+func TestConstantConditionIsNotOutlierCause(t *testing.T) {
 	var c Course
 	c.Add("x", 0, 10_000*ms)
 	s := c.Explain("send", took([2]int64{1000, 9}, [2]int64{2000, 8}, [2]int64{3000, 7}), 0, 10_000*ms)
@@ -76,7 +76,7 @@ func TestCollectionsHaveInstants(t *testing.T) {
 	}
 }
 
-func TestAPeriodNeedsABeat(t *testing.T) {
+func TestPeriodNeedsRegularRepeats(t *testing.T) {
 	for name, tt := range map[string]struct {
 		at   []int64
 		want int64 // 0: none
@@ -131,9 +131,9 @@ func TestSecondsAreJudgedByTheOthers(t *testing.T) {
 	}
 }
 
-// TestSpellsAreWhatIsCounted: a hiccup of 50 ms beside messages of one stall may be chance, in a run of
+// TestEpisodesAreCounted: a hiccup of 50 ms beside messages of one stall may be chance, in a run of
 // ten seconds; beside those of four stalls it is none.
-func TestSpellsAreWhatIsCounted(t *testing.T) {
+func TestEpisodesAreCounted(t *testing.T) {
 	for stalls, want := range map[int64]bool{1: false, 4: true} {
 		var c Course
 		var messages []result.SlowMessage
@@ -151,10 +151,10 @@ func TestSpellsAreWhatIsCounted(t *testing.T) {
 	}
 }
 
-// TestWhatIsIndependentIsSeldomNamed simulates runs of a minute with one to six stalls of 20
+// TestIndependentConditionIsRarelyNamed simulates runs of a minute with one to six stalls of 20
 // messages in all, on a host whose figures have nothing to do with them: some seconds, or some
 // seconds on end, have many times what others have.
-func TestWhatIsIndependentIsSeldomNamed(t *testing.T) {
+func TestIndependentConditionIsRarelyNamed(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	const runs, seconds = 400, 60
 	named := 0

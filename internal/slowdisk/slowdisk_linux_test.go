@@ -87,7 +87,7 @@ func holds(t *testing.T, file, want string) {
 	}
 }
 
-func TestFilesAreInTheFolderBelow(t *testing.T) {
+func TestFilesReachLowerFolder(t *testing.T) {
 	_, below, at := disk(t)
 	in, out := func(name string) string { return filepath.Join(at, name) }, func(name string) string { return filepath.Join(below, name) }
 
@@ -148,7 +148,7 @@ func TestFilesAreInTheFolderBelow(t *testing.T) {
 	done(t, f.Close())
 }
 
-func TestAMappedFileIsInTheFolderBelow(t *testing.T) {
+func TestMappedWritesReachLowerFolder(t *testing.T) {
 	_, below, at := disk(t)
 	f, err := os.OpenFile(filepath.Join(at, "mapped"), os.O_RDWR|os.O_CREATE, 0o600)
 	done(t, err)
@@ -176,7 +176,7 @@ func TestAMappedFileIsInTheFolderBelow(t *testing.T) {
 	done(t, unix.Munmap(m))
 }
 
-func TestAServerThatIsNotRootIsHeldToPermissions(t *testing.T) {
+func TestNonRootServerIsSubjectToPermissions(t *testing.T) {
 	_, _, at := disk(t)
 	done(t, os.Chmod(at, 0o777))
 	done(t, os.WriteFile(filepath.Join(at, "secret"), []byte("x"), 0o600))
@@ -225,7 +225,7 @@ var waited = map[string]struct {
 	}},
 }
 
-func TestASlowDiskMakesFlushesAndReadsWait(t *testing.T) {
+func TestSlowDiskDelaysFlushesAndReads(t *testing.T) {
 	const by = 150 * time.Millisecond
 	for name, x := range waited {
 		t.Run(name, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestAFolderIsFlushedSlowly(t *testing.T) {
 	}
 }
 
-func TestAWriteToThePageCacheDoesNotWait(t *testing.T) {
+func TestPageCacheWriteIsNotDelayed(t *testing.T) {
 	d, _, at := disk(t)
 	done(t, d.Slow(Most))
 	began := time.Now()
@@ -273,7 +273,7 @@ func TestAWriteToThePageCacheDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsGoesOnWhenTheDiskIsQuickAgain(t *testing.T) {
+func TestWaitersResumeWhenDiskRecovers(t *testing.T) {
 	d, _, at := disk(t)
 	f, err := os.Create(filepath.Join(at, "f"))
 	done(t, err)
@@ -293,7 +293,7 @@ func TestWhoWaitsGoesOnWhenTheDiskIsQuickAgain(t *testing.T) {
 	}
 }
 
-func TestADiskEndsWithItsInputAndNotBySIGTERM(t *testing.T) {
+func TestDiskIgnoresSIGTERMUntilInputCloses(t *testing.T) {
 	d, _, at := disk(t)
 	done(t, d.cmd.Process.Signal(unix.SIGTERM))
 	done(t, d.Slow(0)) // it answers
@@ -301,7 +301,7 @@ func TestADiskEndsWithItsInputAndNotBySIGTERM(t *testing.T) {
 	done(t, d.End())
 }
 
-func TestADiskThatCannotBeServedSaysWhy(t *testing.T) {
+func TestMissingLowerFolderIsReported(t *testing.T) {
 	self, err := os.Executable()
 	done(t, err)
 	at := t.TempDir()
@@ -311,7 +311,7 @@ func TestADiskThatCannotBeServedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestADiskTakesNoOtherWord(t *testing.T) {
+func TestUnknownDiskCommandIsRejected(t *testing.T) {
 	d, _, _ := disk(t)
 	if err := d.Slow(Most + 1); err == nil || err.Error() != fmt.Sprintf("%q is not known", fmt.Sprintf("by %d", Most+1)) {
 		t.Errorf("%v", err)

@@ -66,7 +66,7 @@ func crc32c(b []byte) uint32 {
 }
 
 // The decoder here knows nothing but the page: its layout, its two sums.
-func TestThePageIsEnoughToDecodeItsExample(t *testing.T) {
+func TestPageSufficesToDecodeExample(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

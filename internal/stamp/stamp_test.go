@@ -24,13 +24,13 @@ func message(rng *rand.Rand, n int) ([]byte, Stamp) {
 	return b, s
 }
 
-func TestMagicCRCIsThatOfTheMagicBytes(t *testing.T) {
+func TestMagicCRCMatchesMagicBytes(t *testing.T) {
 	if got := crc32.Checksum([]byte{magic & 0xff, magic >> 8}, castagnoli); got != magicCRC {
 		t.Errorf("CRC-32C of the magic bytes = %#x; want %#x", magicCRC, got)
 	}
 }
 
-func TestReadGivesBackWhatPutWrote(t *testing.T) {
+func TestReadReturnsWhatPutWrote(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		put, want Stamp
@@ -62,7 +62,7 @@ func TestReadGivesBackWhatPutWrote(t *testing.T) {
 	}
 }
 
-func TestReadGivesBackRandomStamps(t *testing.T) {
+func TestReadGivesBackRandomHeaders(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		b, want := message(rng, Size+rng.IntN(100))
@@ -73,9 +73,9 @@ func TestReadGivesBackRandomStamps(t *testing.T) {
 	}
 }
 
-// TestLatenessIsKnownToAFifthOfAPercentOfTheDelay, and exactly where the message
+// TestLatenessPrecision, and exactly where the message
 // was late only, or not late at all.
-func TestLatenessIsKnownToAFifthOfAPercentOfTheDelay(t *testing.T) {
+func TestLatenessPrecision(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 100_000 {
 		delay := rng.Int64N(1 << rng.IntN(41))
@@ -100,7 +100,7 @@ func TestLatenessIsKnownToAFifthOfAPercentOfTheDelay(t *testing.T) {
 	}
 }
 
-func TestReadOfAnythingElseIsForeignAndLeavesTheStampAlone(t *testing.T) {
+func TestReadForeignPayloadKeepsHeader(t *testing.T) {
 	b := make([]byte, 64)
 	s := Stamp{Run: 7, CRC: Checksum(b[Size:])}
 	Put(b, &s)
@@ -153,7 +153,7 @@ func TestReadOfAnotherBodyIsCorrupted(t *testing.T) {
 
 // A flipped bit of the header might make a good stamp with other content by
 // chance; with this check it never does.
-func TestEveryFlippedBitIsNoticed(t *testing.T) {
+func TestEveryFlippedBitIsDetected(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
 		b, want := message(rng, Size+rng.IntN(64))
@@ -175,7 +175,7 @@ func TestEveryFlippedBitIsNoticed(t *testing.T) {
 // CRC-32C alone notices every two flipped bits at this length; folded to 16
 // bits it cannot. The number of pairs that pass is a constant of the layout,
 // because the check is linear: it says how strong the header check is.
-func TestTwoFlippedBitsOfTheHeaderPassAsOftenAsThePageSays(t *testing.T) {
+func TestUndetectedDoubleBitFlipsMatchPage(t *testing.T) {
 	b := make([]byte, Size)
 	Put(b, &Stamp{})
 	pass := 0

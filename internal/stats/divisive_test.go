@@ -20,7 +20,7 @@ func stepped(rng *rand.Rand, n, at int, step, noise float64) []float64 {
 	return x
 }
 
-func TestAPlantedStepIsFoundAtItsPlace(t *testing.T) {
+func TestPlantedStepIsLocated(t *testing.T) {
 	exact, near := 0, 0
 	const series = 40
 	for seed := range uint64(series) {
@@ -42,7 +42,7 @@ func TestAPlantedStepIsFoundAtItsPlace(t *testing.T) {
 
 // Under no change the chance of any claim is alpha: of 200 series 5 % are 10, and more
 // than 20 have a probability of 0.001.
-func TestASeriesWithoutAChangeRarelyGivesOne(t *testing.T) {
+func TestUnchangedSeriesRarelyShowsChange(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -71,7 +71,7 @@ func TestSeveralChangesAreFoundInOrder(t *testing.T) {
 }
 
 // The energy of a split by its definition, from all pairs.
-func TestTheEnergyOfASplitIsThatOfItsDefinition(t *testing.T) {
+func TestSplitEnergyMatchesDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	x := stepped(rng, 20, 8, 3, 0.5)
 	mean := func(a, b []float64) (sum float64) {
@@ -97,7 +97,7 @@ func TestTheEnergyOfASplitIsThatOfItsDefinition(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooShortOrTooLongHasNoChange(t *testing.T) {
+func TestSeriesOfUnusableLengthHasNoChange(t *testing.T) {
 	for _, n := range []int{0, 1, 2*LeastSegment - 1, MostForChanges + 1} {
 		x := make([]float64, n)
 		for i := n / 2; i < n; i++ {

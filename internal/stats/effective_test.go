@@ -119,7 +119,7 @@ func TestDependenceIsSeen(t *testing.T) {
 	}
 }
 
-func TestHorizon(t *testing.T) {
+func TestRarestStallSeen(t *testing.T) {
 	// A thing that comes every 10 s is missing from 2.5 % of runs of 36.9 s.
 	if got := Horizon(36.8888, 0.95); !near(got, 10, 1e-4) {
 		t.Errorf("a run of 36.9 s has met what comes every %.3f s; want 10", got)

@@ -110,7 +110,7 @@ func planned(t *testing.T, c Choice) (*Suite, []Item) {
 	return s, items
 }
 
-func TestRowsAreLaidOverTheSuiteAndSystemsOverRows(t *testing.T) {
+func TestRowsOverrideSuiteAndSystemsOverrideRows(t *testing.T) {
 	_, items := planned(t, Choice{Scale: 1})
 	var got []string
 	for _, i := range items {
@@ -171,7 +171,7 @@ func TestFaultsAreScaledWithTheWindow(t *testing.T) {
 	}
 }
 
-func TestADriverThatTheSuiteDoesNotHaveRunsTheRowsOfAllSystems(t *testing.T) {
+func TestUnlistedDriverRunsCommonRows(t *testing.T) {
 	_, items := planned(t, Choice{Drivers: []string{"ring"}, Scale: 1})
 	if len(items) != 1 || items[0].Name() != "one-ring" {
 		t.Errorf("%d runs; want one-ring alone", len(items))
@@ -229,7 +229,7 @@ func TestBadSuitesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheArticlesFigureStandsBesideOurs(t *testing.T) {
+func TestArticleFigureIsShownBesideMeasured(t *testing.T) {
 	s, items := planned(t, Choice{Scale: 1})
 	lo, hi := int64(1_000), int64(3_000)
 	res := &result.Result{}
@@ -253,9 +253,9 @@ func TestTheArticlesFigureStandsBesideOurs(t *testing.T) {
 	}
 }
 
-// TestARunThatIsShortenedHasItsFreezeShortened: what a driver's options say of the run is
+// TestShortenedRunScalesItsFreeze: what a driver's options say of the run is
 // scaled as the window is, and so are the article's times.
-func TestARunThatIsShortenedHasItsFreezeShortened(t *testing.T) {
+func TestShortenedRunScalesItsFreeze(t *testing.T) {
 	for _, options := range []string{"{answer: 1ms, freeze: {at: 100s, for: 60s}}", "{answer: 1ms, freeze.at: 100s, freeze.for: 60s}"} {
 		text := strings.NewReplacer(
 			"{driver: chan, was: channels}", "{name: chan, driver: noop, run: {system: {options: "+options+"}}}",

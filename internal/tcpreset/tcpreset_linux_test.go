@@ -77,7 +77,7 @@ func listenAt(t *testing.T) net.Listener {
 	return l
 }
 
-func TestConnectionsAreResetByWhatTheyCarry(t *testing.T) {
+func TestOnlyMatchingConnectionsAreReset(t *testing.T) {
 	if err := Check(); err != nil {
 		needs.Host(t, "resets", err)
 	}
@@ -132,7 +132,7 @@ func TestConnectionsAreResetByWhatTheyCarry(t *testing.T) {
 	}
 }
 
-func TestConnectionsOfOthersStay(t *testing.T) {
+func TestOtherConnectionsAreKept(t *testing.T) {
 	if err := Check(); err != nil {
 		needs.Host(t, "resets", err)
 	}
@@ -163,7 +163,7 @@ func TestConnectionsOfOthersStay(t *testing.T) {
 	}
 }
 
-func TestALineOfProcIsRead(t *testing.T) {
+func TestParseProcNetLine(t *testing.T) {
 	for line, want := range map[string]uint16{
 		"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000 100 0 0 10 0": 8080,
 		"   1: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000 100 0 0 10 0": 0,

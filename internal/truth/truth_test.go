@@ -16,11 +16,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTheInstrumentTellsTheTruth is `weir calibrate`'s proof, scaled down. What a
+// TestSelfTestPasses is `weir calibrate`'s proof, scaled down. What a
 // crowded host leaves unclear is logged and is no failure of the instrument: the
 // engine's tests in virtual time hold the same figures exactly. What the host can
 // say must be true, and what needs no clock must always pass.
-func TestTheInstrumentTellsTheTruth(t *testing.T) {
+func TestSelfTestPasses(t *testing.T) {
 	checks, err := Checks(t.Context(), Options{Scale: 0.2, OnCheck: func(c Check) { t.Logf("%s: %v after %d runs", c.Name, c.Pass, c.Attempts) }})
 	if err != nil {
 		t.Fatal(err)
@@ -50,9 +50,9 @@ func TestTheInstrumentTellsTheTruth(t *testing.T) {
 	}
 }
 
-// TestASearchForTheCapacityHoldsTheTruth: the interval of a search lies around the rate that
+// TestCapacitySearchCoversTruth: the interval of a search lies around the rate that
 // the closed form gives, and one that is wrong would be found.
-func TestASearchForTheCapacityHoldsTheTruth(t *testing.T) {
+func TestCapacitySearchCoversTruth(t *testing.T) {
 	for _, c := range ceilings() {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := c.check(t.Context())
@@ -114,9 +114,9 @@ func TestTheCeilingsFiguresAreOfOnePair(t *testing.T) {
 	}
 }
 
-// TestAnInstrumentThatWaitsForAnswersIsFound gives the stall what a generator
+// TestCoordinatedOmissionIsDetected gives the stall what a generator
 // reports that measures from the hand-over.
-func TestAnInstrumentThatWaitsForAnswersIsFound(t *testing.T) {
+func TestCoordinatedOmissionIsDetected(t *testing.T) {
 	var want []int64
 	served := new(measure.Counts)
 	for i := range int64(200) {
@@ -196,7 +196,7 @@ func TestAComparison(t *testing.T) {
 	})
 }
 
-func TestACheckOnASlowHostIsRepeatedAndThenFails(t *testing.T) {
+func TestUnclearCheckIsRepeatedThenFails(t *testing.T) {
 	unclear, fine, wrong := Row{What: "x", OK: true}, Row{What: "x", OK: true, Says: true}, Row{What: "x"}
 	for _, tc := range []struct {
 		name     string

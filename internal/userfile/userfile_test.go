@@ -59,8 +59,8 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	}
 }
 
-// TestADocumentOfAnotherSchemaSaysSo, also where the rest of it has another shape.
-func TestADocumentOfAnotherSchemaSaysSo(t *testing.T) {
+// TestForeignSchemaIsReported, also where the rest of it has another shape.
+func TestForeignSchemaIsReported(t *testing.T) {
 	var v struct{ N int }
 	if err := JSON([]byte(`{"schema":"a/v1","n":3}`), "a/v1", &v); err != nil || v.N != 3 {
 		t.Errorf("its own schema: %v, %v", v, err)

@@ -9,9 +9,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestAFleetBesideOneProcessIsSaid: a run by two agents of one host, and one by one
+// TestFleetComparedWithSingleProcessIsNoted: a run by two agents of one host, and one by one
 // process there.
-func TestAFleetBesideOneProcessIsSaid(t *testing.T) {
+func TestFleetComparedWithSingleProcessIsNoted(t *testing.T) {
 	t.Parallel()
 	one, two := run(t, "jetstream-500"), run(t, "jetstream-500")
 	two.Result.Agents = []result.Agent{{Name: "a", Hostname: "anvil"}, {Name: "b", Hostname: "anvil"}}
@@ -26,8 +26,8 @@ func TestAFleetBesideOneProcessIsSaid(t *testing.T) {
 	}
 }
 
-// TestClocksOfWhichNothingIsKnown: no percentile of e2e is a figure.
-func TestClocksOfWhichNothingIsKnown(t *testing.T) {
+// TestUnknownClockError: no percentile of e2e is a figure.
+func TestUnknownClockError(t *testing.T) {
 	t.Parallel()
 	e := run(t, "jetstream-500")
 	e.Result.Agents = []result.Agent{{Name: "a", Hostname: "anvil"}, {Name: "b", Hostname: "bellows"}}
@@ -41,9 +41,9 @@ func TestClocksOfWhichNothingIsKnown(t *testing.T) {
 	html1(t, e, Options{})
 }
 
-// TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived: of one that only
+// TestOnlyLostReceivingAgentMakesDeliveriesUnknown: of one that only
 // sent, what is pending is what the drain left.
-func TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived(t *testing.T) {
+func TestOnlyLostReceivingAgentMakesDeliveriesUnknown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		agent  result.Agent
@@ -64,9 +64,9 @@ func TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived(t *testing.T)
 	}
 }
 
-// TestLostAgentIsNotBlamedOnTheSystem: the command that helps next after a run whose
+// TestLostAgentNotBlamedOnSystem: the command that helps next after a run whose
 // consumers' agent vanished is about the agents, whatever its messages and its checks say.
-func TestLostAgentIsNotBlamedOnTheSystem(t *testing.T) {
+func TestLostAgentNotBlamedOnSystem(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		fleet *Fleet

@@ -11,9 +11,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestTheNextCommandFitsWhatWasFound shows that each finding leads to a command that
+// TestNextCommandFitsFindings shows that each finding leads to a command that
 // helps against it, and that a run without one leads on.
-func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
+func TestNextCommandFitsFindings(t *testing.T) {
 	t.Parallel()
 	suspect := func(name, value, why string) func(*result.Result) {
 		return func(r *result.Result) {
@@ -103,8 +103,8 @@ func TestTheNextCommandFitsWhatWasFound(t *testing.T) {
 	}
 }
 
-// TestAFleetsRunIsDoneAgainByItsFlags: right after a run of agents it is known how they met.
-func TestAFleetsRunIsDoneAgainByItsFlags(t *testing.T) {
+// TestFleetRunRepeatCommandKeepsFlags: right after a run of agents it is known how they met.
+func TestFleetRunRepeatCommandKeepsFlags(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fleet  Fleet
@@ -152,9 +152,9 @@ func TestTheAnswerFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestTheAnswerOfSeveralScenariosIsAComparison: what a file of several was made for is
+// TestSeveralScenariosSuggestComparison: what a file of several was made for is
 // named also where a run is SUSPECT.
-func TestTheAnswerOfSeveralScenariosIsAComparison(t *testing.T) {
+func TestSeveralScenariosSuggestComparison(t *testing.T) {
 	var entries []Entry
 	for i := range 8 {
 		name, driver := "js", "jetstream"

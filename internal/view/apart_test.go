@@ -7,9 +7,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestWindowsAreNamedApart: rates over two windows say how long each was, rates
+// TestThroughputNamesDifferentWindows: rates over two windows say how long each was, rates
 // over one do not, and a rate that is not known is not a number.
-func TestWindowsAreNamedApart(t *testing.T) {
+func TestThroughputNamesDifferentWindows(t *testing.T) {
 	perS, bytes := 16_000.0, 16e6
 	base := result.Result{MessagesAll: result.Messages{Scheduled: 20_000, Delivered: 20_000}, Run: result.Run{Loop: result.LoopClosed}}
 	for name, tt := range map[string]struct {

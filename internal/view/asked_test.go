@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestTheAdviceIsACommandThatAddsWhatLacks(t *testing.T) {
+func TestAdviceIsCommandAddingMissingRuns(t *testing.T) {
 	side := func(dir string, n int) compare.Side {
 		s := compare.Side{Given: dir}
 		for range n {

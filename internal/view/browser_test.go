@@ -207,9 +207,9 @@ func TestAPageIsExploredInABrowser(t *testing.T) {
 	}
 }
 
-// TestASelectionCountsWhatNeverCameInABrowser selects a time with an outage. The whole run is
+// TestBrowserSelectionCountsMissingMessages selects a time with an outage. The whole run is
 // ranked as result.json ranks it: without the warm-up, and with what never came.
-func TestASelectionCountsWhatNeverCameInABrowser(t *testing.T) {
+func TestBrowserSelectionCountsMissingMessages(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
 	dir, came := outage(t, 500)
@@ -262,9 +262,9 @@ func TestASelectionCountsWhatNeverCameInABrowser(t *testing.T) {
 	}
 }
 
-// TestAPageIsExploredInABrowserByKeyboard: arrows move the cursor, with Shift they select, and Escape
+// TestBrowserPageKeyboardNavigation: arrows move the cursor, with Shift they select, and Escape
 // ends it.
-func TestAPageIsExploredInABrowserByKeyboard(t *testing.T) {
+func TestBrowserPageKeyboardNavigation(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
 	e, _ := explored(t)
@@ -294,8 +294,8 @@ func TestAPageIsExploredInABrowserByKeyboard(t *testing.T) {
 	}
 }
 
-// TestAHostileNameRunsNothingInABrowser writes script into every name of a run.
-func TestAHostileNameRunsNothingInABrowser(t *testing.T) {
+// TestBrowserDoesNotExecuteHostileNames writes script into every name of a run.
+func TestBrowserDoesNotExecuteHostileNames(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
 	e, _ := explored(t)
@@ -333,9 +333,9 @@ func TestAPageIsWholeWithoutScripts(t *testing.T) {
 	}
 }
 
-// TestLabelsCanBeReadOnEveryScreen measures each label of each chart, and that no page is
+// TestLabelsAreReadableOnEveryScreen measures each label of each chart, and that no page is
 // wider than its screen.
-func TestLabelsCanBeReadOnEveryScreen(t *testing.T) {
+func TestLabelsAreReadableOnEveryScreen(t *testing.T) {
 	t.Parallel()
 	ctx := browserOf(t)
 	e, _ := explored(t)
@@ -353,8 +353,8 @@ func TestLabelsCanBeReadOnEveryScreen(t *testing.T) {
 	}
 }
 
-// TestTheDataOfAPageAreWhatItsChartsShow reads what the script computes with.
-func TestTheDataOfAPageAreWhatItsChartsShow(t *testing.T) {
+// TestPageDataMatchesItsCharts reads what the script computes with.
+func TestPageDataMatchesItsCharts(t *testing.T) {
 	t.Parallel()
 	e, seconds := explored(t)
 	page := html1(t, e, Options{})

@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/internal/truth"
 )
 
-// TestACalibrationThatIsInterruptedDidNotPass, and keeps what it had by then.
-func TestACalibrationThatIsInterruptedDidNotPass(t *testing.T) {
+// TestInterruptedCalibrationDoesNotPass, and keeps what it had by then.
+func TestInterruptedCalibrationDoesNotPass(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
 	p := &CalibrationPage{Out: &out}
@@ -32,7 +32,7 @@ func TestACalibrationThatIsInterruptedDidNotPass(t *testing.T) {
 	}
 }
 
-func TestACalibrationThatCannotBeWrittenFails(t *testing.T) {
+func TestUnwritableCalibrationFails(t *testing.T) {
 	p := &CalibrationPage{Out: brokenPipe{}}
 	p.Check(truth.Check{Name: "stall", Pass: true})
 	if err := p.End(&truth.Calibration{Pass: true}); !errors.Is(err, io.ErrClosedPipe) {
@@ -44,9 +44,9 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// TestACalibrationEndsWithWhatTheHostCanMeasure shows that it goes by the highest rate
+// TestCalibrationReportsMeasurableResolution shows that it goes by the highest rate
 // that was kept.
-func TestACalibrationEndsWithWhatTheHostCanMeasure(t *testing.T) {
+func TestCalibrationReportsMeasurableResolution(t *testing.T) {
 	late := func(rate float64, p99 int64, reached bool) truth.Punctuality {
 		return truth.Punctuality{Rate: rate, Reached: reached, Spread: truth.Spread{P99: p99}}
 	}

@@ -44,9 +44,9 @@ func TestACapacityIsDrawnAgainstTheLoad(t *testing.T) {
 	}
 }
 
-// TestTheOperatingRangeJoinsOnlyWhatTheSystemDid: the chart has the promised percentile,
+// TestOperatingRangeJoinsOnlyConclusiveProbes: the chart has the promised percentile,
 // and probes that say nothing about the system are drawn apart.
-func TestTheOperatingRangeJoinsOnlyWhatTheSystemDid(t *testing.T) {
+func TestOperatingRangeJoinsOnlyConclusiveProbes(t *testing.T) {
 	probe := func(rate float64, j capacity.Judgement, v result.Status, p90 int64, atLeast bool) capacity.Probed {
 		return capacity.Probed{RatePerS: rate, Judgement: j.String(), Verdict: v, Of: "e2e", Figures: []capacity.Figure{
 			{P: 50, NS: 1e6}, {P: 90, NS: p90, AtLeast: atLeast}, {P: 99, NS: 9e9},
@@ -87,8 +87,8 @@ func TestTheOperatingRangeJoinsOnlyWhatTheSystemDid(t *testing.T) {
 	}
 }
 
-// TestTheFolderOfASearchTellsTheCapacity: in each form of an overview of its runs.
-func TestTheFolderOfASearchTellsTheCapacity(t *testing.T) {
+// TestSearchFolderReportsCapacity: in each form of an overview of its runs.
+func TestSearchFolderReportsCapacity(t *testing.T) {
 	t.Parallel()
 	ns := func(v int64) *int64 { return &v }
 	r := &capacity.Report{
@@ -140,8 +140,8 @@ next        weir report 'a b/001-1000'  # the last run at 1,000/s
 	}
 }
 
-// TestTheNextCommandOfASearchDecidesIt: what is not decided comes before what can be read.
-func TestTheNextCommandOfASearchDecidesIt(t *testing.T) {
+// TestNextCommandResolvesUndecidedSearch: what is not decided comes before what can be read.
+func TestNextCommandResolvesUndecidedSearch(t *testing.T) {
 	t.Parallel()
 	probes := []capacity.Probed{{RatePerS: 100, Judgement: "passed", Dir: "1"}}
 	for _, tt := range []struct {
@@ -165,8 +165,8 @@ func TestTheNextCommandOfASearchDecidesIt(t *testing.T) {
 	}
 }
 
-// TestADoubtfulAnswerRestsOnTheLastProbe, not on the higher rate.
-func TestADoubtfulAnswerRestsOnTheLastProbe(t *testing.T) {
+// TestDoubtfulAnswerRestsOnLastProbe, not on the higher rate.
+func TestDoubtfulAnswerRestsOnLastProbe(t *testing.T) {
 	t.Parallel()
 	r := &capacity.Report{Answer: capacity.Answered{PassPerS: 500, FailPerS: 700, FailBy: "failed", Stop: capacity.Doubtful}, Probes: []capacity.Probed{
 		{RatePerS: 500, Judgement: "passed"},
@@ -181,9 +181,9 @@ func TestADoubtfulAnswerRestsOnTheLastProbe(t *testing.T) {
 	}
 }
 
-// TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides: a longer probe helps
+// TestHostLimitedSearchSuggestsDoctor: a longer probe helps
 // against neither a busy host nor a window that is still too short.
-func TestASearchThatTheHostEndedNamesTheDoctorElseAWindowThatDecides(t *testing.T) {
+func TestHostLimitedSearchSuggestsDoctor(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[result.Status]string{
 		result.Invalid: "weir doctor", result.Suspect: "weir capacity s/scenario.yaml --longest 38s",
@@ -224,7 +224,7 @@ func TestADoubtfulAnswerCountsItsProbes(t *testing.T) {
 	}
 }
 
-func TestWhatASearchThatIsNotOverCameTo(t *testing.T) {
+func TestUnfinishedSearchSummary(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pass, fail float64

@@ -7,9 +7,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestTheClientsLineSaysWhatPublished: not where nothing is known of it, and not
+// TestClientLineNamesPublisher: not where nothing is known of it, and not
 // where weir did not publish.
-func TestTheClientsLineSaysWhatPublished(t *testing.T) {
+func TestClientLineNamesPublisher(t *testing.T) {
 	for _, tt := range []struct {
 		path, mode string
 		want       bool

@@ -49,9 +49,9 @@ func eachEvent(events []result.Event) iter.Seq2[result.Event, error] {
 	}
 }
 
-// TestTheRunOfADayMakesAPageThatOpens has an event a second, and the lateness of
+// TestDayLongRunMakesUsablePage has an event a second, and the lateness of
 // each.
-func TestTheRunOfADayMakesAPageThatOpens(t *testing.T) {
+func TestDayLongRunMakesUsablePage(t *testing.T) {
 	t.Parallel()
 	const day = 86_400
 	intervals := length(day)
@@ -88,7 +88,7 @@ func TestTheRunOfADayMakesAPageThatOpens(t *testing.T) {
 	}
 }
 
-func TestWhatASecondDoesNotTellIsAGap(t *testing.T) {
+func TestMissingSecondIsChartGap(t *testing.T) {
 	t.Parallel()
 	e := run(t, "jetstream-500")
 	e.Course = newCourse(0, length(12), nil, 12)
@@ -103,9 +103,9 @@ func TestWhatASecondDoesNotTellIsAGap(t *testing.T) {
 	mentions(t, page, ">warm-up<", `class="span"`, "offered (mean of the window, 500/s)")
 }
 
-// TestTimesCountFromTheEndOfTheWarmUp: a fault that the text has at 5.0 s is drawn there, and
+// TestTimesCountFromEndOfWarmUp: a fault that the text has at 5.0 s is drawn there, and
 // what was counted after it begins there.
-func TestTimesCountFromTheEndOfTheWarmUp(t *testing.T) {
+func TestTimesCountFromEndOfWarmUp(t *testing.T) {
 	t.Parallel()
 	dir, _ := outage(t, 50)
 	if err := os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(`{"schema": "weir.events/v1"}
@@ -158,7 +158,7 @@ func TestASecondCutShortHasNoRate(t *testing.T) {
 	}
 }
 
-func TestEventsThatCrowdAreOne(t *testing.T) {
+func TestCrowdedEventsAreMerged(t *testing.T) {
 	t.Parallel()
 	c := newCourse(0, length(120), nil, 120)
 	events := []result.Event{
@@ -197,9 +197,9 @@ func TestEventsThatCrowdAreOne(t *testing.T) {
 	)
 }
 
-// TestACourseIsReadFromTheFolder has two phases within one second, which are one
+// TestCourseIsReadFromFolder has two phases within one second, which are one
 // point, and a censored line, which is of no second.
-func TestACourseIsReadFromTheFolder(t *testing.T) {
+func TestCourseIsReadFromFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	f, err := result.Create(dir)

@@ -12,7 +12,7 @@ import (
 
 // What no number of runs is known to decide is decided by runs until it is: where all
 // sides are scenarios of one folder, which then take turns.
-func TestAnUndecidedComparisonAdvisesToGoOn(t *testing.T) {
+func TestUndecidedComparisonAdvisesMoreRuns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -52,7 +52,7 @@ func TestAnUndecidedComparisonAdvisesToGoOn(t *testing.T) {
 }
 
 // What is decided by runs of which some are SUSPECT leads to the reasons of one.
-func TestADecidedComparisonLeadsToWhatIsInDoubt(t *testing.T) {
+func TestDecidedComparisonLeadsToSuspectRuns(t *testing.T) {
 	t.Parallel()
 	for verdict, want := range map[result.Status]string{
 		result.Suspect: "next        weir report 'm 1/2'  # why this run is SUSPECT\n",
@@ -74,8 +74,8 @@ func TestADecidedComparisonLeadsToWhatIsInDoubt(t *testing.T) {
 	}
 }
 
-// TestAClosedLoopIsAnsweredByItsThroughput: its times are those at saturation.
-func TestAClosedLoopIsAnsweredByItsThroughput(t *testing.T) {
+// TestClosedLoopAnswerIsThroughput: its times are those at saturation.
+func TestClosedLoopAnswerIsThroughput(t *testing.T) {
 	t.Parallel()
 	better, same, open := compare.Change{Verdict: compare.Better, Shift: -1210}, compare.Change{Verdict: compare.NoChange}, compare.Change{Verdict: compare.NothingShown, Shift: 3}
 	for name, tt := range map[string]struct {
@@ -105,8 +105,8 @@ func TestAClosedLoopIsAnsweredByItsThroughput(t *testing.T) {
 	}
 }
 
-// TestAnAnswerNamesWhatTheSidesAre, and gives a change on the scale of the table.
-func TestAnAnswerNamesWhatTheSidesAre(t *testing.T) {
+// TestAnswerNamesComparedSides, and gives a change on the scale of the table.
+func TestAnswerNamesComparedSides(t *testing.T) {
 	t.Parallel()
 	change := compare.Change{Verdict: compare.NothingShown, Shift: 6140, Lo: new(-11.9e6), Hi: new(5.09e6), Percent: new(1.6), PercentLo: new(-96.6), PercentHi: new(1060.0)}
 	low := change

@@ -72,14 +72,14 @@ func TestEveryCapabilityIsShown(t *testing.T) {
 	}
 }
 
-func TestMarkupInATextIsKeptAsText(t *testing.T) {
+func TestMarkupInTextIsEscaped(t *testing.T) {
 	if got, want := mdText("weir.<run> | a_b ${env:X} *"), `weir.\<run> \| a\_b \${env:X} \*`; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }
 
-// TestTheListFitsATerminalOf80Columns holds every line of the list to it.
-func TestTheListFitsATerminalOf80Columns(t *testing.T) {
+// TestListFits80Columns holds every line of the list to it.
+func TestListFits80Columns(t *testing.T) {
 	var l DriverList
 	for _, d := range all.Definitions() {
 		l.Drivers = append(l.Drivers, DriverOf(d, standard.Tested()))
@@ -117,7 +117,7 @@ func TestTheFeaturesAreOnEveryPage(t *testing.T) {
 	}
 }
 
-func TestWhatWasTestedIsOnEveryPage(t *testing.T) {
+func TestEveryPageListsTestedVersions(t *testing.T) {
 	d := all.Definitions()[0]
 	run := tested.Entry{Driver: d.Name, Test: "TestConformance/one", Recipe: "r", Server: "server", Version: "1.9", Nodes: 1, Passed: 20, Date: "2026-01-02"}
 	three, newer, other, foreign := run, run, run, run
@@ -164,8 +164,8 @@ func TestWhatWasTestedIsOnEveryPage(t *testing.T) {
 	}
 }
 
-// TestAServerIsNamedWhereTheTitleNamesAnother: a version alone is the title's.
-func TestAServerIsNamedWhereTheTitleNamesAnother(t *testing.T) {
+// TestServerNameShownWhenTitleDiffers: a version alone is the title's.
+func TestServerNameShownWhenTitleDiffers(t *testing.T) {
 	for want, es := range map[string][]tested.Entry{
 		"":                                nil,
 		" (2.0.11)":                       {{Server: "mongodb", Version: "2.0.11", Nodes: 1}},

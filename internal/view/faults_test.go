@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestAReportSaysWhatFaultsDid(t *testing.T) {
+func TestReportShowsFaultEffects(t *testing.T) {
 	ns := func(v int64) *int64 { return &v }
 	r := &result.Result{
 		Intervals: []result.Interval{{TS: 0, Phase: "warmup"}, {TS: 2, Phase: "measure"}},
@@ -50,9 +50,9 @@ at: since the end of the warm-up. unconfirmed, undelivered: the longest time wit
 	}
 }
 
-// TestAFaultIsToldAtTheInstantThatTheScenarioGives: seconds of the run begin with it, and a
+// TestFaultIsShownAtScenarioTime: seconds of the run begin with it, and a
 // warm-up of half a second ends within the first.
-func TestAFaultIsToldAtTheInstantThatTheScenarioGives(t *testing.T) {
+func TestFaultIsShownAtScenarioTime(t *testing.T) {
 	page := &layout.Page{}
 	(&single{Page: page, r: &result.Result{
 		Run:       result.Run{WarmUpS: new(0.5)},
@@ -64,8 +64,8 @@ func TestAFaultIsToldAtTheInstantThatTheScenarioGives(t *testing.T) {
 	}
 }
 
-// TestAnOutageThatDidNotEndIsALowerBound: the window was over before anything came again.
-func TestAnOutageThatDidNotEndIsALowerBound(t *testing.T) {
+// TestUnendedOutageIsLowerBound: the window was over before anything came again.
+func TestUnendedOutageIsLowerBound(t *testing.T) {
 	ns := func(v int64) *int64 { return &v }
 	r := &result.Result{
 		Intervals: []result.Interval{{TS: 2, Phase: "measure"}},

@@ -71,7 +71,7 @@ func killed(t *testing.T) string {
 	return dir
 }
 
-func TestRemainsTellsWhatAKilledRunLeft(t *testing.T) {
+func TestRemainsOfKilledRun(t *testing.T) {
 	t.Parallel()
 	dir := killed(t)
 	want := []string{
@@ -84,7 +84,7 @@ func TestRemainsTellsWhatAKilledRunLeft(t *testing.T) {
 	}
 }
 
-func TestNothingRemainsOfOtherFolders(t *testing.T) {
+func TestRemainsIgnoresOtherFolders(t *testing.T) {
 	t.Parallel()
 	for _, files := range []map[string]string{{"result.json": head}, {"x": ""}} {
 		if got := Remains(write(t, files)); got != nil {

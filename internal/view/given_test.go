@@ -23,7 +23,7 @@ func placed(t *testing.T) Place {
 	return Place(dir)
 }
 
-func TestRunsBearTheNamesThatTheirUserGave(t *testing.T) {
+func TestRunsKeepUserGivenNames(t *testing.T) {
 	at := placed(t)
 	for given, want := range map[string]string{
 		"a": "a/1 a/2", "b/": "b", "a/1,b": "a/1 b", "a/*": "a/1 a/2", "c,d": "c,d", string(at) + "/b": string(at) + "/b",
@@ -47,7 +47,7 @@ func TestRunsBearTheNamesThatTheirUserGave(t *testing.T) {
 	}
 }
 
-func TestEachRunIsReadOnceAndAllThatIsWrongIsTold(t *testing.T) {
+func TestReadOnceReportsAllErrors(t *testing.T) {
 	at := placed(t)
 	if err := os.Remove(at.Path("b/events.jsonl")); err != nil {
 		t.Fatal(err)

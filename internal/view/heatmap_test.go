@@ -19,7 +19,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestBucketsOfAMosaicAreInOrderAndAtMostA64thWide(t *testing.T) {
+func TestHeatmapBucketsAreOrderedAndNarrow(t *testing.T) {
 	t.Parallel()
 	before := -1
 	for v := int64(0); v < measure.Highest; v += 1 + v/100 {
@@ -82,9 +82,9 @@ func heatmapOf(t testing.TB, dir, of string) *heatmap {
 	return all[of]
 }
 
-// TestAMosaicHoldsEachLatencyOfTheLog compares counts and percentiles of each part with the
+// TestHeatmapHoldsEachLoggedLatency compares counts and percentiles of each part with the
 // full histograms: a percentile is at most a 64th above.
-func TestAMosaicHoldsEachLatencyOfTheLog(t *testing.T) {
+func TestHeatmapHoldsEachLoggedLatency(t *testing.T) {
 	t.Parallel()
 	dir, seconds := logged(t, 12, 500)
 	m := heatmapOf(t, dir, "e2e")
@@ -181,7 +181,7 @@ func outage(t testing.TB, each int) (dir string, came *measure.Counts) {
 	return dir, came
 }
 
-func TestMessagesThatNeverCameHaveTheirSecond(t *testing.T) {
+func TestMissingMessagesCountInTheirSecond(t *testing.T) {
 	t.Parallel()
 	dir, _ := outage(t, 500)
 	m := heatmapOf(t, dir, "e2e")
@@ -209,7 +209,7 @@ func TestMessagesThatNeverCameHaveTheirSecond(t *testing.T) {
 	}
 }
 
-func TestNothingCameAtAll(t *testing.T) {
+func TestNothingDelivered(t *testing.T) {
 	t.Parallel()
 	m := new(heatmap)
 	ages := new(measure.Counts)
@@ -227,9 +227,9 @@ func TestNothingCameAtAll(t *testing.T) {
 	}
 }
 
-// TestAMosaicOfALongRunIsBounded has a run of many seconds: parts become one, and no
+// TestLongRunHeatmapIsBounded has a run of many seconds: parts become one, and no
 // message is lost.
-func TestAMosaicOfALongRunIsBounded(t *testing.T) {
+func TestLongRunHeatmapIsBounded(t *testing.T) {
 	t.Parallel()
 	dir, seconds := logged(t, 1000, 3)
 	m := heatmapOf(t, dir, "e2e")
@@ -259,8 +259,8 @@ func TestAMosaicOfALongRunIsBounded(t *testing.T) {
 	}
 }
 
-// TestAPackedMosaicFits has each bucket there is in each part, which is too much.
-func TestAPackedMosaicFits(t *testing.T) {
+// TestPackedHeatmapFits has each bucket there is in each part, which is too much.
+func TestPackedHeatmapFits(t *testing.T) {
 	t.Parallel()
 	m := &heatmap{each: 1}
 	for i := range mostParts {
@@ -297,9 +297,9 @@ func TestAPackedMosaicFits(t *testing.T) {
 	}
 }
 
-// TestThePageShowsWhatWasPromisedAndWhatTheHostDid draws a run with an objective, a hiccup
+// TestPageShowsObjectivesAndHostStalls draws a run with an objective, a hiccup
 // and a second that the generator's own lateness decided.
-func TestThePageShowsWhatWasPromisedAndWhatTheHostDid(t *testing.T) {
+func TestPageShowsObjectivesAndHostStalls(t *testing.T) {
 	t.Parallel()
 	dir, _ := logged(t, 12, 200)
 	if err := os.WriteFile(filepath.Join(dir, result.FileEvents), []byte(`{"schema": "weir.events/v1"}

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestAReportSaysWhatHostsDid(t *testing.T) {
+func TestReportShowsHostUsage(t *testing.T) {
 	r := &result.Result{
 		Run: result.Run{Mode: "stream", MeasureS: 10},
 		Servers: &result.Servers{SpanS: 10, Processes: []host.ServerUsage{
@@ -59,8 +59,8 @@ efficiency  34,133 messages for each core-second of the servers; 1.04 bytes writ
 	}
 }
 
-// TestThePageCacheIsNamedOnlyWhereTheFiguresShowIt changes one figure at a time.
-func TestThePageCacheIsNamedOnlyWhereTheFiguresShowIt(t *testing.T) {
+// TestPageCacheNamedOnlyWithEvidence changes one figure at a time.
+func TestPageCacheNamedOnlyWithEvidence(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*result.Result)
 		says   bool
@@ -85,9 +85,9 @@ func TestThePageCacheIsNamedOnlyWhereTheFiguresShowIt(t *testing.T) {
 	}
 }
 
-// TestAPageDrawsTheHostBelowTheMessages draws a run with two hosts, one of them with many
+// TestPageChartsHostBelowMessages draws a run with two hosts, one of them with many
 // servers.
-func TestAPageDrawsTheHostBelowTheMessages(t *testing.T) {
+func TestPageChartsHostBelowMessages(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
 	b.WriteString(`{"schema": "weir.host/v1"}` + "\n")
@@ -126,7 +126,7 @@ func TestAPageDrawsTheHostBelowTheMessages(t *testing.T) {
 	}
 }
 
-func TestATornLogOfTheHostLeavesThePageWhatItHas(t *testing.T) {
+func TestTornHostLogKeepsWholeLines(t *testing.T) {
 	dir := t.TempDir()
 	text := `{"schema": "weir.host/v1"}` + "\n" + `{"from_ns":0,"to_ns":1000000000,"host":{"user_s":1,"system_s":1},"processes":[]}` + "\n" + `{"from_ns":10000`
 	if err := os.WriteFile(filepath.Join(dir, result.FileHost), []byte(text), 0o600); err != nil {

@@ -169,9 +169,9 @@ func TestThePageOfAnEarlierRun(t *testing.T) {
 	}
 }
 
-// TestAllRenderingsSayTheSame holds Markdown and HTML against the text: every
+// TestAllRenderingsAgree holds Markdown and HTML against the text: every
 // figure, every cell and every sentence of it is in the other two.
-func TestAllRenderingsSayTheSame(t *testing.T) {
+func TestAllRenderingsAgree(t *testing.T) {
 	t.Parallel()
 	inputs, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(inputs) == 0 {
@@ -292,7 +292,7 @@ func TestAHostileResultIsInert(t *testing.T) {
 	}
 }
 
-func TestAPageAsksForNothing(t *testing.T) {
+func TestPageLoadsNoResources(t *testing.T) {
 	t.Parallel()
 	page := html1(t, run(t, "jetstream-500"), Options{})
 	seen, err := look(page)
@@ -364,9 +364,9 @@ func TestUnsupportedAndCensoredAreDrawnApart(t *testing.T) {
 	}
 }
 
-// TestAnIntervalThatIsNotKnownIsNotDrawn: the table says what is missing and why, and
+// TestUnknownIntervalIsNotDrawn: the table says what is missing and why, and
 // what a run of that length has met; the band has a gap.
-func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
+func TestUnknownIntervalIsNotDrawn(t *testing.T) {
 	t.Parallel()
 	ends := func(p float64, lo, hi *int64, by string) result.Percentile {
 		return result.Percentile{P: p, NS: 1e6, LoNS: lo, HiNS: hi, Supported: true, UnboundedBy: by}
@@ -388,7 +388,7 @@ func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
 	}
 }
 
-func TestManyRunsMakeAPageThatOpens(t *testing.T) {
+func TestManyRunsMakeUsablePage(t *testing.T) {
 	t.Parallel()
 	e, _, err := Load(old, "x", Loading{Drawn: true})
 	if err != nil {
@@ -415,7 +415,7 @@ func TestManyRunsMakeAPageThatOpens(t *testing.T) {
 	}
 }
 
-func TestHTMLTellsOfAWriterThatFails(t *testing.T) {
+func TestHTMLReturnsWriteError(t *testing.T) {
 	t.Parallel()
 	if err := HTML(failing{}, run(t, "nats-500"), Options{}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("got %v", err)

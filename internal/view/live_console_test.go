@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsWrittenGoesAboveTheRunThatIsShown(t *testing.T) {
+func TestWritesAppearAboveLiveView(t *testing.T) {
 	var out strings.Builder
 	c := &Console{Out: &out}
 	say := func(s string) {
@@ -43,7 +43,7 @@ func (l *leaving) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestAReaderThatLeavesIsNotAFailure(t *testing.T) {
+func TestClosedPipeIsNotFailure(t *testing.T) {
 	l := &leaving{}
 	w := IgnoreClosedPipe(l)
 	for range 5 {

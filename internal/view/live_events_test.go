@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatHappensAgainAndAgainIsToldLessAndLessOften(t *testing.T) {
+func TestRepeatedEventsAreReportedLessOften(t *testing.T) {
 	t.Parallel()
 	var r repeatedEvents
 	var got []string

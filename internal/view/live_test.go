@@ -80,7 +80,7 @@ func sameBlock(t *testing.T, name, got string) {
 	golden.File(t, filepath.Join("testdata", "live", name), got)
 }
 
-func TestWhatIsOnTheScreen(t *testing.T) {
+func TestScreenContents(t *testing.T) {
 	t.Parallel()
 	suite := plan
 	suite.Which = "run 2 of 6, jetstream-1kib-1000"
@@ -106,7 +106,7 @@ func TestWhatIsOnTheScreen(t *testing.T) {
 	}
 }
 
-func TestWithoutATerminalEachSecondIsALine(t *testing.T) {
+func TestPlainOutputIsOneLinePerSecond(t *testing.T) {
 	t.Parallel()
 	for name, which := range map[string]string{"plain.txt": "", "plain-several.txt": "run 2 of 6, chan-1kib-1k"} {
 		p := plan
@@ -137,7 +137,7 @@ func TestARefreshIsASingleWrite(t *testing.T) {
 	}
 }
 
-func TestAWindowThatBecomesNarrowerLosesNothingAbove(t *testing.T) {
+func TestNarrowingTerminalKeepsScrollback(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t, 80, 24)
 	_, _ = io.WriteString(s, "$ weir run\n")
@@ -159,7 +159,7 @@ func TestAWindowThatBecomesNarrowerLosesNothingAbove(t *testing.T) {
 	}
 }
 
-func TestWhatIsGoingOnInWords(t *testing.T) {
+func TestStatusWording(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
@@ -196,7 +196,7 @@ func TestWhatIsGoingOnInWords(t *testing.T) {
 	}
 }
 
-func TestOnlyTheSidesThatRunAreShown(t *testing.T) {
+func TestOnlyActiveSidesAreShown(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		plan      LivePlan
@@ -224,7 +224,7 @@ func TestOnlyTheSidesThatRunAreShown(t *testing.T) {
 	}
 }
 
-func TestRoundTripsAreShownWhereThereAreSome(t *testing.T) {
+func TestRoundTripsAreShownIfPresent(t *testing.T) {
 	t.Parallel()
 	for closed, kind := range map[bool]measure.Kind{false: measure.RTTResponse, true: measure.RTTService} {
 		v := NewLive(Terminal{Out: io.Discard}, LivePlan{Sends: true, Receives: true, Closed: closed})
@@ -276,7 +276,7 @@ func BenchmarkRefresh(b *testing.B) {
 	}
 }
 
-func TestWhatAStallHoldsUpIsSaidFromASecondsWorthOn(t *testing.T) {
+func TestStallOfOneSecondShowsBacklog(t *testing.T) {
 	t.Parallel()
 	sends := LivePlan{Sends: true, Receives: true, End: time.Hour}
 	closed := sends
@@ -307,9 +307,9 @@ func TestWhatAStallHoldsUpIsSaidFromASecondsWorthOn(t *testing.T) {
 	}
 }
 
-// TestALongWaitShowsHowLongItTakes: a starting server is shown anew each second on a
+// TestLongWaitShowsElapsedTime: a starting server is shown anew each second on a
 // terminal, and as a line every 10 s elsewhere.
-func TestALongWaitShowsHowLongItTakes(t *testing.T) {
+func TestLongWaitShowsElapsedTime(t *testing.T) {
 	for _, rewrite := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer

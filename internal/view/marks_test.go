@@ -7,9 +7,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestEachResponseIsMarkedByItsOwnMessages: the lateness of the run is the same for
+// TestLatenessMarkPerResponse: the lateness of the run is the same for
 // both, and over half of one of them only.
-func TestEachResponseIsMarkedByItsOwnMessages(t *testing.T) {
+func TestLatenessMarkPerResponse(t *testing.T) {
 	t.Parallel()
 	at := func(ns int64) *result.Dist {
 		return &result.Dist{Count: 1000, Percentiles: []result.Percentile{{P: 50, NS: ns, LoNS: &ns, Supported: true}}}

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestAReportSaysWhatTheNetworkWas(t *testing.T) {
+func TestReportShowsNetworkConditions(t *testing.T) {
 	share := func(p float64) *float64 { return &p }
 	bits := func(n int64) *int64 { return &n }
 	r := &result.Result{Network: &result.Network{

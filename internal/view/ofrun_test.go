@@ -24,7 +24,7 @@ func TestAnEarlierRunIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnEarlierRunIsBooked(t *testing.T) {
+func TestReportAccountsForEarlierRun(t *testing.T) {
 	t.Parallel()
 	of := &result.OfRun{Booked: true, Number: 7, Received: 8}
 	m := result.Messages{Scheduled: 10, Sent: 10, Confirmed: 9, Failed: 1, Delivered: 8, Lost: 1, FailedDelivered: 1}

@@ -121,7 +121,7 @@ func tablesWithin(t *testing.T, text string, width int) {
 	}
 }
 
-func TestRunsAreCalledByWhatTellsThemApart(t *testing.T) {
+func TestRunLabelsTellRunsApart(t *testing.T) {
 	t.Parallel()
 	entry := func(name, dir string) Entry {
 		return Entry{Entry: result.Entry{Dir: dir, Result: &result.Result{Run: result.Run{Name: name}}}}
@@ -141,7 +141,7 @@ func TestRunsAreCalledByWhatTellsThemApart(t *testing.T) {
 	}
 }
 
-func TestRunsThatDifferInNothingAreNotWarnedOf(t *testing.T) {
+func TestIdenticalRunsRaiseNoWarning(t *testing.T) {
 	t.Parallel()
 	b := rendered(t, Overview, []Entry{run(t, "nats-500"), run(t, "nats-500")}, Options{})
 	if !strings.Contains(b, "the recorded settings of these runs are identical\n") || strings.Contains(b, "ranking") {
@@ -149,7 +149,7 @@ func TestRunsThatDifferInNothingAreNotWarnedOf(t *testing.T) {
 	}
 }
 
-func TestGuaranteesAreNeverRankedInSilence(t *testing.T) {
+func TestDifferingGuaranteesAreNoted(t *testing.T) {
 	t.Parallel()
 	for name, weaken := range map[string]func(*result.System){
 		"another guarantee":  func(s *result.System) { s.Guarantee = "buffered" },
@@ -170,7 +170,7 @@ func TestGuaranteesAreNeverRankedInSilence(t *testing.T) {
 	}
 }
 
-func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
+func TestDifferingServerSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	entry := func(settings map[string]string) Entry {
 		e := run(t, "jetstream-500")
@@ -198,7 +198,7 @@ func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownOfARunIsNotADifference(t *testing.T) {
+func TestUnknownFactIsNotDifference(t *testing.T) {
 	t.Parallel()
 	known, other := run(t, "nats-500"), run(t, "nats-500")
 	other.Scenario, other.Environment.Hosts = nil, nil
@@ -220,7 +220,7 @@ func TestWhatIsNotKnownOfARunIsNotADifference(t *testing.T) {
 	}
 }
 
-func TestManyValuesOfOneFactAreCounted(t *testing.T) {
+func TestManyValuesOfFactAreCounted(t *testing.T) {
 	t.Parallel()
 	var entries []Entry
 	for i := range 12 {

@@ -15,7 +15,7 @@ func paused(x *result.Pause) string {
 	return layout.Terminal(120, false).Page(p)
 }
 
-func TestAPauseSaysHowItWasCaughtUp(t *testing.T) {
+func TestPauseReportsCatchUp(t *testing.T) {
 	at, received, shrinks := int64(8_500_000_000), 5000.0, 4000.0
 	d := func(ns int64) *result.Dist {
 		return &result.Dist{Count: 2000, Percentiles: []result.Percentile{{P: 50, NS: ns, Supported: true}, {P: 100, NS: 2 * ns, Supported: true}}}

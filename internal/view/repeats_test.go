@@ -30,7 +30,7 @@ func repeat(n int, ns int64, samples uint64) Entry {
 	return Entry{Entry: result.Entry{Dir: fmt.Sprintf("r/%d", n), Result: r, Totals: map[string]*measure.Counts{"send.response.measure": c}}}
 }
 
-func TestRepeatsShowEachRunTheSpreadAndAllTogether(t *testing.T) {
+func TestRepeatsShowRunsSpreadAndTotal(t *testing.T) {
 	entries := []Entry{repeat(3, 3_000_000, 2000), repeat(1, 1_000_000, 7000), repeat(2, 2_000_000, 1000)}
 	got := same(t, "repeats.txt", func(w io.Writer) error { return Overview(w, entries, Options{}) })
 	// Of 10,000 samples 7,000 are of 1 ms, so that all together have that median,
@@ -60,9 +60,9 @@ func TestRepeatsLeaveInvalidRunsOut(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedRunIsNotOneOfASeries: its figures do not count with the others, and the
+// TestInterruptedRunIsExcludedFromSeries: its figures do not count with the others, and the
 // command that finishes the series is next.
-func TestAnInterruptedRunIsNotOneOfASeries(t *testing.T) {
+func TestInterruptedRunIsExcludedFromSeries(t *testing.T) {
 	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 9_000_000, 1000)}
 	entries[2].Result.Run.Interrupted = true
 	for left, want := range map[int]string{0: "weir run --append r --repeat 1  # finishes the series", 2: "weir run --append r --repeat 3  # finishes the series"} {
@@ -74,7 +74,7 @@ func TestAnInterruptedRunIsNotOneOfASeries(t *testing.T) {
 	}
 }
 
-func TestASeriesThatWasTakenUpIsNotToBeFinished(t *testing.T) {
+func TestResumedSeriesNeedsNoFinishing(t *testing.T) {
 	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 3_000_000, 1000)}
 	entries[1].Result.Run.Interrupted = true
 	b := rendered(t, Overview, entries, Options{})
@@ -83,7 +83,7 @@ func TestASeriesThatWasTakenUpIsNotToBeFinished(t *testing.T) {
 	}
 }
 
-func TestAFigureThatARunDoesNotHaveIsNotSpread(t *testing.T) {
+func TestFigureMissingInRunHasNoSpread(t *testing.T) {
 	a, b := repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000)
 	b.Result.Latency.Send.Response.Percentiles[2].Supported = false
 	b.Totals = nil
@@ -98,7 +98,7 @@ func TestAFigureThatARunDoesNotHaveIsNotSpread(t *testing.T) {
 	}
 }
 
-func TestARepeatThatIsABoundIsMarked(t *testing.T) {
+func TestRepeatWithLowerBoundIsMarked(t *testing.T) {
 	t.Parallel()
 	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 3_000_000, 1000)}
 	for i := range entries[1].Result.Latency.Send.Response.Percentiles {

@@ -58,7 +58,7 @@ func TestColourChangesNoText(t *testing.T) {
 	}
 }
 
-func TestADrainThatEndedTooEarlySaysWhatItNeeds(t *testing.T) {
+func TestShortDrainReportsTimeNeeded(t *testing.T) {
 	t.Parallel()
 	for needs, want := range map[time.Duration]string{
 		0:                       "use a longer one (--drain)",
@@ -81,7 +81,7 @@ func TestADrainThatEndedTooEarlySaysWhatItNeeds(t *testing.T) {
 	}
 }
 
-func TestTheNoteOnSessionsIsOneSentenceInMarkdown(t *testing.T) {
+func TestSessionNoteIsOneMarkdownSentence(t *testing.T) {
 	t.Parallel()
 	e := run(t, "nats-500")
 	b := rendered(t, Markdown, entry(e.Result), Options{Session: 100})
@@ -90,9 +90,9 @@ func TestTheNoteOnSessionsIsOneSentenceInMarkdown(t *testing.T) {
 	}
 }
 
-// TestOnlyChecksThatCouldNotRunAreCalledNotChecked: what does not apply to a closed
+// TestInapplicableChecksAreNotCalledUnchecked: what does not apply to a closed
 // loop is not a gap in what was looked at.
-func TestOnlyChecksThatCouldNotRunAreCalledNotChecked(t *testing.T) {
+func TestInapplicableChecksAreNotCalledUnchecked(t *testing.T) {
 	t.Parallel()
 	r := run(t, "chan-closed").Result
 	r.Verdict.Checks = []result.Check{
@@ -113,7 +113,7 @@ func TestOnlyChecksThatCouldNotRunAreCalledNotChecked(t *testing.T) {
 	mentions(t, b.String(), "does not apply", "not run")
 }
 
-func TestAReportSaysWhatWasMisroutedAndWhatIsUnknown(t *testing.T) {
+func TestReportShowsMisroutedAndUnknown(t *testing.T) {
 	t.Parallel()
 	all := result.Messages{Scheduled: 5, Sent: 5, Confirmed: 5, Delivered: 1, Lost: 1, Unknown: 3, Misrouted: 2}
 	b := rendered(t, Text, entry(&result.Result{Messages: all, MessagesAll: all}), Options{})

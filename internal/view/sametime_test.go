@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// TestRunsOfAnOverviewShareATimeAxis: up to as many as can be told apart.
-func TestRunsOfAnOverviewShareATimeAxis(t *testing.T) {
+// TestOverviewRunsShareTimeAxis: up to as many as can be told apart.
+func TestOverviewRunsShareTimeAxis(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]bool{1: false, 2: true, mostColours: true, layout.MostSeries + 1: true} {
 		var entries []Entry
@@ -41,9 +41,9 @@ func TestRunsOfAnOverviewShareATimeAxis(t *testing.T) {
 	}
 }
 
-// TestRunsOfAComparisonShareATimeAxis: each in the colour of its side, those that count and
+// TestComparedRunsShareTimeAxis: each in the colour of its side, those that count and
 // can be drawn, and at most so many. The conclusion comes first.
-func TestRunsOfAComparisonShareATimeAxis(t *testing.T) {
+func TestComparedRunsShareTimeAxis(t *testing.T) {
 	t.Parallel()
 	found := &compare.Comparison{Alpha: 0.05, Sides: []compare.SideSummary{{Side: "A", Given: "<a>"}, {Side: "B", Given: "b", Tally: &compare.Tally{}}}}
 	for i := range found.Sides {

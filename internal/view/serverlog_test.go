@@ -37,7 +37,7 @@ func spoke() *result.Result {
 	}
 }
 
-func TestAReportSaysWhatServersSaid(t *testing.T) {
+func TestReportShowsServerLogLines(t *testing.T) {
 	r := spoke()
 	say := func(what func(*single), columns int) string {
 		page := &layout.Page{}
@@ -86,7 +86,7 @@ logs        of the servers after kill server-2 (leader), 5.0 s:
 	}
 }
 
-func TestAPageListsWhatServersSaid(t *testing.T) {
+func TestPageListsServerLogLines(t *testing.T) {
 	page := &layout.Page{}
 	(&single{Page: page, r: spoke()}).serverLogTable()
 	var b strings.Builder

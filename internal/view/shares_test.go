@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestSharesOfSubscriptionsAreShownWhereTheyTellSomething(t *testing.T) {
+func TestSubscriptionSharesShownWhenInformative(t *testing.T) {
 	t.Parallel()
 	got := func(delivered, lost uint64) result.Received {
 		return result.Received{Delivered: delivered, Lost: lost}
@@ -43,7 +43,7 @@ func TestSharesOfSubscriptionsAreShownWhereTheyTellSomething(t *testing.T) {
 	}
 }
 
-func TestWhatBrokeIsNamed(t *testing.T) {
+func TestBrokenDescribesViolations(t *testing.T) {
 	t.Parallel()
 	ttl := []string{"messages expire after 300 ms (policy ttl: message-ttl 300)"}
 	for want, r := range map[string]result.Result{

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
+func TestReportExplainsSlowestMessages(t *testing.T) {
 	messages := make([]result.SlowMessage, 10)
 	for i := range messages {
 		messages[i] = result.SlowMessage{NS: int64(50-i) * 1e6, DueNS: 3e9, Producer: i, Beside: []string{"hiccup"}}
@@ -71,7 +71,7 @@ func TestAReportSaysWhatTheSlowestHaveInCommon(t *testing.T) {
 	}
 }
 
-func TestAnInstantJustBeforeTheWindowHasNoSign(t *testing.T) {
+func TestZeroInstantHasNoSign(t *testing.T) {
 	for s, want := range map[float64]string{-0.01: "0.0 s", 0: "0.0 s", 0.04: "0.0 s", -0.06: "-0.1 s", 1234.56: "1,234.6 s"} {
 		if got := seconded(s); got != want {
 			t.Errorf("%g s: %s; want %s", s, got, want)

@@ -64,7 +64,7 @@ func drawnSuite(t *testing.T, r SuiteReport) string {
 	return string(page)
 }
 
-func TestTheArticlesFigureStandsBesideOurs(t *testing.T) {
+func TestArticleFigureIsShownBesideMeasured(t *testing.T) {
 	r, items := plannedSuite(t, smallSuite, 1)
 	lo, hi := int64(1_000), int64(3_000)
 	res := &result.Result{}
@@ -83,9 +83,9 @@ func TestTheArticlesFigureStandsBesideOurs(t *testing.T) {
 	}
 }
 
-// TestThePageDrawsCurvesOfOneRunAndTheChancesOfAPage holds the chances against the closed
+// TestThePageChartsCurvesAndPageOdds holds the chances against the closed
 // form: of 99 % a page of 69 requests meets it with a chance of a half.
-func TestThePageDrawsCurvesOfOneRunAndTheChancesOfAPage(t *testing.T) {
+func TestThePageChartsCurvesAndPageOdds(t *testing.T) {
 	text := strings.NewReplacer(
 		"source: A source\n", "source: A source\nchances: {percentiles: [99], requests: 1000}\n",
 		"figures: [e2e.p50", "curves: [{of: e2e.response, as: what users wait}, {of: e2e.service, as: what is reported}]\n  figures: [e2e.p50",
@@ -99,9 +99,9 @@ func TestThePageDrawsCurvesOfOneRunAndTheChancesOfAPage(t *testing.T) {
 	mentions(t, html, "what users wait, 50 %: 2.00 ms", "what is reported, 50 %: 1.00 ms", "what users wait, largest: &gt;= 3.00 ms", "half of all pages of 69 requests meet the 99 %")
 }
 
-// TestAChartDrawsAFigureOverAKey: a line for each system, with the article's figures, and
+// TestChartPlotsFigureOverKey: a line for each system, with the article's figures, and
 // without INVALID runs; and bars of the best of each system.
-func TestAChartDrawsAFigureOverAKey(t *testing.T) {
+func TestChartPlotsFigureOverKey(t *testing.T) {
 	const file = `weir-suite: 1
 name: sizes
 title: A title
@@ -147,8 +147,8 @@ rows:
 	}
 }
 
-// TestThePageSaysOnHowManyProcessorsRowsRan where not all ran on the same.
-func TestThePageSaysOnHowManyProcessorsRowsRan(t *testing.T) {
+// TestThePageNotesDifferingProcessorCounts where not all ran on the same.
+func TestThePageNotesDifferingProcessorCounts(t *testing.T) {
 	r, items := plannedSuite(t, smallSuite, 1)
 	for i := range items {
 		around := &result.Environment{Hosts: []host.Facts{{Cores: 2, GOMAXPROCS: 3}}}
@@ -169,8 +169,8 @@ func TestThePageSaysOnHowManyProcessorsRowsRan(t *testing.T) {
 	}
 }
 
-// TestTheScreenOfASuiteIsOneScreen: however many runs there are, with what is missing.
-func TestTheScreenOfASuiteIsOneScreen(t *testing.T) {
+// TestSuiteSummaryFitsOneScreen: however many runs there are, with what is missing.
+func TestSuiteSummaryFitsOneScreen(t *testing.T) {
 	r := SuiteReport{&suite.Report{Suite: suite.Article{Name: "own"}, Scale: 0.5, Planned: 40}}
 	for i := range 30 {
 		r.Rows = append(r.Rows, suite.Line{

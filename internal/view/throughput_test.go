@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestTwoCountsOfDeliveredAreExplainedWhereTheyDiffer: a rate is of what came in the window, a
+// TestDifferingDeliveredCountsAreExplained: a rate is of what came in the window, a
 // count of what was sent in it.
-func TestTwoCountsOfDeliveredAreExplainedWhereTheyDiffer(t *testing.T) {
+func TestDifferingDeliveredCountsAreExplained(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		perS      float64

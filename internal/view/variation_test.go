@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/view/plot"
 )
 
-func TestValuesOfKeysAreNumbersWhereTheyAreWrittenSo(t *testing.T) {
+func TestNumericKeyValuesParse(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{
 		"5": 5, "1,000": 1000, "10k": 10_000, "0.5": 0.5, "1%": 1, "1KiB": 1024, "64B": 64, "20ms": 2e7, "2m": 1.2e11, "1000/s": 1000, "60/m": 1, "20k/s": 20_000,
@@ -76,7 +76,7 @@ func TestNumbersAreLinesInTheirOrder(t *testing.T) {
 	mentions(t, c.Desc, "nats, message.size 64B: 20, median of 3 runs from 10 to 30", "kafka, message.size 1KiB: 600 (the article)")
 }
 
-func TestValuesThatAreNearHaveALinearAxis(t *testing.T) {
+func TestNearbyValuesUseLinearAxis(t *testing.T) {
 	t.Parallel()
 	c := Variation{ID: "x", Key: "topology.producers", Write: whole, Spots: []Spot{{Series: "a", Key: "1", Value: result.Exactly(10)}, {Series: "a", Key: "4", Value: result.Exactly(30)}}}.Chart()
 	if c.X.Log || c.Y.Log || c.Y.Min != 0 {
@@ -100,14 +100,14 @@ func TestWordsAreBars(t *testing.T) {
 	}
 }
 
-func TestOneValueIsNoChart(t *testing.T) {
+func TestSingleValueIsNotCharted(t *testing.T) {
 	t.Parallel()
 	if c := (Variation{Write: whole, Spots: []Spot{{Series: "a", Key: "1", Value: result.Exactly(1)}, {Series: "b", Key: "1", Value: result.Exactly(2)}}}).Chart(); c != nil {
 		t.Errorf("%+v; want none", c)
 	}
 }
 
-func TestMoreSeriesThanCanBeToldApartAreSaidToBeLeftOut(t *testing.T) {
+func TestCaptionNotesOmittedSeries(t *testing.T) {
 	t.Parallel()
 	f := Variation{ID: "x", Key: "n", Write: whole}
 	for i := range layout.MostSeries + 2 {

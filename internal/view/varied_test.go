@@ -40,9 +40,9 @@ func htmlOf(t *testing.T, entries []Entry) string {
 	return page
 }
 
-// TestAFigureIsDrawnOverTheKeyThatWasVaried: over the key with the most numbers, a line for
+// TestFigureIsChartedOverVariedKey: over the key with the most numbers, a line for
 // each value of the others. What varies with it, as in a zip, makes no lines.
-func TestAFigureIsDrawnOverTheKeyThatWasVaried(t *testing.T) {
+func TestFigureIsChartedOverVariedKey(t *testing.T) {
 	t.Parallel()
 	var entries []Entry
 	for i, size := range []string{"64B", "1KiB", "64KiB"} {
@@ -71,7 +71,7 @@ func TestAFigureIsDrawnOverTheKeyThatWasVaried(t *testing.T) {
 	}
 }
 
-func TestWordsAreDrawnAsBarsAndTheBestOfEachSystem(t *testing.T) {
+func TestBarsForWordsAndBestPerSystem(t *testing.T) {
 	t.Parallel()
 	words := []Entry{member(1, "system: {options: {storage: file}}\n", 100, 1e6), member(2, "system: {options: {storage: memory}}\n", 900, 1e6)}
 	if rate := chart(htmlOf(t, words), "varied-rate"); strings.Count(rate, `class="bar"`) != 2 || !strings.Contains(rate, "system.options.storage memory: 900/s") {
@@ -147,9 +147,9 @@ func TestCurvesOfManyRunsAreDrawn(t *testing.T) {
 	}
 }
 
-// TestAKeyThatOneRunLacksDiffers: runs of different rates are no repeats of one another,
+// TestKeyMissingInOneRunDiffers: runs of different rates are no repeats of one another,
 // although one of them has a profile and no rate.
-func TestAKeyThatOneRunLacksDiffers(t *testing.T) {
+func TestKeyMissingInOneRunDiffers(t *testing.T) {
 	t.Parallel()
 	page := htmlOf(t, []Entry{
 		member(1, "message: {size: 1KiB}\nload: {rate: 1000/s}\n", 1000, 1e6),
@@ -166,8 +166,8 @@ func TestAKeyThatOneRunLacksDiffers(t *testing.T) {
 	}
 }
 
-// TestARunWithALowerBoundIsDrawn: the worst runs are the ones whose messages never came.
-func TestARunWithALowerBoundIsDrawn(t *testing.T) {
+// TestLowerBoundIsDrawn: the worst runs are the ones whose messages never came.
+func TestLowerBoundIsDrawn(t *testing.T) {
 	t.Parallel()
 	entries := []Entry{member(1, "system: {options: {storage: file}}\n", 100, 1e6), member(2, "system: {options: {storage: memory}}\n", 900, 9e9)}
 	entries[1].Result.Latency.Send.Response.Percentile(99).AtLeast = true

@@ -8,9 +8,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestAReportSaysForHowLongAConfirmationMeantLess: of several times the sum, and of a run
+// TestReportShowsWeakenedConfirmationTime: of several times the sum, and of a run
 // without any nothing.
-func TestAReportSaysForHowLongAConfirmationMeantLess(t *testing.T) {
+func TestReportShowsWeakenedConfirmationTime(t *testing.T) {
 	r := &result.Result{System: result.System{
 		Driver: "artemis", Server: result.Server{Name: "artemis", Version: "2.56.0", Nodes: 2}, Guarantee: "replicated", Copies: "all", Stable: "none",
 	}}

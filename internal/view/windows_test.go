@@ -127,8 +127,8 @@ func TestWindowsBeyondTheBoundAreCounted(t *testing.T) {
 	}
 }
 
-// TestACurveGoesFromTheLeastSampleToTheLargest, as finely as the samples are known.
-func TestACurveGoesFromTheLeastSampleToTheLargest(t *testing.T) {
+// TestCurveSpansAllSamples, as finely as the samples are known.
+func TestCurveSpansAllSamples(t *testing.T) {
 	t.Parallel()
 	c := new(measure.Counts)
 	for i := range int64(1000) {
@@ -155,9 +155,9 @@ func TestACurveGoesFromTheLeastSampleToTheLargest(t *testing.T) {
 	}
 }
 
-// TestWindowsAreCutAtTheSecondsOfTheLog, where the warm-up ends between two: a window would
+// TestWindowsAlignToLogSeconds, where the warm-up ends between two: a window would
 // hold the messages of one second and a part of the next.
-func TestWindowsAreCutAtTheSecondsOfTheLog(t *testing.T) {
+func TestWindowsAlignToLogSeconds(t *testing.T) {
 	t.Parallel()
 	r := &result.Result{Intervals: []result.Interval{{TS: 0, Phase: "warmup"}, {TS: 1, Phase: "measure"}, {TS: 2, Phase: "measure"}}}
 	r.Run.WarmUpS = new(1.3)

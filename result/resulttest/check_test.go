@@ -16,8 +16,8 @@ import (
 
 var golden = filepath.Join("..", "testdata", "v1", "jetstream")
 
-// TestCheckFindsWhatIsBroken breaks a good folder in one place at a time.
-func TestCheckFindsWhatIsBroken(t *testing.T) {
+// TestCheckFindsBrokenResult breaks a good folder in one place at a time.
+func TestCheckFindsBrokenResult(t *testing.T) {
 	replace := func(old, to string) func(string) string {
 		return func(s string) string { return strings.Replace(s, old, to, 1) }
 	}

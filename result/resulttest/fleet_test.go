@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestCheckFindsWhatIsBrokenInAFleet breaks a good result in one place at a time.
-func TestCheckFindsWhatIsBrokenInAFleet(t *testing.T) {
+// TestCheckFindsBrokenFleetResult breaks a good result in one place at a time.
+func TestCheckFindsBrokenFleetResult(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "view", "testdata", "fleet.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestARefusalEndsWithWhatTheServerAdds: where that is nothing, no colon is left.
-func TestARefusalEndsWithWhatTheServerAdds(t *testing.T) {
+// TestAuthErrorIncludesServerDetail: where that is nothing, no colon is left.
+func TestAuthErrorIncludesServerDetail(t *testing.T) {
 	for said, want := range map[string]string{
 		"SASL PLAIN auth failed with code 0x1: ":        driver.ErrAuth.Error() + ": SASL PLAIN auth failed with code 0x1",
 		"SASL PLAIN auth failed with code 0x1: expired": driver.ErrAuth.Error() + ": SASL PLAIN auth failed with code 0x1: expired",

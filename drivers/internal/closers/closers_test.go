@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestASubscriptionHasItsOwnEnds: those of others, and those that were removed, are
+// TestClosersPerSubscription: those of others, and those that were removed, are
 // not among them.
-func TestASubscriptionHasItsOwnEnds(t *testing.T) {
+func TestClosersPerSubscription(t *testing.T) {
 	var s Set[int]
 	if of := s.Of("a"); of != nil {
 		t.Errorf("an empty set: %v", of)

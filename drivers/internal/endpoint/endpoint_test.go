@@ -16,7 +16,7 @@ var (
 	web    = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}, Like: "http://127.0.0.1:15672", Path: true}
 )
 
-func TestAddressesAreRead(t *testing.T) {
+func TestParseAddress(t *testing.T) {
 	for _, tc := range []struct {
 		kind     endpoint.Kind
 		in, want string
@@ -41,8 +41,8 @@ func TestAddressesAreRead(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotAnAddressIsRefused: each fault is told, and no password is.
-func TestWhatIsNotAnAddressIsRefused(t *testing.T) {
+// TestInvalidAddressIsRejected: each fault is told, and no password is.
+func TestInvalidAddressIsRejected(t *testing.T) {
 	for _, tc := range []struct {
 		kind     endpoint.Kind
 		in, want string
@@ -65,7 +65,7 @@ func TestWhatIsNotAnAddressIsRefused(t *testing.T) {
 	}
 }
 
-func TestAListAsksForTLSIfOneDoes(t *testing.T) {
+func TestAnyTLSAddressSecuresList(t *testing.T) {
 	l, err := strict.All("address", []string{"a:1", "tls://b:2"})
 	if err != nil || !l.Secure() || l.String() != "a:1, b:2" {
 		t.Errorf("%v, secure %v, %v", l, l.Secure(), err)

@@ -36,9 +36,9 @@ func reset(port int) error {
 	}
 }
 
-// TestErrorsAreInTheContractsWords looks at each kind: which error it is in each of
+// TestErrorsMapToContractErrors looks at each kind: which error it is in each of
 // the three situations, and which text.
-func TestErrorsAreInTheContractsWords(t *testing.T) {
+func TestErrorsMapToContractErrors(t *testing.T) {
 	odd := errors.New("odd")
 	for _, tc := range []struct {
 		err                      error
@@ -79,8 +79,8 @@ func TestErrorsOfOneKindHaveOneText(t *testing.T) {
 	}
 }
 
-// TestAServersWordsAreOneLine: what it says of a failure, and no stack of its program.
-func TestAServersWordsAreOneLine(t *testing.T) {
+// TestServerMessageIsOneLine: what it says of a failure, and no stack of its program.
+func TestServerMessageIsOneLine(t *testing.T) {
 	for said, want := range map[string]string{
 		"exists": "exists",
 		"":       "",
@@ -104,7 +104,7 @@ func TestAServersWordsAreOneLine(t *testing.T) {
 	}
 }
 
-func TestWhatAServerSaidIsBothErrors(t *testing.T) {
+func TestSaidWrapsBothErrors(t *testing.T) {
 	err := errors.New("Exception (403) Reason: refused")
 	m := failure.Map{Is: func(err error) error { return failure.Said(driver.ErrAuth, err, "403 refused") }}
 	got := m.Cause(fmt.Errorf("dialing: %w", err))

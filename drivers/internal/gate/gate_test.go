@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestGateEndsOnlyACallThatIsStuck(t *testing.T) {
+func TestGateKillsOnlyStuckCall(t *testing.T) {
 	killed := make(chan struct{}, 1)
 	g := New(func() { killed <- struct{}{} })
 	defer g.Close()

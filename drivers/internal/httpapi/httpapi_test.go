@@ -51,7 +51,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestAnswersAreRead(t *testing.T) {
+func TestResponsesAreDecoded(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(serve))
 	defer s.Close()
 	c := httpapi.New("nsqd", nil, time.Minute)
@@ -94,8 +94,8 @@ func TestDoAsksWithABody(t *testing.T) {
 	}
 }
 
-// TestABadAnswerSaysWhy looks at each kind of answer that is none.
-func TestABadAnswerSaysWhy(t *testing.T) {
+// TestBadResponseIsExplained looks at each kind of answer that is none.
+func TestBadResponseIsExplained(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(serve))
 	defer s.Close()
 	c, hasty := httpapi.New("nsqd", nil, time.Minute), httpapi.New("nsqd", nil, 50*time.Millisecond)

@@ -18,7 +18,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-func TestWhatAConfirmationMeansFollowsFromTheSettings(t *testing.T) {
+func TestGuaranteeFollowsSettings(t *testing.T) {
 	c := func(g driver.Guarantee, n driver.Copies, s driver.Stable) driver.Confirms {
 		return driver.Confirms{Guarantee: g, Copies: n, Stable: s}
 	}
@@ -107,7 +107,7 @@ func TestAddressesAreReadAndNeverRepeated(t *testing.T) {
 	}
 }
 
-func TestErrorsSpeakTheContractsWords(t *testing.T) {
+func TestErrorsMapToContractErrors(t *testing.T) {
 	for _, c := range []struct {
 		err, is error
 	}{
@@ -165,7 +165,7 @@ func TestDifferentNamesStayDifferent(t *testing.T) {
 	}
 }
 
-func TestWhatATopicDropsIsNamed(t *testing.T) {
+func TestTopicRetentionIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		settings map[string]string
 		want     []string

@@ -6,8 +6,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// TestWhatAPartitionLacks gives what the metadata say of one, and the brokers that answer.
-func TestWhatAPartitionLacks(t *testing.T) {
+// TestUnavailablePartitionReason gives what the metadata say of one, and the brokers that answer.
+func TestUnavailablePartitionReason(t *testing.T) {
 	all := []int32{1, 2, 3}
 	for what, x := range map[string]struct {
 		leader int32

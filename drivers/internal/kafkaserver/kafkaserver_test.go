@@ -6,7 +6,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-func TestRecipesCanBeRead(t *testing.T) {
+func TestRecipesParse(t *testing.T) {
 	rs, err := broker.ParseRecipes("recipe.yaml", Recipe())
 	if err != nil {
 		t.Fatal(err)

@@ -135,7 +135,7 @@ func saying(line string) func(*client) error {
 	return func(c *client) error { return c.ask(line) }
 }
 
-func TestACallThatIsAnsweredKeepsTheConnection(t *testing.T) {
+func TestAnsweredCallKeepsConnection(t *testing.T) {
 	events := make(chan string, 9)
 	k := keep(t, serve(t).plan(time.Minute, events))
 	for range 3 {
@@ -161,7 +161,7 @@ func TestACallAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestALostConnectionIsMadeAgainAndTold(t *testing.T) {
+func TestLostConnectionIsReopenedAndReported(t *testing.T) {
 	events := make(chan string, 9)
 	k := keep(t, serve(t).plan(time.Minute, events))
 	if err := k.Do(t.Context(), saying("end")); !errors.Is(err, driver.ErrDisconnected) {
@@ -178,7 +178,7 @@ func TestALostConnectionIsMadeAgainAndTold(t *testing.T) {
 	}
 }
 
-func TestWithoutAConnectionDoFailsAtOnceAndAskWaits(t *testing.T) {
+func TestDisconnectedDoFailsWhileAskWaits(t *testing.T) {
 	s := serve(t)
 	p := s.plan(time.Minute, make(chan string, 9))
 	let := make(chan struct{})
@@ -252,8 +252,8 @@ func TestASilentCallEnds(t *testing.T) {
 	})
 }
 
-// TestTheEndOfAContextEndsNoLaterCall: contexts end while nothing is under way.
-func TestTheEndOfAContextEndsNoLaterCall(t *testing.T) {
+// TestCanceledContextDoesNotAffectLaterCalls: contexts end while nothing is under way.
+func TestCanceledContextDoesNotAffectLaterCalls(t *testing.T) {
 	events := make(chan string, 9)
 	k := keep(t, serve(t).plan(time.Minute, events))
 	for range 50 {
@@ -271,7 +271,7 @@ func TestTheEndOfAContextEndsNoLaterCall(t *testing.T) {
 	}
 }
 
-func TestWhatWillNeverConnectIsGivenUp(t *testing.T) {
+func TestPermanentConnectErrorGivesUp(t *testing.T) {
 	p := serve(t).plan(time.Minute, make(chan string, 9))
 	dial, first := p.Connect, true
 	p.Connect = func(ctx context.Context, set *sockets.Set) (*client, error) {
@@ -288,7 +288,7 @@ func TestWhatWillNeverConnectIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotThereIsUnreachable(t *testing.T) {
+func TestAbsentServerIsUnreachable(t *testing.T) {
 	s := serve(t)
 	p := s.plan(time.Minute, nil)
 	s.close()

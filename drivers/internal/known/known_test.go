@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsKnownIsNotLookedForAgain(t *testing.T) {
+func TestKnownValuesAreCached(t *testing.T) {
 	var table Table[int]
 	odd := errors.New("odd")
 	finds := 0
@@ -47,7 +47,7 @@ func TestWhatIsKnownIsNotLookedForAgain(t *testing.T) {
 	}
 }
 
-func TestATableOfNothing(t *testing.T) {
+func TestEmptyTable(t *testing.T) {
 	var table Table[string]
 	table.Forget("a")
 	if is, ok := table.Get("a"); is != "" || ok || len(table.All()) > 0 || len(table.Names()) > 0 {
@@ -59,7 +59,7 @@ func TestATableOfNothing(t *testing.T) {
 	}
 }
 
-func TestManyMayAskAtTheSameTime(t *testing.T) {
+func TestConcurrentLookups(t *testing.T) {
 	var table Table[int]
 	var all sync.WaitGroup
 	for i := range 8 {

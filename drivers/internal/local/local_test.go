@@ -115,7 +115,7 @@ func TestAConsumerServesSeveralDestinations(t *testing.T) {
 	})
 }
 
-func TestDeletingADestinationEndsThoseWhoWaitOnIt(t *testing.T) {
+func TestDeletingDestinationWakesWaiters(t *testing.T) {
 	each(t, func(t *testing.T, conn driver.Conn) {
 		names, ds := destinations(2)
 		if err := conn.Declare(t.Context(), ds...); err != nil {
@@ -192,7 +192,7 @@ func TestADestinationWithoutSubscriptionsDiscards(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotDeclaredIsRefused(t *testing.T) {
+func TestUndeclaredDestinationIsRejected(t *testing.T) {
 	each(t, func(t *testing.T, conn driver.Conn) {
 		if _, err := conn.Consumer(t.Context(), none("nowhere")); err == nil {
 			t.Error("a consumer of a destination that was not declared")

@@ -2,7 +2,7 @@ package natsconn
 
 import "testing"
 
-func TestMatchesIsTheServersRuleForWildcards(t *testing.T) {
+func TestMatchesFollowsServerWildcards(t *testing.T) {
 	for _, c := range []struct {
 		pattern, subject string
 		want             bool

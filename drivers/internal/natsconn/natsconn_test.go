@@ -252,7 +252,7 @@ func TestErrorsOfAKindHaveOneText(t *testing.T) {
 	}
 }
 
-func TestSubjectsOfTheUser(t *testing.T) {
+func TestUserSubjects(t *testing.T) {
 	mine, theirs := driver.Run{ID: "r"}, driver.Run{ID: "r", Existing: true}
 	for _, c := range []struct {
 		name           string

@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// TestRecipesCanBeRead also shows that each change finds the text that it replaces.
-func TestRecipesCanBeRead(t *testing.T) {
+// TestRecipesParse also shows that each change finds the text that it replaces.
+func TestRecipesParse(t *testing.T) {
 	for name, recipe := range map[string][]byte{"rabbitmq": Recipe(), "rabbitmq-stream": Streams()} {
 		rs, err := broker.ParseRecipes("recipe.yaml", recipe)
 		if err != nil {
@@ -27,9 +27,9 @@ func TestRecipesCanBeRead(t *testing.T) {
 	}
 }
 
-// TestNodesLookForTheFirstAlone: a node asks each that is listed, and RabbitMQ 4 waits
+// TestNodesJoinFirstNode: a node asks each that is listed, and RabbitMQ 4 waits
 // some 20 s for one that does not run yet. The first asked for two of them, twice.
-func TestNodesLookForTheFirstAlone(t *testing.T) {
+func TestNodesJoinFirstNode(t *testing.T) {
 	listed := regexp.MustCompile(`classic_config\.nodes\.(\d)`)
 	for _, source := range [][]byte{Recipe(), Streams()} {
 		rs, err := broker.ParseRecipes("recipe.yaml", source)

@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redistest"
 )
 
-func TestAServerThatHasTooManyClientsSaysSo(t *testing.T) {
+func TestServerAtClientLimitIsReported(t *testing.T) {
 	s := redistest.Start(t, "--maxclients", "1")
 	o := Defaults()
 	o.Address = []string{s.Address}
@@ -27,7 +27,7 @@ func TestAServerThatHasTooManyClientsSaysSo(t *testing.T) {
 	}
 }
 
-func TestAServerWithoutTLSIsToldByTheHandshake(t *testing.T) {
+func TestServerWithoutTLSFailsHandshake(t *testing.T) {
 	s := redistest.Start(t)
 	o := Defaults()
 	o.Address, o.TLS.Insecure = []string{s.Address}, true
@@ -40,7 +40,7 @@ func TestAServerWithoutTLSIsToldByTheHandshake(t *testing.T) {
 	}
 }
 
-func TestAMessageThatTheServerDoesNotTakeIsRefused(t *testing.T) {
+func TestTooLargeMessageIsRejected(t *testing.T) {
 	s := redistest.Start(t, "--proto-max-bulk-len", "2mb")
 	o := Defaults()
 	o.Address = []string{s.Address}

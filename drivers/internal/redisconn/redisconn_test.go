@@ -81,7 +81,7 @@ type config struct{ Options }
 
 func (*config) Open(context.Context, driver.Run) (driver.Conn, error) { return nil, nil }
 
-func TestFaultyOptionsAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	for name, spoil := range map[string]func(o *config){
 		"address": func(o *config) { o.Address = nil },
 		"user":    func(o *config) { o.User = "u" },
@@ -103,7 +103,7 @@ func (said) RedisError()     {}
 
 var _ redis.Error = said("")
 
-func TestErrorsReadInTheContractsWords(t *testing.T) {
+func TestErrorsMapToContractErrors(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Net: "tcp", Err: &os.SyscallError{Syscall: "connect", Err: syscall.ECONNREFUSED}}
 	late := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	for _, x := range []struct{ err, want error }{
@@ -292,7 +292,7 @@ func TestOfSeveralServersTheMasterIsUsed(t *testing.T) {
 	}
 }
 
-func TestAPipeGivesUpAServerThatDoesNotAnswer(t *testing.T) {
+func TestPipeAbandonsSilentServer(t *testing.T) {
 	s := redistest.Start(t)
 	o := Defaults()
 	o.Address, o.AckTimeout = []string{s.Address}, 200*time.Millisecond

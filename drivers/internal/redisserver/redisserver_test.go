@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-func TestRecipesCanBeRead(t *testing.T) {
+func TestRecipesParse(t *testing.T) {
 	for _, x := range []struct {
 		src  []byte
 		want []string

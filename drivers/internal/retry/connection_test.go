@@ -66,9 +66,9 @@ func (s *lines) want(t *testing.T, want ...string) {
 	}
 }
 
-// TestALostConnectionIsMadeAgain shows the order of what is called, the pause before each
+// TestLostConnectionIsReopened shows the order of what is called, the pause before each
 // attempt, and that the end of the context is not a loss.
-func TestALostConnectionIsMadeAgain(t *testing.T) {
+func TestLostConnectionIsReopened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lines{fails: []error{errNobody, errNobody}}
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -80,8 +80,8 @@ func TestALostConnectionIsMadeAgain(t *testing.T) {
 	})
 }
 
-// TestALossMayAskForAnAttemptAtOnce has it fail: the attempts after it have their pauses.
-func TestALossMayAskForAnAttemptAtOnce(t *testing.T) {
+// TestLossCanTriggerImmediateRetry has it fail: the attempts after it have their pauses.
+func TestLossCanTriggerImmediateRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lines{fails: []error{nil, errNever, errNever}}
 		k := s.connection()
@@ -126,8 +126,8 @@ func TestAttemptsEnd(t *testing.T) {
 	})
 }
 
-// TestStartTellsOfEachConnectionAndTheEnd has what Start starts connect twice and give up.
-func TestStartTellsOfEachConnectionAndTheEnd(t *testing.T) {
+// TestStartReportsConnectionsAndEnd has what Start starts connect twice and give up.
+func TestStartReportsConnectionsAndEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lines{fails: []error{nil, errNobody, nil, errNever}}
 		c := s.connection()

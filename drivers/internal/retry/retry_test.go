@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-func TestAPauseEndsWithItsTimeOrItsContext(t *testing.T) {
+func TestPauseEndsOnTimeoutOrCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		if !retry.Pause(t.Context(), time.Minute) || time.Since(begin) != time.Minute {
@@ -24,8 +24,8 @@ func TestAPauseEndsWithItsTimeOrItsContext(t *testing.T) {
 	})
 }
 
-// TestWhileEndsWithWhatDoesNotPass shows the four ways in which it ends.
-func TestWhileEndsWithWhatDoesNotPass(t *testing.T) {
+// TestWhileStopsAtPermanentError shows the four ways in which it ends.
+func TestWhileStopsAtPermanentError(t *testing.T) {
 	soon, never := errors.New("soon"), errors.New("never")
 	passes := func(err error) bool { return errors.Is(err, soon) }
 	synctest.Test(t, func(t *testing.T) {

@@ -83,7 +83,7 @@ func TestServersCanBeRestartedAndStalled(t *testing.T) {
 	facts(t, def, s)
 }
 
-func TestWhatRanIsOnRecord(t *testing.T) {
+func TestServersThatRanAreLogged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	t.Setenv(VariableLog, path)
 	s := Up(t, jetstream.Definition(), 1)

@@ -32,9 +32,9 @@ func listener(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestTheEndOfASocketEndsACall: a read that nothing else ends fails, and the client
+// TestClosingSocketEndsCall: a read that nothing else ends fails, and the client
 // may connect again only after Kill.
-func TestTheEndOfASocketEndsACall(t *testing.T) {
+func TestClosingSocketEndsCall(t *testing.T) {
 	at := listener(t)
 	for what, again := range map[string]bool{"kill": true, "refuse": false} {
 		var s sockets.Set

@@ -49,7 +49,7 @@ func TestJoinURLs(t *testing.T) {
 	}
 }
 
-func TestJoinURLsThatAreRefused(t *testing.T) {
+func TestInvalidJoinURLsAreRejected(t *testing.T) {
 	k := keep(t)
 	pin, tok := "pin="+k.Pin().String(), "token="+token(t, k, time.Hour).Reveal()
 	good := pin + "&" + tok

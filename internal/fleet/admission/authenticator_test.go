@@ -35,7 +35,7 @@ func joining(t *testing.T, d *Authenticator, x Token, change, spoil func(*Reques
 	return j
 }
 
-func TestWhoMayJoin(t *testing.T) {
+func TestJoinAuthorization(t *testing.T) {
 	k := keep(t)
 	good, revoked, short, other := token(t, k, time.Hour), token(t, k, time.Hour), token(t, k, time.Minute), token(t, keep(t), time.Hour)
 	if err := k.Revoke(revoked.ID()); err != nil {
@@ -107,7 +107,7 @@ func TestWhoMayJoin(t *testing.T) {
 	}
 }
 
-func TestOfManyThatReplayAJoinOneIsAdmitted(t *testing.T) {
+func TestReplayedJoinIsAdmittedOnce(t *testing.T) {
 	k := keep(t)
 	d := NewAuthenticator(k, "v1", func() time.Time { return noon })
 	j := joining(t, d, token(t, k, time.Hour), nil, nil)
@@ -129,7 +129,7 @@ func TestOfManyThatReplayAJoinOneIsAdmitted(t *testing.T) {
 	}
 }
 
-func TestADoorRemembersABoundedNumberOfNonces(t *testing.T) {
+func TestAuthenticatorNonceMemoryIsBounded(t *testing.T) {
 	clock := noon
 	d := NewAuthenticator(nil, "v1", func() time.Time { return clock })
 	first, err := d.Challenge("agent-1")
@@ -172,7 +172,7 @@ func plain(change func(map[string]any)) []byte {
 	return b
 }
 
-func TestMessagesThatAreNone(t *testing.T) {
+func TestMalformedMessagesAreRejected(t *testing.T) {
 	labels := func(n, size int) map[string]any {
 		m := map[string]any{}
 		for i := range n {
@@ -273,8 +273,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestUnlikeBuildsAreRefused: a build that names no revision is only like its own file.
-func TestUnlikeBuildsAreRefused(t *testing.T) {
+// TestDifferentBuildsAreRejected: a build that names no revision is only like its own file.
+func TestDifferentBuildsAreRejected(t *testing.T) {
 	const one, two, hint = "devel@linux/amd64:000000000001", "devel@linux/amd64:000000000002", "copy one to all hosts"
 	for _, tt := range []struct {
 		agent, coordinator string

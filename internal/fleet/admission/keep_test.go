@@ -41,7 +41,7 @@ func token(t *testing.T, k *Keep, life time.Duration) Token {
 	return x
 }
 
-func TestTokensAreGoodUntilTheyEndOrAreRevoked(t *testing.T) {
+func TestTokensValidUntilExpiryOrRevocation(t *testing.T) {
 	k := keep(t)
 	good, revoked, other := token(t, k, time.Hour), token(t, k, time.Hour), token(t, keep(t), time.Hour)
 	if err := k.Revoke(revoked.ID()); err != nil {
@@ -96,7 +96,7 @@ func TestTokensAreGoodUntilTheyEndOrAreRevoked(t *testing.T) {
 	}
 }
 
-func TestTheListHoldsWhatWasMadeAndNoSecret(t *testing.T) {
+func TestTokenListHasNoSecrets(t *testing.T) {
 	k := keep(t)
 	a, b := token(t, k, time.Hour), token(t, k, 60*24*time.Hour)
 	if err := k.Revoke(b.ID()); err != nil {
@@ -131,7 +131,7 @@ func TestTheListHoldsWhatWasMadeAndNoSecret(t *testing.T) {
 	}
 }
 
-func TestATokenIsShownNowhere(t *testing.T) {
+func TestTokenIsNotLeaked(t *testing.T) {
 	x := token(t, keep(t), time.Hour)
 	a := Address{Scheme: SchemeWeir, Host: "h:1", Token: x}
 	_, mac, _ := cutLast(x.Reveal())
@@ -152,7 +152,7 @@ func TestATokenIsShownNowhere(t *testing.T) {
 	}
 }
 
-func TestAKeepIsMadeOnceByWhoeverComesFirst(t *testing.T) {
+func TestKeepIsCreatedOnceConcurrently(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "weir")
 	const n = 16
 	keeps, tokens := make([]*Keep, n), make([]Token, n)
@@ -195,7 +195,7 @@ func TestAKeepIsMadeOnceByWhoeverComesFirst(t *testing.T) {
 	}
 }
 
-func TestACertificateThatEndedIsMadeAgain(t *testing.T) {
+func TestExpiredCertificateIsRenewed(t *testing.T) {
 	dir := t.TempDir()
 	a, err := Open(dir, noon)
 	if err != nil {
@@ -211,7 +211,7 @@ func TestACertificateThatEndedIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestAKeepThatOthersCanOpenIsRefused(t *testing.T) {
+func TestKeepReadableByOthersIsRejected(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
 		spoil      func(dir string) error
@@ -327,9 +327,9 @@ func TestTheOwnersTokenIsGood(t *testing.T) {
 	}
 }
 
-// TestMountedKeepIsRead: a Secret is mounted as links to files that others may read, in a
+// TestReadOnlyKeep: a Secret is mounted as links to files that others may read, in a
 // folder in which all might write if the file system were not mounted read-only.
-func TestMountedKeepIsRead(t *testing.T) {
+func TestReadOnlyKeep(t *testing.T) {
 	made := keep(t)
 	token, err := made.New(time.Hour, noon)
 	if err != nil {

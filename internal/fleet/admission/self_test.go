@@ -17,9 +17,9 @@ func self(t *testing.T) *Self {
 	return s
 }
 
-// TestWhatIsSealedIsForOne: who has it opens it, nobody else does, nothing of it can be
+// TestSealedMessageOpensForRecipientOnly: who has it opens it, nobody else does, nothing of it can be
 // seen or changed, and it is never twice the same.
-func TestWhatIsSealedIsForOne(t *testing.T) {
+func TestSealedMessageOpensForRecipientOnly(t *testing.T) {
 	a, b := self(t), self(t)
 	message := bytes.Repeat([]byte("password "), 100)
 	sealed, err := Seal(message, a.Key())
@@ -59,8 +59,8 @@ func TestWhatIsSealedIsForOne(t *testing.T) {
 	}
 }
 
-// TestAConnectionIsSignedByWhomItNames: by its key, and for this nonce.
-func TestAConnectionIsSignedByWhomItNames(t *testing.T) {
+// TestConnectionSignatureMatchesItsKey: by its key, and for this nonce.
+func TestConnectionSignatureMatchesItsKey(t *testing.T) {
 	a, b := self(t), self(t)
 	nonce := []byte("a nonce of the hub")
 	sign := func(s *Self, nonce []byte) string {

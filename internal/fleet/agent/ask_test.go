@@ -10,9 +10,9 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// TestOneThatIsBusyIsNotLookedAt: neither while a run is under way, nor while another
+// TestBusyAgentIsNotExamined: neither while a run is under way, nor while another
 // look is.
-func TestOneThatIsBusyIsNotLookedAt(t *testing.T) {
+func TestBusyAgentIsNotExamined(t *testing.T) {
 	t.Parallel()
 	self, err := admission.NewSelf()
 	if err != nil {

@@ -100,8 +100,8 @@ func over(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// TestASystemGoesWhenItsCoordinatorVanishes: also one that is still being started.
-func TestASystemGoesWhenItsCoordinatorVanishes(t *testing.T) {
+// TestLostCoordinatorStopsSystem: also one that is still being started.
+func TestLostCoordinatorStopsSystem(t *testing.T) {
 	t.Parallel()
 	for _, up := range []bool{true, false} {
 		n := openInn(t, time.Second)
@@ -113,9 +113,9 @@ func TestASystemGoesWhenItsCoordinatorVanishes(t *testing.T) {
 	}
 }
 
-// TestASystemIsKeptWhileTheRunMayGoOn: without its coordinator, for as long as that
+// TestSystemIsKeptWhileRunMayResume: without its coordinator, for as long as that
 // had said.
-func TestASystemIsKeptWhileTheRunMayGoOn(t *testing.T) {
+func TestSystemIsKeptWhileRunMayResume(t *testing.T) {
 	t.Parallel()
 	n := openInn(t, time.Millisecond)
 	n.wished(t, time.Hour)

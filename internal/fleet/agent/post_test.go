@@ -129,7 +129,7 @@ func measuredIn(n int) *measure.Interval {
 
 // While nobody takes them reports wait, a bounded number, and add up: when the server
 // is back, all that was measured comes, in reports without a gap, the last at the end.
-func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
+func TestMeasurementsSurviveServerOutage(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
 	p := o.posting(t)
@@ -203,7 +203,7 @@ func TestWhatWasMeasuredWhileTheServerWasAwayComes(t *testing.T) {
 
 // A message that was taken, and sent again because its confirmation was lost, is in
 // the stream once.
-func TestAReportThatIsSentAgainIsTakenOnce(t *testing.T) {
+func TestResentReportIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
 	p := o.posting(t)
@@ -225,7 +225,7 @@ func TestAReportThatIsSentAgainIsTakenOnce(t *testing.T) {
 }
 
 // The ledger that waits is the latest.
-func TestOfLedgersThatWaitTheLatestGoes(t *testing.T) {
+func TestOnlyLatestWaitingLedgerIsSent(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)
 	nc, id := dial(t, o.keep.Own(o.JoinURL("", admission.Token{})))

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAReachIsOfWhatTheFlagsName(t *testing.T) {
+func TestReachFollowsAllowFlags(t *testing.T) {
 	path := func(name string) string { return filepath.Join("/at", name) }
 	got, err := NewReach([]string{"A", "_b1"}, []string{"x/../y", "z"}, []string{"child,a"}, path)
 	want := Reach{Env: []string{"A", "_b1"}, Files: []string{"/at/y", "/at/z"}, Run: []string{"child,a"}}

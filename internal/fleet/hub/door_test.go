@@ -14,9 +14,9 @@ import (
 	"github.com/weirmq/weir/internal/fleet/admission"
 )
 
-// TestJoinsThatAreNoneDisturbNobody has a coordinator's door behind a hub, and all kinds
+// TestMalformedJoinsAreIgnored has a coordinator's door behind a hub, and all kinds
 // of joins in front of it.
-func TestJoinsThatAreNoneDisturbNobody(t *testing.T) {
+func TestMalformedJoinsAreIgnored(t *testing.T) {
 	k := keep(t)
 	h := begin(t, Options{Keep: k})
 	x := token(t, k, time.Hour)
@@ -115,8 +115,8 @@ func (l *leaving) RemoteAddress() net.Addr {
 	return a
 }
 
-// TestAClientThatLeavesIsNotTakenForTheCoordinator: nor does it bring the hub down.
-func TestAClientThatLeavesIsNotTakenForTheCoordinator(t *testing.T) {
+// TestDepartedClientIsNotTheCoordinator: nor does it bring the hub down.
+func TestDepartedClientIsNotTheCoordinator(t *testing.T) {
 	d := &diary{}
 	v := newLogger(d.log())
 	v.loud.Store(true)

@@ -246,7 +246,7 @@ func TestAgentsMeetTheCoordinator(t *testing.T) {
 	}
 }
 
-func TestAHubStartsWhereItIsClosedToOthers(t *testing.T) {
+func TestHubStartsOnlyOnPrivateResources(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestAHubStartsWhereItIsClosedToOthers(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoGoodTokenIsRefused(t *testing.T) {
+func TestInvalidTokenIsRejected(t *testing.T) {
 	k := keep(t)
 	good := token(t, k, 2*time.Hour)
 	revoked := token(t, k, 2*time.Hour)
@@ -345,7 +345,7 @@ func TestAnotherCertificateIsRefused(t *testing.T) {
 	b.undisturbed(t)
 }
 
-func TestNobodyThereIsUnreachable(t *testing.T) {
+func TestAbsentHubIsUnreachable(t *testing.T) {
 	k := keep(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -366,7 +366,7 @@ func TestNobodyThereIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestAHubStartedAgainHasItsStreams(t *testing.T) {
+func TestRestartedHubKeepsStreams(t *testing.T) {
 	dir, k := t.TempDir(), keep(t)
 	d := &diary{}
 	h := begin(t, Options{Dir: dir, Keep: k, Log: d.log()})
@@ -404,7 +404,7 @@ func TestAHubStartedAgainHasItsStreams(t *testing.T) {
 	}
 }
 
-func TestAnAgentWhoseTokenEndedDoesNotComeBack(t *testing.T) {
+func TestExpiredTokenPreventsReconnect(t *testing.T) {
 	dir, k := t.TempDir(), keep(t)
 	h := begin(t, Options{Dir: dir, Keep: k})
 	at := h.Addr()
@@ -455,7 +455,7 @@ func signed(t *testing.T, h *Hub, id string, sig []byte) string {
 	return fmt.Sprintf(`CONNECT {"auth_token":%q,"nkey":%q,"sig":%q}`+"\r\n", own(h).Token.Reveal(), id, base64.RawURLEncoding.EncodeToString(sig))
 }
 
-func TestWhoSendsWhatIsNotAllowedIsClosedAlone(t *testing.T) {
+func TestOnlyMisbehavingClientIsDisconnected(t *testing.T) {
 	h := begin(t, Options{Keep: keep(t)})
 	b := stand(t, own(h))
 	s, other := self(t), self(t)
@@ -503,7 +503,7 @@ func TestWhoSendsWhatIsNotAllowedIsClosedAlone(t *testing.T) {
 	b.undisturbed(t)
 }
 
-func TestTheFolderIsItsOwnersOnly(t *testing.T) {
+func TestFolderIsPrivateToOwner(t *testing.T) {
 	dir := t.TempDir() + "/a/b"
 	begin(t, Options{Keep: keep(t), Dir: dir})
 	if i, err := os.Stat(dir); err != nil || i.Mode().Perm() != 0o700 {

@@ -70,7 +70,7 @@ func fleet(t *testing.T) (h *Hub, js jetstream.JetStream, s jetstream.Stream) {
 	return h, js, s
 }
 
-func TestWhatAnAgentMayDo(t *testing.T) {
+func TestAgentPermissions(t *testing.T) {
 	h, _, s := fleet(t)
 	agent, id := known(t, own(h))
 	coordinator, _ := inside(t, h)
@@ -146,7 +146,7 @@ func TestWhatAnAgentMayDo(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentMayNotDo(t *testing.T) {
+func TestAgentForbiddenActions(t *testing.T) {
 	h, js, s := fleet(t)
 	b := stand(t, own(h))
 	var f faults
@@ -197,7 +197,7 @@ func untouched(t *testing.T, js jetstream.JetStream, s jetstream.Stream) {
 
 // The hub itself answers a report, to whatever subject the report names, and so does the
 // coordinator where it is asked. Neither must be led to do what the agent may not.
-func TestAnAgentCannotHaveOthersDoIt(t *testing.T) {
+func TestAgentCannotActThroughOthers(t *testing.T) {
 	h, js, s := fleet(t)
 	coordinator, _ := inside(t, h)
 	asked := make(chan struct{}, 100)
@@ -256,7 +256,7 @@ func TestAnAgentCannotHaveOthersDoIt(t *testing.T) {
 	}
 }
 
-func TestTheHubHasRoomForABoundedNumber(t *testing.T) {
+func TestHubResourcesAreBounded(t *testing.T) {
 	h := begin(t, Options{Keep: keep(t)})
 	b := stand(t, own(h))
 	var f faults
@@ -270,9 +270,9 @@ func TestTheHubHasRoomForABoundedNumber(t *testing.T) {
 	b.undisturbed(t)
 }
 
-// TestTheEndOfAHubIsNotTakenForALoss: its clients know that it ended, and warn only where the
+// TestHubShutdownIsNotConnectionLoss: its clients know that it ended, and warn only where the
 // connection breaks without a word.
-func TestTheEndOfAHubIsNotTakenForALoss(t *testing.T) {
+func TestHubShutdownIsNotConnectionLoss(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end       func(*Hub)
 		says      string
@@ -298,7 +298,7 @@ func TestTheEndOfAHubIsNotTakenForALoss(t *testing.T) {
 	}
 }
 
-func TestAHubThatEndsIsLeftByAll(t *testing.T) {
+func TestHubShutdownDisconnectsAll(t *testing.T) {
 	h := begin(t, Options{Keep: keep(t)})
 	closed := make(chan struct{})
 	nc := dialed(t, own(h), nats.MaxReconnects(0), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))

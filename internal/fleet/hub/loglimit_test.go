@@ -12,7 +12,7 @@ import (
 
 // Whoever is refused can come again as often as it likes, under as many names as it
 // likes, and must not fill a disk. What was left out is counted.
-func TestLinesThatOthersCauseAreBounded(t *testing.T) {
+func TestPeerLogLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		l := NewLimitedLog(slog.New(slog.NewTextHandler(&b, nil)))

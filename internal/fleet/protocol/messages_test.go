@@ -113,7 +113,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-func TestJobsAndLastReportsThatCannotBe(t *testing.T) {
+func TestInvalidJobsAndFinalReports(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*Job){
 		"no session": func(j *Job) { j.Session = "" }, "no run": func(j *Job) { j.Run = "" }, "no scenario": func(j *Job) { j.Scenario = nil },
@@ -145,7 +145,7 @@ func TestJobsAndLastReportsThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldOfFaultsIsShort(t *testing.T) {
+func TestFaultReportsAreBounded(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*Troubled){
 		"too many":          func(x *Troubled) { x.Notes = make([]Note, 100) },

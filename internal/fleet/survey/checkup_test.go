@@ -10,9 +10,9 @@ import (
 	"github.com/weirmq/weir/internal/host"
 )
 
-// TestWhatWouldMakeARunInvalid: each kind of fault is found by its name, on the agents
+// TestSurveyFindsInvalidatingProblems: each kind of fault is found by its name, on the agents
 // that have it, and nothing is on those that have none.
-func TestWhatWouldMakeARunInvalid(t *testing.T) {
+func TestSurveyFindsInvalidatingProblems(t *testing.T) {
 	well := func(name string) Seen {
 		return Seen{
 			About:    protocol.About{Name: name, Instance: name, Version: "v1", Host: "h-" + name, Boot: "boot-" + name, Cores: 8, MemoryB: 8 << 30},

@@ -193,9 +193,9 @@ func (h *house) conformance() map[string]string {
 	return said
 }
 
-// TestANewDriverIsAtHome makes a driver and does with it what its author would, up
+// TestNewDriverPassesHouseRules makes a driver and does with it what its author would, up
 // to the first methods, and then removes it.
-func TestANewDriverIsAtHome(t *testing.T) {
+func TestNewDriverPassesHouseRules(t *testing.T) {
 	needs.Time(t)
 	needs.NoRace(t)
 	h := newHouse(t)
@@ -234,8 +234,8 @@ func TestANewDriverIsAtHome(t *testing.T) {
 		h := &house{t, h.original, h.copy, h.built}
 		h.generate()
 		h.spotless(filepath.Join("internal", "cli"), "TestTheDriversPagesAreUpToDate", "TestTheExamplesOfADriverParse",
-			"TestRecipesCanBeReadAndAgreeWithTheirDrivers", "TestNothingIsPrintedAsJSONThatThePageDoesNotList")
-		h.spotless(filepath.Join("internal", "view"), "TestTheListFitsATerminalOf80Columns")
+			"TestRecipesParseAndMatchTheirDrivers", "TestThePageListsAllPrintedJSON")
+		h.spotless(filepath.Join("internal", "view"), "TestListFits80Columns")
 		pages := tree(t, filepath.Join(h.copy, "docs", "drivers"))
 		if p := pages["my-mq.md"]; !strings.Contains(p, "# my-mq: My MQ\n") || !strings.Contains(pages["README.md"], "[my-mq](my-mq.md)") {
 			t.Errorf("no page, or it is not listed: %s", p)

@@ -80,7 +80,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func TestADriverIsMadeAndListedInItsPlace(t *testing.T) {
+func TestNewDriverIsCreatedAndListed(t *testing.T) {
 	for name, want := range map[string]string{
 		"a-queue": "\t\taqueue.Definition(),\n\t\tchannel", "mymq": "channel.Definition(),\n\t\tmymq.Definition(),\n\t\tnats", "z": "nats.Definition(),\n\t\tz.Definition(),\n\t}",
 	} {
@@ -110,7 +110,7 @@ func TestADriverIsMadeAndListedInItsPlace(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedLeavesNothingHalfWritten(t *testing.T) {
+func TestRejectedDriverLeavesNothing(t *testing.T) {
 	with := func(name, text string) map[string]string {
 		files := map[string]string{}
 		for k, v := range small {
@@ -174,7 +174,7 @@ func TestWhatIsRefusedLeavesNothingHalfWritten(t *testing.T) {
 	}
 }
 
-func TestOutsideAModuleNothingIsMade(t *testing.T) {
+func TestOutsideModuleCreatesNothing(t *testing.T) {
 	dir := t.TempDir()
 	var out, errs strings.Builder
 	if code := run([]string{"x", "-C", dir}, &out, &errs); code != 2 || !strings.Contains(errs.String(), "is in no Go module") {
@@ -182,7 +182,7 @@ func TestOutsideAModuleNothingIsMade(t *testing.T) {
 	}
 }
 
-func TestAListThatCannotBeReplacedUndoesTheFolder(t *testing.T) {
+func TestFailedListUpdateRemovesFolder(t *testing.T) {
 	dir := write(t, small)
 	before := tree(t, dir)
 	// A folder where the list should be cannot be renamed onto.
@@ -198,7 +198,7 @@ func TestAListThatCannotBeReplacedUndoesTheFolder(t *testing.T) {
 	}
 }
 
-func TestHelpIsNoFailure(t *testing.T) {
+func TestHelpSucceeds(t *testing.T) {
 	var out, errs strings.Builder
 	if code := run([]string{"--help"}, &out, &errs); code != 0 || !strings.HasPrefix(errs.String(), "usage: ") {
 		t.Errorf("exit %d: %s", code, &errs)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWhatDoesNotCompileElsewhereIsFound has modules that compile here.
-func TestWhatDoesNotCompileElsewhereIsFound(t *testing.T) {
+// TestErrorsOnOtherPlatformsAreFound has modules that compile here.
+func TestErrorsOnOtherPlatformsAreFound(t *testing.T) {
 	const head = "package p\n\nimport \"syscall\"\n\n"
 	for _, tt := range []struct {
 		name, on string
@@ -48,7 +48,7 @@ func TestWhatDoesNotCompileElsewhereIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCheckedIsAnError(t *testing.T) {
+func TestUncheckablePackageIsAnError(t *testing.T) {
 	for _, args := range [][]string{nil, {"darwin/arm64"}, {"darwin", "./..."}} {
 		var stdout, stderr strings.Builder
 		if code := run(t.Context(), t.TempDir(), args, &stdout, &stderr); code != 2 || stderr.String() == "" {

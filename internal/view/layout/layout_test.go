@@ -222,9 +222,9 @@ func TestContentsListTheChaptersOfAPage(t *testing.T) {
 	}
 }
 
-// TestTheDataOfTheScriptEndNoElement: a name in it can neither end the element that it
+// TestScriptDataCannotCloseElement: a name in it can neither end the element that it
 // stands in nor begin another.
-func TestTheDataOfTheScriptEndNoElement(t *testing.T) {
+func TestScriptDataCannotCloseElement(t *testing.T) {
 	t.Parallel()
 	evil := "</script><script>alert(1)</script>"
 	p := example(evil)
@@ -259,8 +259,8 @@ func TestAPageWithoutChartsHasNoScript(t *testing.T) {
 	}
 }
 
-// TestATableTooWideForATelephoneSaysSo: the hint is there without a script.
-func TestATableTooWideForATelephoneSaysSo(t *testing.T) {
+// TestTooWideTableShowsScrollHint: the hint is there without a script.
+func TestTooWideTableShowsScrollHint(t *testing.T) {
 	t.Parallel()
 	for width, want := range map[int]bool{3: false, 9: true} {
 		x := &Table{Columns: Columns(Word, Plain, "a", "b", "c", "d", "e")}
@@ -285,9 +285,9 @@ func browsed(t *testing.T, p *Page) string {
 	return b.String()
 }
 
-// TestHostileWordsAreInert puts into every block what paints, what is markup, and what ends
+// TestHostileTextIsInert puts into every block what paints, what is markup, and what ends
 // lines and cells.
-func TestHostileWordsAreInert(t *testing.T) {
+func TestHostileTextIsInert(t *testing.T) {
 	t.Parallel()
 	innocent := Markdown{}.Page(example("word"))
 	for _, evil := range []string{
@@ -357,7 +357,7 @@ func grouped() *Table {
 	return t
 }
 
-func TestTablesAreCutBetweenGroupsAndThenBetweenColumns(t *testing.T) {
+func TestTablesSplitAtGroupsThenColumns(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		width int
@@ -376,7 +376,7 @@ func TestTablesAreCutBetweenGroupsAndThenBetweenColumns(t *testing.T) {
 	}
 }
 
-func TestAnEvenTableIsCutIntoPartsOfOneSize(t *testing.T) {
+func TestEvenTableSplitsIntoEqualParts(t *testing.T) {
 	t.Parallel()
 	even := &Table{Even: true, Columns: Columns(Word, Plain, "k", "a", "b", "c", "d", "e")}
 	for width, want := range map[int][][]int{
@@ -412,9 +412,9 @@ messages    scheduled 1,000, lost 1,
 	}
 }
 
-// TestALineOfSeveralSpansKeepsToItsWidth: it may be broken between two spans, where the
+// TestMultiSpanLineKeepsWidth: it may be broken between two spans, where the
 // first ends with a blank.
-func TestALineOfSeveralSpansKeepsToItsWidth(t *testing.T) {
+func TestMultiSpanLineKeepsWidth(t *testing.T) {
 	t.Parallel()
 	p := new(Page)
 	p.Labelled("messages", Plain.Of("scheduled 10,000"), Plain.Of(", "), Plain.Of("sent 10,000"), Plain.Of(", "), Bad.Of("confirmed 10,000"), Plain.Of(", "), Plain.Of("delivered 10,000"))
@@ -475,7 +475,7 @@ func TestATerminalsLastColumnStaysFree(t *testing.T) {
 	}
 }
 
-func TestMarkdownMeansWhatItSays(t *testing.T) {
+func TestMarkdownIsEscaped(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"~1.59 ms":         "~1.59 ms",
@@ -505,9 +505,9 @@ func TestLongNamesLoseTheirMiddle(t *testing.T) {
 	}
 }
 
-// TestATableOfProseStacksWhereItHasNoRoom: on a small terminal its rows stand one below the
+// TestProseTableStacksWhenNarrow: on a small terminal its rows stand one below the
 // other. On a wide one nothing changes but where a line would be too long.
-func TestATableOfProseStacksWhereItHasNoRoom(t *testing.T) {
+func TestProseTableStacksWhenNarrow(t *testing.T) {
 	t.Parallel()
 	l := &Table{Columns: Columns(Prose, Plain, "name", "type", "default", "meaning")}
 	for i := range 3 {

@@ -19,7 +19,7 @@ func outlet(dir string) (Outlet, *bytes.Buffer) {
 	}, &b
 }
 
-func TestAFindingIsWrittenInTheFormAskedFor(t *testing.T) {
+func TestFindingIsWrittenInRequestedFormat(t *testing.T) {
 	x := Document{
 		Title: "Comparison", JSON: map[string]string{"a": "<b>"},
 		HTML:     func(w io.Writer) error { _, err := io.WriteString(w, "<html>"); return err },
@@ -47,7 +47,7 @@ func TestAFindingIsWrittenInTheFormAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotGoTogetherIsRefused(t *testing.T) {
+func TestConflictingFormatsAreRejected(t *testing.T) {
 	dir := t.TempDir()
 	to, _ := outlet(dir)
 	to.Terminal = true
@@ -83,7 +83,7 @@ var errFull = errors.New("no space left")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-func TestAnOutputThatTakesNothingIsAnError(t *testing.T) {
+func TestWriteErrorIsReturned(t *testing.T) {
 	to, _ := outlet(t.TempDir())
 	to.Stdout = full{}
 	for _, asJSON := range []bool{false, true} {

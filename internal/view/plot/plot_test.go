@@ -55,7 +55,7 @@ func example() *Chart {
 	}
 }
 
-func TestAChartIsWellFormedWhateverItShows(t *testing.T) {
+func TestChartIsAlwaysWellFormed(t *testing.T) {
 	t.Parallel()
 	svg := example().SVG()
 	wellFormed(t, svg)
@@ -67,8 +67,8 @@ func TestAChartIsWellFormedWhateverItShows(t *testing.T) {
 	wellFormed(t, (&Chart{Height: 100}).SVG())
 }
 
-// TestARuleBeyondTheAxisIsNotDrawn: at the edge it would say that the limit is there.
-func TestARuleBeyondTheAxisIsNotDrawn(t *testing.T) {
+// TestRuleBeyondAxisIsNotDrawn: at the edge it would say that the limit is there.
+func TestRuleBeyondAxisIsNotDrawn(t *testing.T) {
 	t.Parallel()
 	svg := example().SVG()
 	if n := strings.Count(svg, `<path class="rule `); n != 1 {
@@ -81,9 +81,9 @@ func TestARuleBeyondTheAxisIsNotDrawn(t *testing.T) {
 	}
 }
 
-// TestAStripUnderTheAxisKeepsOffTheTicks: what it shows lies between the axis and the
+// TestStripBelowAxisAvoidsTicks: what it shows lies between the axis and the
 // words of its ticks.
-func TestAStripUnderTheAxisKeepsOffTheTicks(t *testing.T) {
+func TestStripBelowAxisAvoidsTicks(t *testing.T) {
 	t.Parallel()
 	c := &Chart{Height: 180, X: Linear(0, 10, 5, "", words), Y: Linear(0, 100, 5, "", words), Under: []Mark{}}
 	if svg := c.SVG(); !strings.Contains(svg, `d="M76 26V116H690"`) || !strings.Contains(svg, `x="76" y="147">0<`) {
@@ -101,7 +101,7 @@ func TestAGapIsAGap(t *testing.T) {
 	}
 }
 
-func TestAxesHaveRoundTicksAndHoldTheirValues(t *testing.T) {
+func TestAxesHaveRoundTicksCoveringValues(t *testing.T) {
 	t.Parallel()
 	texts := func(a Axis) (out []string) {
 		for _, x := range a.Ticks {
