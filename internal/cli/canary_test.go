@@ -101,7 +101,6 @@ type flight struct {
 	args   []string
 	on     string // what to wait for on stderr,
 	then   func(*os.Process)
-	typed  bool     // the canary is on weir's own command line, where its user put it
 	groups []string // of control, by their folders, that it belongs to from its beginning
 	stdout watch
 	stderr watch
@@ -150,7 +149,7 @@ func (f *flight) fly(t *testing.T) int {
 	if f.on != "" {
 		f.stderr.when(f.on, func() { f.then(cmd.Process) })
 	}
-	look := guardian(cmd.Process.Pid, !f.typed)
+	look := guardian(cmd.Process.Pid)
 	err = cmd.Wait()
 	for _, s := range look() {
 		t.Error(s)
@@ -199,10 +198,10 @@ func nests(t *testing.T, dir string, own ...string) map[string]string {
 	return found
 }
 
-// guardian watches the command lines of a process (where own is set) and of all
+// guardian watches the command lines of a process and of all
 // that descend from it, and the environments of the latter, until it is asked
 // what it saw.
-func guardian(pid int, own bool) func() []string {
+func guardian(pid int) func() []string {
 	if runtime.GOOS != "linux" {
 		return func() []string { return nil } // no /proc
 	}
@@ -223,7 +222,7 @@ func guardian(pid int, own bool) func() []string {
 				if p == pid || bytes.Equal(line, weir) {
 					// weir itself, whose user gave it the canary in its environment,
 					// or a fork of it that is not another program yet.
-					if how := sighted(line); own && how != "" {
+					if how := sighted(line); how != "" {
 						seen["the canary is in weir's command line ("+how+")"] = true
 					}
 					continue
@@ -436,10 +435,10 @@ func TestASecretIsNowhereWhenThingsGoOtherwise(t *testing.T) {
 }
 
 // TestASecretThatIsWrittenOutIsRefusedUnseen: it is in a file or a command line
-// where it does not belong, and is not carried on from there.
+// where it does not belong, and is not carried on from there. Nothing is started, so there is no
+// other process to look at.
 func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
 	t.Parallel()
-	needs.Time(t)
 	s := natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "alice", canary })
 	plain := "Pw" + canaryCore // as one may write it into YAML without quotes
 	host := strings.TrimPrefix(s.ClientURL(), "nats://")
@@ -518,18 +517,30 @@ func TestASecretThatIsWrittenOutIsRefusedUnseen(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f := &flight{files: tt.files, env: tt.env, typed: true, args: []string{"run"}}
+			dir, args := t.TempDir(), []string{"run", "--driver", "nats"}
 			if tt.files["s.yaml"] != "" {
-				f.args = append(f.args, "s.yaml")
-			} else {
-				f.args = append(f.args, "--driver", "nats")
+				args = []string{"run", "s.yaml"}
 			}
-			f.args = slices.Concat(f.args, tt.args, short)
-			if code := f.fly(t); code != int(Usage) {
-				t.Errorf("exit code %d; want 2\n%s%s", code, &f.stdout, &f.stderr)
+			for name, text := range tt.files {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if f.stderr.String() == "" {
-				t.Error("it says nothing")
+			w := World{Args: slices.Concat(args, tt.args, short), Dir: dir, Stdout: &watch{}, Stderr: &watch{}, Drivers: all.Definitions()}
+			w.Env = func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }
+			for name, v := range tt.env {
+				w.Environ = append(w.Environ, name+"="+v)
+			}
+			code := Main(t.Context(), w)
+			said := fmt.Sprint(w.Stdout, w.Stderr)
+			if code != int(Usage) || said == "" {
+				t.Errorf("exit code %d; want 2, and why\n%s", code, said)
+			}
+			if how := sighted([]byte(said)); how != "" {
+				t.Errorf("it shows the canary (%s):\n%s", how, said)
+			}
+			for path, how := range nests(t, dir, slices.Collect(maps.Keys(tt.files))...) {
+				t.Errorf("the canary is in %s (%s)", path, how)
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func (c *capacityCommand) run(ctx context.Context, e *env) Code {
 	}
 	s, err := series.New(o, p)
 	if err != nil {
-		return e.unstudied("search", c.Out, err)
+		return e.notBegun("search", c.Out, err)
 	}
 	defer e.close(s)
 	if code := e.gather(ctx, s); code != OK {
@@ -142,7 +142,7 @@ func (c *capacityCommand) search(ctx context.Context, e *env, r *runCommand, s *
 		}
 	}
 	if err := s.Err(); err != nil {
-		code = worst(code, e.unstudied("search", nil, err))
+		code = worst(code, e.notBegun("search", nil, err))
 	}
 	return code
 }
@@ -165,7 +165,7 @@ func (c *capacityCommand) prepare(e *env, r *runCommand, o *series.Options) (p *
 		var in scenario.Inputs
 		if in, err = r.input(e); err == nil {
 			in.Overrides = append(in.Overrides, c.asked()...)
-			p, err = series.NewSearch(o.Words, in)
+			p, err = series.NewSearch(in)
 		}
 	}
 	if errors.Is(err, series.ErrSeveral) {

@@ -74,23 +74,6 @@ func TestEveryErrorHasItsCode(t *testing.T) {
 	}
 }
 
-func TestASuspectRunFailsWhereAValidOneIsRequired(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		verdict, require result.Status
-		want             Code
-	}{
-		{result.Valid, result.Valid, OK},
-		{result.Suspect, result.Valid, Invalid},
-		{result.Suspect, result.Suspect, OK},
-		{result.Invalid, result.Suspect, Invalid},
-	} {
-		if got := worst(codesOf(&result.Verdict{Status: tt.verdict}, false, tt.require)...); got != tt.want {
-			t.Errorf("%s where %s is required: %d; want %d", tt.verdict, tt.require, got, tt.want)
-		}
-	}
-}
-
 // TestADisturbedHostExcusesOnlyWhatItMayHaveCaused: a figure, and no message that is lost.
 func TestADisturbedHostExcusesOnlyWhatItMayHaveCaused(t *testing.T) {
 	t.Parallel()

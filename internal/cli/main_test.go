@@ -90,7 +90,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", quick)
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "series": seriesCommand},
 	})
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestEveryExitCodeOfARunHasItsReason reaches each code of a run with figures.
+// TestEveryExitCodeOfARunHasItsReason reaches each code of a run with figures, and what is told
+// of the run beside them.
 func TestEveryExitCodeOfARunHasItsReason(t *testing.T) {
 	t.Parallel()
 	check := func(name string, s result.Status) result.Check {
@@ -33,6 +35,8 @@ func TestEveryExitCodeOfARunHasItsReason(t *testing.T) {
 		{"nothing", runCommand{}, func(*series.Outcome) {}, OK, ""},
 		{"interrupted", runCommand{}, func(o *series.Outcome) { o.Result.Run.Interrupted = true }, Interrupted, "the run was interrupted"},
 		{"books", runCommand{}, func(o *series.Outcome) { o.Books = fmt.Errorf("the books: %w", aFault{}) }, Failed, "the books: off by one"},
+		{"driver", runCommand{}, func(o *series.Outcome) { o.Err = aFault{} }, Failed, "off by one"},
+		{"files", runCommand{}, func(o *series.Outcome) { o.Written = errors.New("no room\nnone") }, Failed, "no room"},
 		{"gone", runCommand{}, func(o *series.Outcome) { o.Gone = aFault{} }, Unreachable, "off by one"},
 		{"lost", runCommand{}, func(o *series.Outcome) {
 			o.Broken, o.Result.MessagesAll = true, result.Messages{Sent: 4000, Lost: 2, Duplicated: 1}
@@ -40,6 +44,9 @@ func TestEveryExitCodeOfARunHasItsReason(t *testing.T) {
 		{"failed", runCommand{}, func(o *series.Outcome) {
 			o.Result.Verdict = result.Verdict{Status: result.Suspect, Checks: []result.Check{check(judge.CheckFailed, result.Suspect)}}
 		}, Refused, "5 of 10 messages failed (50 %); the limit is 0 % of what was sent (limits.failed)"},
+		{"failed, as many as may", runCommand{}, func(o *series.Outcome) {
+			o.Result.Verdict.Checks = []result.Check{check(judge.CheckFailed, result.Valid)}
+		}, OK, ""},
 		{"invalid", runCommand{}, func(o *series.Outcome) {
 			o.Result.Verdict = result.Verdict{Status: result.Invalid, Checks: []result.Check{check("lateness", result.Invalid), check("cpu", result.Suspect)}}
 		}, Invalid, "the run is INVALID for lateness: do not use its figures"},
@@ -55,10 +62,14 @@ func TestEveryExitCodeOfARunHasItsReason(t *testing.T) {
 		}, Invalid, "the run is SUSPECT for hiccups, and --require asks for VALID"},
 		{"ended at once", runCommand{}, func(o *series.Outcome) { o.Failed = "the generator was full" }, Invalid, "the run ended at once: the generator was full"},
 		{"missed", runCommand{}, func(o *series.Outcome) { o.Result.Verdict.SLO = slo(result.Fail) }, Missed, "e2e.p99 <= 1ms failed"},
+		{"not decided", runCommand{}, func(o *series.Outcome) { o.Result.Verdict.SLO = slo(result.Undecided) }, OK, ""},
 		{"strict", runCommand{strict: true}, func(o *series.Outcome) { o.Result.Verdict.SLO = slo(result.Undecided) }, Missed, "e2e.p99 <= 1ms could not be decided, and --strict counts that as failed"},
 	} {
 		o := &series.Outcome{Result: &result.Result{Verdict: result.Verdict{Status: result.Valid}}, Run: series.Run{Scenario: new(scenario.Scenario)}}
 		tt.of(o)
+		if all := o.Wrong(); len(all) > 0 && !strings.Contains(all[0].Error(), tt.want) {
+			t.Errorf("%s: it says %q; want %q", tt.name, all[0], tt.want)
+		}
 		x := tt.command.exit(o)
 		if tt.code == OK {
 			if x != nil {

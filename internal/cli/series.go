@@ -35,14 +35,6 @@ func agentArgs(url, name string, fifo bool) []string {
 	return args
 }
 
-// wordsOfRuns are what users of the command line can do about what a run tells.
-func wordsOfRuns() series.Words {
-	return series.Words{
-		Key:        func(path string) string { return "--" + path[strings.LastIndexByte(path, '.')+1:] },
-		Precedence: "--fifo", LessInFlight: "set --in-flight lower", Resume: "weir run --resume", Bind: "weir agent --allow broker --bind IP",
-	}
-}
-
 // execute has the runs of scenarios done, by a fleet where there is one, and shows what
 // they gave.
 func (c *runCommand) execute(ctx context.Context, e *env, f *series.Fleet, scenarios []*scenario.Scenario) Code {

@@ -145,7 +145,7 @@ func (c *suiteRun) run(ctx context.Context, e *env) Code {
 	}
 	s, err := series.New(o, x)
 	if err != nil {
-		return e.unstudied("suite", c.Out, err)
+		return e.notBegun("suite", c.Out, err)
 	}
 	defer e.close(s)
 	if code := e.gather(ctx, s); code != OK {
@@ -192,7 +192,7 @@ func (c *suiteRun) measure(ctx context.Context, e *env, r *runCommand, s *series
 		}
 	}
 	if err := s.Err(); err != nil {
-		codes = append(codes, e.unstudied("suite", nil, err))
+		codes = append(codes, e.notBegun("suite", nil, err))
 	}
 	return worst(codes...)
 }

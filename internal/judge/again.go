@@ -81,7 +81,6 @@ func (v *Review) checks(r *result.Result) {
 	}
 }
 
-// objectives judges the stored objectives again.
 func (v *Review) objectives(r *result.Result) {
 	v.Verdict.SLO = nil
 	for _, stored := range r.Verdict.SLO {
@@ -95,7 +94,6 @@ func (v *Review) objectives(r *result.Result) {
 	}
 }
 
-// find returns the check of a name, nil without one.
 func find(checks []result.Check, name string) *result.Check {
 	i := slices.IndexFunc(checks, func(c result.Check) bool { return c.Name == name })
 	if i < 0 {

@@ -78,7 +78,6 @@ func (w *waiting) growsBeyond(perS, inFlightS float64) bool {
 	return w.n[last] > max(behindMost*w.all, perS*max(stallS, inFlightS))
 }
 
-// says says by how much it grew.
 func (w *waiting) says(code string) finding.Finding {
 	last := len(w.n) - 1
 	return say(code, "grown", w.n[last], "seconds", w.at[last], "per_s", w.n[last]/w.at[last])

@@ -43,12 +43,8 @@ func blocked(s *subject) check {
 			}
 		}
 	}
-	switch {
-	case worst <= latenessValid:
-	case !told:
+	if worst > latenessValid && !told {
 		return notRun(CheckBlocked, limit, say("blocked.hidden"))
-	default:
-		c.find(result.Suspect, say("blocked.host", "share", share))
 	}
-	return c
+	return c.suspect(worst > latenessValid, "blocked.host", "share", share)
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// say is a finding of the catalogue.
 func say(code string, values ...any) finding.Finding { return finding.New(code, values...) }
 
 // A check is what one check found, as data.
@@ -22,12 +21,10 @@ type check struct {
 	part         float64           // how much there was of what it judges, to order hosts of one status
 }
 
-// valid is a check that found nothing wrong, so far.
 func valid(name string, limit finding.Finding, value ...finding.Finding) check {
 	return check{name: name, status: result.Valid, limit: limit, value: value}
 }
 
-// notRun is a check that could not be.
 func notRun(name string, limit finding.Finding, why ...finding.Finding) check {
 	return check{name: name, status: result.NotRun, limit: limit, why: why}
 }
@@ -47,10 +44,16 @@ func (c *check) finds(status result.Status, value finding.Finding, why ...findin
 	c.status, c.value, c.why = status, []finding.Finding{value}, why
 }
 
-// add adds to what was found.
+// suspect is the check, suspect where it is so.
+func (c check) suspect(so bool, code string, values ...any) check {
+	if so {
+		c.find(result.Suspect, say(code, values...))
+	}
+	return c
+}
+
 func (c *check) add(code string, values ...any) { c.value = append(c.value, say(code, values...)) }
 
-// wrong reports whether the check found something.
 func (c *check) wrong() bool { return rankOf(c.status) > 0 }
 
 // stored returns the check with its sentences.

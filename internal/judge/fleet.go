@@ -50,7 +50,6 @@ func overAll(s *subject, of func(*subject) check) check {
 	return worst
 }
 
-// fleetChecks judges what only a run by several agents can have wrong.
 func fleetChecks(s *subject) []check {
 	if len(s.Agents) == 0 {
 		return nil
@@ -58,7 +57,6 @@ func fleetChecks(s *subject) []check {
 	return []check{agents(s), start(s), clocks(s)}
 }
 
-// vanished names the agents that are missing.
 func (s *subject) vanished() []string {
 	var names []string
 	for i := range s.Agents {
@@ -154,10 +152,7 @@ func start(s *subject) check {
 	}
 	apart := *last.StartsNS - *first.StartsNS
 	c := valid(CheckStart, limit, say("start.apart", "apart", apart, "first", first.Name, "last", last.Name))
-	if time.Duration(apart) > most {
-		c.find(result.Suspect, say("start.late"))
-	}
-	return c
+	return c.suspect(time.Duration(apart) > most, "start.late")
 }
 
 // clocks holds the bound of the clocks against the times that need two of them.

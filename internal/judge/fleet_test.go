@@ -125,6 +125,15 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 			"the clocks are known to ±5.00 µs: 2.5 % of e2e p50 (200 µs); 1,234 deliveries seem to come before they were sent, by up to 5.00 µs",
 		},
 		"negatives beyond it": {CheckClock, result.Invalid, func(in *result.Result) { in.Clock.Negative, in.Clock.WorstNegativeNS = 1, 5_001 }, "by up to 5.00 µs"},
+		"a step beyond a bound that is most": {CheckClock, result.Invalid, func(in *result.Result) {
+			*in.Clock.BoundNS, agent(in, 1).Clock.Steps = 3_000_000, []result.Step{{AtNS: 1, ByNS: 1}}
+		}, "±3.00 ms"},
+		"chrony agrees": {CheckClock, result.Valid, func(in *result.Result) { agent(in, 1).Clock.Chrony = &result.Chrony{BoundNS: 1_000_000, Agrees: true} }, "±5.00 µs"},
+		"chrony differs": {CheckClock, result.Suspect, func(in *result.Result) {
+			agent(in, 1).Clock.Chrony = &result.Chrony{BoundNS: 1_000_000, ApartNS: 5_000_000}
+		}, "chrony contradicts this for b, by up to 5.00 ms"},
+		"no room for their reports": {CheckAgents, result.Invalid, func(in *result.Result) { in.Evidence.DiskFull, agent(in, 1).Missing = true, true }, "the coordinator's disk was full: b sent no figures"},
+		"no room, and none missing": {CheckAgents, result.Valid, func(in *result.Result) { in.Evidence.DiskFull = true }, "all 3"},
 		"a step": {CheckClock, result.Suspect, func(in *result.Result) {
 			agent(in, 1).Clock.Steps = []result.Step{{AtNS: 6_020_000_000, ByNS: -3_000_000}}
 		}, "the clock of b stepped by -3.00 ms at 6.0 s"},
@@ -135,16 +144,6 @@ func TestWhatIsWrongWithAnAgentIsSaid(t *testing.T) {
 		if c.Status != tt.want || !strings.Contains(c.Value, tt.value) || c.Limit == "" || (c.Why == "") != (tt.want == result.Valid) {
 			t.Errorf("%s: %+v; want it %s, with %q", name, c, tt.want, tt.value)
 		}
-	}
-}
-
-// TestAStepLeavesAnInvalidBoundInvalid: the worst of what is found counts.
-func TestAStepLeavesAnInvalidBoundInvalid(t *testing.T) {
-	in := twoAgents()
-	*in.Clock.BoundNS = 3_000_000
-	in.Agents[1].Clock.Steps = []result.Step{{AtNS: 1, ByNS: 1}}
-	if c := checkOf(in, CheckClock); c.Status != result.Invalid {
-		t.Errorf("%+v", c)
 	}
 }
 

@@ -71,11 +71,7 @@ func headroom(s *subject) check {
 	}
 	ceiling := s.cost.CeilingPerS * lanes
 	part := s.perS / ceiling
-	c := measured(CheckHeadroom, limit, part, "headroom.value", "rate", s.perS, "part", part, "ceiling", ceiling)
-	if part > headroomMost {
-		c.find(result.Suspect, say("headroom.little"))
-	}
-	return c
+	return measured(CheckHeadroom, limit, part, "headroom.value", "rate", s.perS, "part", part, "ceiling", ceiling).suspect(part > headroomMost, "headroom.little")
 }
 
 func recording(s *subject) check {
@@ -85,14 +81,7 @@ func recording(s *subject) check {
 	}
 	part := s.cost.RecordNS * s.perS / float64(max(1, s.host.Lanes)) / 1e9
 	c := measured(CheckRecording, limit, part, "recording.value", "record", s.cost.RecordNS, "part", part, "rate", s.perS)
-	switch {
-	case part <= recordingMost:
-	case s.closed():
-		c.find(result.Suspect, say("recording.limits"))
-	default:
-		c.find(result.Suspect, say("recording.delays"))
-	}
-	return c
+	return c.suspect(part > recordingMost, "recording.delays").suspect(part > recordingMost && s.closed(), "recording.limits")
 }
 
 func cpu(s *subject) check {
@@ -105,13 +94,7 @@ func cpu(s *subject) check {
 		return notRun(CheckCPU, limit, say("host.hidden"))
 	}
 	c := measured(CheckCPU, limit, *u.CPUShare, "cpu.value", "used", *u.CPUShare, "busy", u.HostBusyShare)
-	switch {
-	case *u.CPUShare > cpuMost:
-		c.find(result.Suspect, say("cpu.full"))
-	case u.HostBusyShare != nil && *u.HostBusyShare > busyMost:
-		c.find(result.Suspect, say("cpu.busy"))
-	}
-	return c
+	return c.suspect(u.HostBusyShare != nil && *u.HostBusyShare > busyMost, "cpu.busy").suspect(*u.CPUShare > cpuMost, "cpu.full")
 }
 
 // tooLow says, for a run without a schedule, by up to which part waits lowered a rate, and
@@ -161,10 +144,7 @@ func steal(s *subject) check {
 	}
 	c := measured(CheckSteal, limit, *u.StealShare, "steal.value", "part", *u.StealShare,
 		"span", when(u.SpanS > 0, u.SpanS*1e9)) // the table of the host is of the measured window
-	if *u.StealShare > stealMost {
-		c.find(result.Suspect, say("steal.others"))
-	}
-	return c
+	return c.suspect(*u.StealShare > stealMost, "steal.others")
 }
 
 func throttling(s *subject) check {
@@ -176,9 +156,7 @@ func throttling(s *subject) check {
 	if *u.ThrottledS <= 0 {
 		return measured(CheckThrottling, limit, 0, "throttling.never")
 	}
-	c := measured(CheckThrottling, limit, *u.ThrottledS, "throttling.value", "stopped", *u.ThrottledS*1e9, "periods", u.ThrottledPeriods)
-	c.find(result.Suspect, say("throttling.quota"))
-	return c
+	return measured(CheckThrottling, limit, *u.ThrottledS, "throttling.value", "stopped", *u.ThrottledS*1e9, "periods", u.ThrottledPeriods).suspect(true, "throttling.quota")
 }
 
 func swap(s *subject) check {
@@ -191,9 +169,7 @@ func swap(s *subject) check {
 	if moved == 0 {
 		return measured(CheckSwap, limit, 0, "swap.nothing")
 	}
-	c := measured(CheckSwap, limit, float64(moved), "swap.value", "in", *u.SwapInBytes, "out", *u.SwapOutBytes)
-	c.find(result.Suspect, say("swap.moved"))
-	return c
+	return measured(CheckSwap, limit, float64(moved), "swap.value", "in", *u.SwapInBytes, "out", *u.SwapOutBytes).suspect(true, "swap.moved")
 }
 
 // tail is the highest percentile of a response that is a figure, and not the
@@ -217,8 +193,7 @@ func gc(s *subject) check {
 	part := float64(u.GC.PauseNS) / 1e9 / u.SpanS
 	c := measured(CheckGC, limit, part, "gc.value", "part", part, "longest", u.GC.LongestNS)
 	if part > gcMost {
-		c.find(result.Suspect, say("gc.often"))
-		return c
+		return c.suspect(true, "gc.often")
 	}
 	for _, r := range s.figures() {
 		tail := r.tail()
@@ -227,8 +202,7 @@ func gc(s *subject) check {
 		}
 		standing := slices.ContainsFunc(r.All.Percentiles, func(x result.Percentile) bool { return x.P < tail.P && x.Supported })
 		c.add("gc.tail", "of", r.Name, "p", tail.P, "ns", tail.NS)
-		c.find(result.Suspect, say("gc.long", "of", r.Name, "p", tail.P, "standing", standing))
-		break
+		return c.suspect(true, "gc.long", "of", r.Name, "p", tail.P, "standing", standing)
 	}
 	return c
 }
@@ -291,10 +265,8 @@ func hiccups(s *subject) check {
 				continue
 			}
 			worst, finds = part, now
-			c = measured(CheckHiccups, limit, part, "hiccups.value", "stall", stall, "p", x.p, "part", part, "of", r.Name, "ns", row.NS)
-			if finds > 0 {
-				c.find(result.Suspect, say("hiccups.stall", "of", r.Name, "p", x.p))
-			}
+			c = measured(CheckHiccups, limit, part, "hiccups.value", "stall", stall, "p", x.p, "part", part, "of", r.Name, "ns", row.NS).
+				suspect(finds > 0, "hiccups.stall", "of", r.Name, "p", x.p)
 			if finds == 1 {
 				c.with = CheckLateness
 			}

@@ -110,7 +110,6 @@ func lateness(s *subject) check {
 	return c
 }
 
-// tooFewToJudge is why a check of each percentile was not run.
 func tooFewToJudge() finding.Finding { return say("few.messages", "needs", stats.Needed(50)) }
 
 // judgeMove judges one percentile that lateness moved by so many ns, which is part
@@ -176,7 +175,6 @@ func (s *subject) fellBehindFor() (why, advice finding.Finding) {
 	return say("lateness.unknown"), say("advice.repeat")
 }
 
-// alone says with how many producers each has a lane of its own.
 func (s *subject) alone(lanes int) finding.Finding {
 	if u := s.host.Usage; u != nil && int(u.Cores/2) > lanes {
 		return say("lateness.alone", "producers", int(u.Cores/2), "cores", true) // engine.laneRate

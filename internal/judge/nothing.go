@@ -5,8 +5,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// nothingReceived says of a run that only receives, and did not, what was the case
-// and what to do.
 func (c *check) nothingReceived(s *subject) {
 	held := s.evidence.StillHeld
 	switch {

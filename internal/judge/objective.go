@@ -60,7 +60,6 @@ const (
 	mostCount        = 1 << 53 // what a float64 holds exactly
 )
 
-// distributions are those that an objective may be about.
 var distributions = [...]string{"send", "e2e", "rtt", "settle"}
 
 // ParseObjective reads an objective. The error quotes what is wrong and says in
@@ -128,8 +127,7 @@ func parseFigure(s string) (figure, error) {
 		return figure{kind: countFigure, of: s}, nil
 	case slices.Contains(distributions[:], s):
 		return figure{}, fmt.Errorf("%q is a distribution, not a figure (%s.p99.9 with any percent, %[1]s.max, %[1]s.min or %[1]s.mean)", s, s)
-	}
-	if latency.MatchString(s) {
+	case latency.MatchString(s):
 		return figure{}, fmt.Errorf("%q does not say of what, did you mean %q, %q or %q? (%s)", s, "e2e."+s, "send."+s, "rtt."+s, allowedFigures())
 	}
 	if other := elsewhere(s); other != "" {
@@ -144,13 +142,12 @@ func parseFigure(s string) (figure, error) {
 // meant is a figure by the name that it has here, where it is written in the words of other
 // tools and only one can be meant: error_rate, errors, loss, e2e p99, e2e.p(99), e2e.avg.
 func meant(s string) string {
-	switch strings.ToLower(s) {
-	case "errors", "error", "failures":
-		return "failed"
-	case "error_rate", "error rate", "http_req_failed":
-		return "ratio(failed, sent)"
-	case "loss":
-		return "lost"
+	const failures = "ratio(failed, sent)"
+	if name := map[string]string{
+		"errors": "failed", "error": "failed", "failures": "failed", "loss": "lost",
+		"error_rate": failures, "error rate": failures, "http_req_failed": failures,
+	}[strings.ToLower(s)]; name != "" {
+		return name
 	}
 	if m := called.FindStringSubmatch(strings.ToLower(s)); m != nil && slices.Contains(distributions[:], m[1]) {
 		return m[1] + ".p" + m[2]
@@ -199,17 +196,14 @@ func counted() []string {
 	return names
 }
 
+var ratio = regexp.MustCompile(`^ratio\s*\(([^,]*),(.*)\)$`)
+
 func parseRatio(s string) (figure, error) {
-	inner, ok := strings.CutPrefix(s, "ratio")
-	inner = strings.TrimSpace(inner)
-	if !ok || !strings.HasPrefix(inner, "(") || !strings.HasSuffix(inner, ")") {
+	m := ratio.FindStringSubmatch(s)
+	if m == nil {
 		return figure{}, fmt.Errorf("%q is not a ratio (%s)", s, allowedRatios)
 	}
-	a, b, two := strings.Cut(inner[1:len(inner)-1], ",")
-	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
-	if !two {
-		return figure{}, fmt.Errorf("%q is not a ratio (%s)", s, allowedRatios)
-	}
+	a, b := strings.TrimSpace(m[1]), strings.TrimSpace(m[2])
 	for _, x := range []string{a, b} {
 		if !slices.Contains(counted(), x) {
 			return figure{}, fmt.Errorf("%s: %q is not a count (%s)", s, x, strings.Join(counted(), ", "))
@@ -286,16 +280,15 @@ func (f figure) parseLimit(s string) (float64, error) {
 		}
 		return r.PerSecond(), nil
 	case ratioFigure:
+		whole := 1.0
 		if part, ok := strings.CutSuffix(s, "%"); ok {
-			if plain, err = decimal(part); err != nil {
-				return wrong("is not a part of a whole")
-			}
-			return plain / 100, nil
+			plain, err = decimal(part)
+			whole = 100
 		}
-		if !number {
+		if err != nil {
 			return wrong("is not a part of a whole")
 		}
-		return plain, nil
+		return plain / whole, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	switch {
@@ -371,7 +364,6 @@ func (o Objective) Percentile() (p float64, ok bool) {
 // second, or a part of 1.
 func (o Objective) Limit() float64 { return o.limit }
 
-// missing is a figure that a run has not.
 func missing(code string, values ...any) found { return found{why: say(code, values...)} }
 
 // found is a figure with its interval.
@@ -385,7 +377,6 @@ type found struct {
 
 func exactly(v float64, unit string) found { return found{value: v, unit: unit, lo: &v, hi: &v} }
 
-// lacks notes what is missing.
 func (x *found) lacks(code string, values ...any) { x.why = say(code, values...) }
 
 // Judge holds the objective against a run. It is met only if the whole 95 %
@@ -548,8 +539,7 @@ func countedBetween(r *result.Result, of string, over float64, unit string) foun
 	n := countOf(&r.Messages, of)
 	x := exactly(float64(n)/over, unit)
 	if of == lostCount && r.Messages.Pending+r.Messages.Unknown > 0 {
-		hi := float64(n+r.Messages.Pending+r.Messages.Unknown) / over
-		x.atLeast, x.hi, x.why = true, &hi, undelivered(r)
+		x.atLeast, x.hi, x.why = true, new(float64(n+r.Messages.Pending+r.Messages.Unknown)/over), undelivered(r)
 	}
 	if of == duplicatedCount && r.Messages.Unknown > 0 {
 		x.atLeast, x.hi, x.why = true, nil, undelivered(r)

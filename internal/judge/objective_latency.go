@@ -18,7 +18,6 @@ const (
 	normalQuantile = 1.959963984540054
 )
 
-// findLatency looks up a figure of a distribution.
 func (f figure) findLatency(r *result.Result) found {
 	d := f.distribution(&r.Latency)
 	switch {
@@ -57,12 +56,10 @@ func blurred(x found, d *result.Dist) found {
 	case d.ClockBoundNS != nil:
 		bound := float64(*d.ClockBoundNS)
 		if x.lo != nil {
-			lo := max(0, *x.lo-bound)
-			x.lo = &lo
+			x.lo = new(max(0, *x.lo-bound))
 		}
 		if x.hi != nil {
-			hi := *x.hi + bound
-			x.hi = &hi
+			x.hi = new(*x.hi + bound)
 		}
 	}
 	return x
@@ -84,7 +81,6 @@ func (o Objective) JudgeOnTime(r *result.Result) (result.SLO, bool) {
 	return o.Judge(&one), true
 }
 
-// prefix is the figure's name without its last part.
 func (f figure) prefix() string {
 	if f.service {
 		return f.of + ".service."
@@ -151,8 +147,7 @@ func findMean(d *result.Dist) found {
 		return x
 	}
 	wide := normalQuantile * *d.StdDevNS / math.Sqrt(float64(d.Count)/d.MeanDeff)
-	lo, hi := max(0, *d.MeanNS-wide), *d.MeanNS+wide
-	x.lo, x.hi = &lo, &hi
+	x.lo, x.hi = new(max(0, *d.MeanNS-wide)), new(*d.MeanNS+wide)
 	return x
 }
 
@@ -171,8 +166,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 	x := found{value: float64(row.NS), unit: "ns", atLeast: row.AtLeast}
 	// With so few samples the smallest of them may well lie above the percentile.
 	if row.LoNS != nil && math.Pow(1-f.p/100, float64(n)/max(1, row.Deff)) <= (1-confidence)/2 {
-		lo := float64(*row.LoNS)
-		x.lo = &lo
+		x.lo = asFloat(row.LoNS)
 	}
 	switch {
 	case !row.Supported && row.UnsupportedBy == "":
@@ -180,10 +174,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 	case row.UnboundedBy == result.ByDependence:
 		// An interval that is not known does not mean that a message missed the limit.
 		x.lacks("objective.dependent", "p", f.p, "upper", row.LoNS != nil, "slowest", when(d.Censored == 0, d.MaxNS))
-		if row.HiNS != nil {
-			hi := float64(*row.HiNS)
-			x.hi = &hi
-		}
+		x.hi = asFloat(row.HiNS)
 	case row.UnboundedBy == result.ByEpisodes:
 		x.lacks("objective.bursts", "p", f.p, "bursts", row.Episodes, "needs", fewestEpisodes)
 	case row.HiNS == nil && !row.AtLeast && d.Censored == 0:
@@ -191,8 +182,7 @@ func (f figure) findPercentile(d *result.Dist) found {
 	case row.AtLeast || row.HiNS == nil:
 		x.why = endless(d)
 	default:
-		hi := float64(*row.HiNS)
-		x.hi = &hi
+		x.hi = asFloat(row.HiNS)
 	}
 	if x.lo == nil && x.why.Code == "" {
 		x.lacks("objective.no_lower", "samples", n, "p", f.p)
@@ -240,7 +230,14 @@ func (o Objective) bounded(d *result.Dist, conf float64) (kept finding.Finding) 
 	return kept
 }
 
-// endless says why a figure has no upper end.
+// asFloat is a number as the ends of figures have it, or nil.
+func asFloat(ns *int64) *float64 {
+	if ns == nil {
+		return nil
+	}
+	return new(float64(*ns))
+}
+
 func endless(d *result.Dist) finding.Finding {
 	return say("objective.open", "open", d.Censored, "all", d.Count+d.Censored)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// CheckSteady is the name of the check of the steady state.
 const CheckSteady = "steady state"
 
 // A series is a figure of each second of the measured window.
@@ -61,10 +60,11 @@ func steady(s *subject) check {
 		}
 	}
 	// What waits ever longer changes the latencies too: no warm-up helps.
-	grown, ok := growing(rows, backlogs(rows), s.perS, "steady.backlog")
+	backlogs, unconfirmed := s.waiting()
+	grown, ok := growing(rows, backlogs, s.perS, "steady.backlog")
 	why := s.consumersBehind()
 	if !ok || s.filling() {
-		grown, ok = growing(rows, s.unconfirmed(), s.perS, "steady.open")
+		grown, ok = growing(rows, unconfirmed, s.perS, "steady.open")
 		ok, why = ok && s.confirmsAll(), s.systemBehind()
 	}
 	switch {
@@ -106,7 +106,6 @@ func (s *subject) shortAndSteady(limit finding.Finding, rows int) check {
 	return c
 }
 
-// systemBehind says why messages sent and not confirmed grew, and what to do.
 func (s *subject) systemBehind() finding.Finding {
 	if by := BlockedBySystem(s.Result); by.Code != "" {
 		return say("system.blocks_sentence", "by", by)
@@ -114,7 +113,6 @@ func (s *subject) systemBehind() finding.Finding {
 	return say("steady.system")
 }
 
-// consumersBehind says why a backlog grew, and what to do.
 func (s *subject) consumersBehind() finding.Finding {
 	return say("steady.consumers", "closed", s.closed())
 }
@@ -164,29 +162,15 @@ func sampledNeeded(rows int) int { return max(fewestSampled, (3*rows+3)/4) }
 // latencySeries are the percentiles that most seconds have. sampled is how many seconds have
 // one at all.
 func latencySeries(rows []result.Interval) (out []series, sampled int) {
-	for _, of := range []struct {
-		name string
-		of   func(*result.Interval) result.Points
-	}{
-		{"send", func(i *result.Interval) result.Points { return i.Send }},
-		{"e2e", func(i *result.Interval) result.Points { return i.E2E }},
-		{"rtt", func(i *result.Interval) result.Points {
-			if i.RTT == nil {
-				return result.Points{}
-			}
-			return *i.RTT
-		}},
-	} {
-		for _, p := range []struct {
-			name string
-			at   func(result.Points) *int64
-		}{
-			{"p50", func(x result.Points) *int64 { return x.P50NS }},
-			{"p99", func(x result.Points) *int64 { return x.P99NS }},
-		} {
-			s := series{name: of.name + " " + p.name}
+	for of, name := range []string{"send", "e2e", "rtt"} {
+		for p, percentile := range []string{"p50", "p99"} {
+			s := series{name: name + " " + percentile}
 			for i := range rows {
-				if v := p.at(of.of(&rows[i])); v != nil {
+				points := []*result.Points{&rows[i].Send, &rows[i].E2E, rows[i].RTT}[of]
+				if points == nil {
+					continue
+				}
+				if v := []*int64{points.P50NS, points.P99NS}[p]; v != nil {
 					s.values, s.at = append(s.values, float64(*v)), append(s.at, rows[i].TS)
 				}
 			}
@@ -258,27 +242,18 @@ func drift(values []float64) (change float64, ok bool) {
 	return change, t.P < driftAlpha && abs(change) > driftMost
 }
 
-// backlogs are the messages that wait for consumers at the end of each second.
-func backlogs(rows []result.Interval) []float64 {
-	values := make([]float64, len(rows))
-	for i := range rows {
-		values[i] = float64(rows[i].Backlog)
-	}
-	return values
-}
-
-// unconfirmed are the messages that are sent and not confirmed at the end of each second
-// of the measured window.
-func (s *subject) unconfirmed() (values []float64) {
+// waiting are the messages that wait for consumers, and those that are sent and not confirmed,
+// at the end of each second of the measured window.
+func (s *subject) waiting() (backlogs, unconfirmed []float64) {
 	open := 0.0
 	for i := range s.Intervals {
 		x := &s.Intervals[i]
 		open += float64(x.Sent) - float64(x.Confirmed)
 		if x.Phase == "measure" {
-			values = append(values, open)
+			backlogs, unconfirmed = append(backlogs, float64(x.Backlog)), append(unconfirmed, open)
 		}
 	}
-	return values
+	return backlogs, unconfirmed
 }
 
 // confirmsAll reports whether what is not confirmed is still to be: what failed is not

@@ -75,7 +75,6 @@ func (s *subject) gone() string {
 	return ""
 }
 
-// window is the length of the measured window.
 func (s *subject) window() time.Duration {
 	return time.Duration(math.Round(s.Run.MeasureS * float64(time.Second)))
 }
@@ -88,10 +87,8 @@ func (s *subject) response() *result.Dist {
 	return first(l.Send.Response, l.RTT.Response, l.Send.Service, l.RTT.Service)
 }
 
-// e2e is the times from end to end; nil where nothing was received.
 func (s *subject) e2e() *result.Dist { return first(s.Latency.E2E.Response, s.Latency.E2E.Service) }
 
-// first returns the first distribution that there is.
 func first(ds ...*result.Dist) *result.Dist {
 	for _, d := range ds {
 		if d != nil {

@@ -133,7 +133,6 @@ func run(s *subject) check {
 	return c
 }
 
-// measuredNothing reports whether the measured window holds no message.
 func (s *subject) measuredNothing() bool {
 	if s.Consuming() {
 		return s.evidence.Received == 0
@@ -272,11 +271,8 @@ func samples(s *subject) check {
 }
 
 func ledger(s *subject) check {
-	c := valid(CheckLedger, say("ledger.limit", "limit", evictedMost), say("ledger.value", "evicted", s.Host.LedgerEvicted))
-	if s.Host.LedgerEvicted > evictedMost {
-		c.find(result.Suspect, say("ledger.full"))
-	}
-	return c
+	n := s.Host.LedgerEvicted
+	return valid(CheckLedger, say("ledger.limit", "limit", evictedMost), say("ledger.value", "evicted", n)).suspect(n > evictedMost, "ledger.full")
 }
 
 // drain checks that the rate of a backlog is not that of a client's buffer.
@@ -284,41 +280,26 @@ func drain(s *subject) check {
 	f := s.evidence.Filled
 	first, rest := f.FirstNS-f.BeganNS, f.LastNS-f.FirstNS
 	c := valid(CheckDrain, say("drain.limit"), say("drain.value", "first", first, "rest", rest))
-	switch {
-	case f.Full:
+	if f.Full {
 		c.add("drain.full", "held", f.Held)
-		c.find(result.Suspect, say("drain.both"))
-	case float64(rest) < drainedLeast*float64(first):
-		c.find(result.Suspect, say("drain.small"))
+		return c.suspect(true, "drain.both")
 	}
-	return c
+	return c.suspect(float64(rest) < drainedLeast*float64(first), "drain.small")
 }
 
 // received checks that the rate of a run that only receives is not that of what a
 // client library had fetched before it handed over the first message.
 func received(s *subject) check {
 	c := valid(CheckReceived, say("received.limit", "limit", atFirstMost), say("received.value", "first", s.evidence.FirstCalls, "received", s.evidence.Received))
-	if float64(s.evidence.FirstCalls) > atFirstMost*float64(s.evidence.Received) {
-		c.find(result.Suspect, say("received.few_calls"))
-	}
-	return c
+	return c.suspect(float64(s.evidence.FirstCalls) > atFirstMost*float64(s.evidence.Received), "received.few_calls")
 }
 
 func overflow(s *subject) check {
 	n := s.overflown()
-	c := valid(CheckOverflow, say("overflow.limit", "limit", overflowMost), say("overflow.value", "samples", n))
-	if n > overflowMost {
-		c.find(result.Suspect, say("overflow.bound"))
-	}
-	return c
+	return valid(CheckOverflow, say("overflow.limit", "limit", overflowMost), say("overflow.value", "samples", n)).suspect(n > overflowMost, "overflow.bound")
 }
 
-// network judges whether the network was as asked in the run, too.
 func network(n *result.Network) check {
 	dropped := n.ToSystem.Carried.Overflow + n.FromSystem.Carried.Overflow
-	c := valid(CheckNetwork, say("network.limit"), say("network.value", "dropped", dropped))
-	if dropped > 0 {
-		c.find(result.Suspect, say("network.dropped"))
-	}
-	return c
+	return valid(CheckNetwork, say("network.limit"), say("network.value", "dropped", dropped)).suspect(dropped > 0, "network.dropped")
 }

@@ -71,7 +71,7 @@ measure: 500ms
 slo: [e2e.max <= 100ms]
 search: {precision: 100%, retests: 0}
 `
-	search, err := series.NewSearch(series.Words{}, scenario.Inputs{File: "example.yaml", Text: []byte(text), Drivers: drivers, Env: os.LookupEnv, Dir: dir})
+	search, err := series.NewSearch(scenario.Inputs{File: "example.yaml", Text: []byte(text), Drivers: drivers, Env: os.LookupEnv, Dir: dir})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -71,9 +71,8 @@ func (m *team) do(ctx context.Context, stop <-chan struct{}) (*engine.Raw, error
 		run.Scenario, run.Files, run.Address, run.Options = m.paused.Scenario, m.paused.Files, m.paused.Address, m.paused.Options
 		done, err = m.fleet.Resume(ctx, stop, run, m.paused)
 	} else {
-		// The agents of a split run end with this process.
-		if w := m.words.Resume; w != "" && m.scenario.Placement.Kind != placement.Split {
-			m.observer.Note("the run is %[1]s (%[2]s %[1]s resumes it if this coordinator is killed)", m.id, w)
+		if m.scenario.Placement.Kind != placement.Split { // whose agents end with this process
+			m.observer.Note("the run is %[1]s (weir run --resume %[1]s resumes it if this coordinator is killed)", m.id)
 		}
 		done, err = m.fleet.Do(ctx, stop, run)
 	}
@@ -152,12 +151,8 @@ func (m *team) reachable(there *fleet.System) error {
 	}
 	for _, a := range m.choose() {
 		if boot[a] != boot[m.startOn] {
-			advice := ""
-			if m.words.Bind != "" {
-				advice = " (" + m.words.Bind + ")"
-			}
-			return fmt.Errorf("%w: agent %s has it at %s, where agent %s on another machine does not reach it%s",
-				protocol.ErrNotAllowed, m.startOn, strings.Join(there.Address, ", "), a, advice)
+			return fmt.Errorf("%w: agent %s has it at %s, where agent %s on another machine does not reach it (weir agent --allow broker --bind IP)",
+				protocol.ErrNotAllowed, m.startOn, strings.Join(there.Address, ", "), a)
 		}
 	}
 	return nil

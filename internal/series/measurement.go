@@ -16,7 +16,6 @@ type measurement struct {
 	host        *Host
 	observer    Observer
 	note        func(format string, args ...any) // tells of what is not this run's alone
-	words       *Words
 	scenario    *scenario.Scenario
 	folder      *result.Folder
 	dir         string // of the folder, absolute or from the process's working folder

@@ -39,7 +39,7 @@ func Fits(f *Fleet, scenarios []*scenario.Scenario) error {
 // heedMemory keeps this process within its control group, and returns a warning
 // where the messages in flight of s may not fit; "" where they do, or no limit is
 // known.
-func heedMemory(s *scenario.Scenario, w *Words) string {
+func heedMemory(s *scenario.Scenario) string {
 	room, limited := host.MemoryRoom()
 	if !limited {
 		return ""
@@ -49,10 +49,6 @@ func heedMemory(s *scenario.Scenario, w *Words) string {
 	if uint64(flight)+ownMemory <= room {
 		return ""
 	}
-	advice := "give the group more memory"
-	if w.LessInFlight != "" {
-		advice = w.LessInFlight + ", or " + advice
-	}
 	return fmt.Sprintf("the control group of this process leaves %d MiB, and messages in flight may take %d MiB: "+
-		"the kernel may kill it (%s)", room>>20, flight>>20, advice)
+		"the kernel may kill it (set --in-flight lower, or give the group more memory)", room>>20, flight>>20)
 }

@@ -1,7 +1,6 @@
 package series
 
 import (
-	"cmp"
 	"context"
 	"runtime"
 	"slices"
@@ -23,7 +22,7 @@ type pacing struct {
 }
 
 func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
-	if warning := heedMemory(p.scenario, p.words); warning != "" {
+	if warning := heedMemory(p.scenario); warning != "" {
 		p.note("%s", warning)
 	}
 	p.observer.Doing("calibrating the pacing clock")
@@ -31,7 +30,7 @@ func (p *pacing) start(ctx context.Context, _ <-chan struct{}) (err error) {
 	cfg.FIFO = p.fifo && p.team.fleet == nil // of a fleet it is the agents' matter
 	cfg.Pace(pace.Cores())
 	if cfg.FIFO && !cfg.Calibration.FIFO {
-		p.observer.Note("%s: a lane %s", cmp.Or(p.words.Precedence, "precedence"), cfg.Calibration.Why)
+		p.observer.Note("--fifo: a lane %s", cfg.Calibration.Why)
 	}
 	cfg.Clock = pace.NewClock()
 	cfg.Log = p.host.Log

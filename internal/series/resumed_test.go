@@ -48,7 +48,7 @@ func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
 	o := Options{Dir: dir, Out: "o"}
 	in := inputs(t, dir, strings.ReplaceAll(searched, "300ms", "30s"))
 	stop := stopping(&o, 1)
-	p, err := NewSearch(o.Words, in)
+	p, err := NewSearch(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +100,12 @@ func TestASearchGoesOnWhereItWasStopped(t *testing.T) {
 	}
 }
 
-// TestAStudyEndsWhereItsFileCannotBeWritten: what came of a run would be lost.
-func TestAStudyEndsWhereItsFileCannotBeWritten(t *testing.T) {
+// TestASeriesEndsWhereItsFileCannotBeWritten: what came of a run would be lost.
+func TestASeriesEndsWhereItsFileCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var s *Series
-	p, err := NewSearch(Words{}, inputs(t, dir, searched))
+	p, err := NewSearch(inputs(t, dir, searched))
 	if err == nil {
 		s, err = New(Options{Dir: dir, Out: "o"}, p)
 	}
@@ -124,29 +124,27 @@ func TestAStudyEndsWhereItsFileCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestASearchIsRefusedInTheWordsOfItsUser: with the keys of the scenario where there are none.
-func TestASearchIsRefusedInTheWordsOfItsUser(t *testing.T) {
+// TestASearchIsRefusedByTheFlagsOfItsUser: the line says what to change.
+func TestASearchIsRefusedByTheFlagsOfItsUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	refusal := func(w Words, from, to string) string {
-		_, err := NewSearch(w, inputs(t, dir, strings.Replace(searched, from, to, 1)))
+	refusal := func(from, to string) string {
+		_, err := NewSearch(inputs(t, dir, strings.Replace(searched, from, to, 1)))
 		if err == nil {
 			return ""
 		}
 		return err.Error()
 	}
-	flags := Words{Key: func(path string) string { return "--" + path }}
 	for _, tt := range []struct {
-		w              Words
 		from, to, want string
 	}{
-		{Words{}, "rate: 100/s", "rate: max", "load.rate: a search needs a rate to begin with"},
-		{Words{}, "slo: [lost == 0]", "slo: []", `slo: is missing: a search needs an objective to keep (such as slo "e2e.p99 <= 10ms")`},
-		{flags, "most: 200/s", "most: 10/s", `--search.most: "10/s" is not a rate from --load.rate on (100/s or more)`},
-		{Words{}, "retests: 0", "longest: 1ms", "search.longest: 1ms is shorter than measure (300ms or more)"},
-		{Words{}, "warmup: 0s", "warmup: 0s, repeat: 2", ErrSeveral.Error()},
+		{"rate: 100/s", "rate: max", "--rate: a search needs a rate to begin with"},
+		{"slo: [lost == 0]", "slo: []", `--slo: is missing: a search needs an objective to keep (such as --slo "e2e.p99 <= 10ms")`},
+		{"most: 200/s", "most: 10/s", `--most: "10/s" is not a rate from --rate on (100/s or more)`},
+		{"retests: 0", "longest: 1ms", "--longest: 1ms is shorter than measure (300ms or more)"},
+		{"warmup: 0s", "warmup: 0s, repeat: 2", ErrSeveral.Error()},
 	} {
-		if got := refusal(tt.w, tt.from, tt.to); !strings.HasPrefix(got, tt.want) {
+		if got := refusal(tt.from, tt.to); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s: %q; want %q", tt.to, got, tt.want)
 		}
 	}
@@ -226,8 +224,8 @@ func TestASuiteGoesOnWhereItWasStopped(t *testing.T) {
 	}
 }
 
-// TestTheFolderOfAnotherStudyIsRefused: with what is missing there, or what is wrong with it.
-func TestTheFolderOfAnotherStudyIsRefused(t *testing.T) {
+// TestTheFolderOfAnotherPlanIsRefused: with what is missing there, or what is wrong with it.
+func TestTheFolderOfAnotherPlanIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := ReadSearch(dir, ".")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirmq/weir/engine"
@@ -32,21 +33,20 @@ type Search struct {
 	// they take.
 	scenarios []*scenario.Scenario
 	in        scenario.Inputs
-	words     Words
 	probing   capacity.Probed // the run that goes on
 	resumed   bool
 }
 
 // NewSearch plans the search that a scenario asks for: from its rate on, with its
 // objectives as the promise. It refuses what cannot be searched, and touches nothing.
-func NewSearch(words Words, in scenario.Inputs) (*Search, error) {
-	s := &Search{in: in, words: words}
+func NewSearch(in scenario.Inputs) (*Search, error) {
+	s := &Search{in: in}
 	x, err := s.scenario()
 	if err != nil {
 		return nil, err
 	}
 	refused := func(path, format string, args ...any) (*Search, error) {
-		return nil, fmt.Errorf("%s: %s", s.key(path), fmt.Sprintf(format, args...))
+		return nil, fmt.Errorf("%s: %s", flag(path), fmt.Sprintf(format, args...))
 	}
 	s.Report = &capacity.Report{Schema: capacity.Schema, Probes: []capacity.Probed{}, Plan: searchPlan(x)}
 	switch p := &s.Report.Plan; {
@@ -55,13 +55,13 @@ func NewSearch(words Words, in scenario.Inputs) (*Search, error) {
 	case x.Mode == engine.Backlog || x.Mode == engine.Consume:
 		return refused("mode", "a search needs a mode that sends at a rate (stream, produce, request)")
 	case len(x.Objectives) == 0:
-		return refused("slo", "is missing: a search needs an objective to keep (such as %s \"e2e.p99 <= 10ms\")", s.key("slo"))
+		return refused("slo", "is missing: a search needs an objective to keep (such as %s \"e2e.p99 <= 10ms\")", flag("slo"))
 	case p.MostPerS > 0 && p.MostPerS < p.FromPerS:
-		return refused("search.most", "%q is not a rate from %s on (%s or more)", x.Search.Most, s.key("load.rate"), quantity.Rate(p.FromPerS))
+		return refused("search.most", "%q is not a rate from %s on (%s or more)", x.Search.Most, flag("load.rate"), quantity.Rate(p.FromPerS))
 	case x.Search.Longest > 0 && x.Search.Longest < x.Measure:
 		return refused("search.longest", "%v is shorter than measure (%v or more)", x.Search.Longest, x.Measure)
 	case x.Search.Over.Of != "" && x.Search.Curve > 0:
-		return refused("search.curve", "is of one search, and %s makes several (leave one of them out)", s.key("search.over"))
+		return refused("search.curve", "is of one search, and %s makes several (leave one of them out)", flag("search.over"))
 	}
 	for _, o := range x.Objectives {
 		s.Report.Promise = append(s.Report.Promise, o.String())
@@ -73,7 +73,7 @@ func NewSearch(words Words, in scenario.Inputs) (*Search, error) {
 // plan: a KeptError where the folder does not let it. Of in, file and variables are not read. An override may be search.probes, which
 // allows more of them.
 func ResumeSearch(o Options, in scenario.Inputs, was *capacity.Report) (_ *Search, err error) {
-	s := &Search{in: in, words: o.Words, Report: was, resumed: true}
+	s := &Search{in: in, Report: was, resumed: true}
 	p := &s.Report.Plan
 	if !(p.FromPerS > 0 && p.Precision >= 0.01 && p.Precision <= 1 && p.Probes >= 1 && p.Probes <= capacity.MostProbes &&
 		p.Retests >= 0 && p.Retests <= 10 && p.Curve >= 0 && p.Curve <= 20 && p.LongestS >= 0 && p.LongestS <= scenario.MaxDuration.Seconds()) || p.Over != nil && len(p.Over.Numbers) == 0 {
@@ -93,7 +93,7 @@ func ResumeSearch(o Options, in scenario.Inputs, was *capacity.Report) (_ *Searc
 	if slices.ContainsFunc(in.Overrides, func(o scenario.Override) bool { return o.Path == "search.probes" }) {
 		more := s.scenarios[0].Search.Probes
 		if more <= p.Probes {
-			return nil, fmt.Errorf("%s: %d is not more than this search may have (%d to %d)", s.key("search.probes"), more, p.Probes+1, capacity.MostProbes)
+			return nil, fmt.Errorf("%s: %d is not more than this search may have (%d to %d)", flag("search.probes"), more, p.Probes+1, capacity.MostProbes)
 		}
 		p.Probes, s.Report.Curve = more, nil // the curve is of the capacity until then
 	}
@@ -172,13 +172,8 @@ func searchPlan(s *scenario.Scenario) capacity.Planned {
 	return p
 }
 
-// key is how the user sets a key of the scenario.
-func (s *Search) key(path string) string {
-	if s.words.Key == nil {
-		return path
-	}
-	return s.words.Key(path)
-}
+// flag is how the user sets a key of the scenario: "--rate" for load.rate.
+func flag(path string) string { return "--" + path[strings.LastIndexByte(path, '.')+1:] }
 
 // scenario resolves that of a run, in which these keys have these values whatever else says.
 func (s *Search) scenario(keys ...scenario.Override) (*scenario.Scenario, error) {
@@ -203,7 +198,7 @@ func (s *Search) varied(n int) []scenario.Override {
 	if over == nil {
 		return nil
 	}
-	return []scenario.Override{{Flag: s.key("search.over"), Path: scenario.Over{Of: over.Of}.Path(), Value: strconv.Itoa(n)}}
+	return []scenario.Override{{Flag: flag("search.over"), Path: scenario.Over{Of: over.Of}.Path(), Value: strconv.Itoa(n)}}
 }
 
 // vary resolves the scenario with each number of what is varied.
@@ -253,11 +248,11 @@ func (s *Search) next() (*task, error) {
 		return nil, nil
 	}
 	rate := strconv.FormatFloat(next.RatePerS, 'f', -1, 64) + "/s"
-	keys := append(s.varied(next.N), scenario.Override{Flag: s.key("load.rate"), Path: "load.rate", Value: rate})
+	keys := append(s.varied(next.N), scenario.Override{Flag: flag("load.rate"), Path: "load.rate", Value: rate})
 	if l := s.Report.Plan.LongestS; l > 0 && next.Purpose != capacity.Curving {
 		longest := time.Duration(l * float64(time.Second)).String()
-		keys = append(keys, scenario.Override{Flag: s.key("search.longest"), Path: "measure", Value: longest},
-			scenario.Override{Flag: s.key("search.longest"), Path: "until_decided", Value: "yes"})
+		keys = append(keys, scenario.Override{Flag: flag("search.longest"), Path: "measure", Value: longest},
+			scenario.Override{Flag: flag("search.longest"), Path: "until_decided", Value: "yes"})
 	}
 	x, err := s.scenario(keys...)
 	if err != nil {

@@ -28,7 +28,6 @@ type Options struct {
 	Host  Host   // on which systems are started, and processes of a run
 	FIFO  bool   // lanes of this host take precedence, where they may; see engine.Config.FIFO
 	Fleet *Fleet // that does the runs; nil: this process, or the two of placement split
-	Words Words  // for what is told of a run
 
 	Files map[string][]byte // that the scenarios read, by absolute path; for a fleet only
 	// Percentiles are stored besides the usual ones, in percent, and are those that
@@ -69,17 +68,6 @@ type Host struct {
 	// of that name, for a split run. Where fifo, its lanes take precedence. nil: no run is
 	// split.
 	AgentArgs func(url, name string, fifo bool) []string
-}
-
-// Words say, in the words of the program that has runs done, what its user can do about
-// what a run tells. A word that is "" is left out.
-type Words struct {
-	Precedence   string // what asks that lanes take precedence: "--fifo"
-	LessInFlight string // has fewer messages in flight: "set --in-flight lower"
-	Resume       string // resumes a run, before its id: "weir run --resume"
-	Bind         string // has an agent's servers listen to other hosts
-	// Key is how the user sets a key of a scenario: "--rate" for load.rate. nil: by its path.
-	Key func(path string) string
 }
 
 // A Plan says which runs a series has, and keeps what they come to: Repeats, a Search or a
@@ -220,7 +208,7 @@ func (s *Series) Close() error {
 func (s *Series) do(ctx context.Context, stop <-chan struct{}, t *task) *Outcome {
 	o := &Outcome{Run: Run{Scenario: t.scenario, Number: t.number, Of: t.of, Several: t.place > 0, Series: t.series, Repeat: t.repeat}}
 	m := newMeasurement(&measurement{
-		host: &s.o.Host, words: &s.o.Words, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), fifo: s.o.FIFO, pages: s.o.Pages,
+		host: &s.o.Host, note: s.o.Note, scenario: t.scenario, started: time.Now().UTC(), fifo: s.o.FIFO, pages: s.o.Pages,
 		percentiles: s.o.Percentiles, team: team{agents: s.agents(), files: s.o.Files},
 	})
 	if t.percentiles != nil {

@@ -196,7 +196,8 @@ const (
 	beginsBelow = 10
 )
 
-// advisedWarmUp finds the warm-up that the check of the steady state advises.
+// advisedWarmUp finds the warm-up that the check of the steady state advises, in results of
+// versions that stored no values.
 var advisedWarmUp = regexp.MustCompile(`--warmup \d+s`)
 
 // next is the command that helps most after such a run, and what it is for. What agents did
@@ -323,6 +324,9 @@ func (t *single) unsteady() (warmUp, behind string) {
 			behind = "the consumers keep up with"
 		} else if grows {
 			behind = "the system takes"
+		}
+		if s, advised := c.Values["warmup"].(float64); advised {
+			return fmt.Sprintf("--warmup %gs", s), behind
 		}
 		return advisedWarmUp.FindString(c.Why), behind
 	}

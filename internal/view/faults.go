@@ -1,10 +1,12 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/weirmq/weir/internal/finding"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/result"
@@ -12,6 +14,9 @@ import (
 
 // mostFaults bounds the rows of the table of faults.
 const mostFaults = 20
+
+// sentence is that of a finding.
+func sentence(code string, values ...any) string { return finding.New(code, values...).String() }
 
 // faults writes what was done to the servers, and what followed.
 func (t *single) faults() {
@@ -59,35 +64,23 @@ func (t *single) faults() {
 	if slices.ContainsFunc(all, func(f result.Fault) bool {
 		return f.Effect != nil && (unended(f.Effect, f.Effect.Unconfirmed) || unended(f.Effect, f.Effect.Undelivered))
 	}) {
-		t.Note(">= at least: nothing had come again when the next fault began, or when the window ended. --measure with a longer time shows when it does.")
+		t.Note(sentence("faults.at_least"))
 	}
 	if n := len(all) - mostFaults; n > 0 {
-		t.Note(fmt.Sprintf("and %d further faults: see result.json", n))
+		t.Note(sentence("faults.more", "n", n))
 	}
-	if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == "slow" }) {
-		t.Note("The servers' data lay on a file system of weir's own (FUSE) for the whole run. It costs something before a fault, too.")
-	}
-	if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == "clock" }) {
-		t.Note("clock: weir changed how the process reads its wall clock (vDSO). Clocks of the kernel and of other processes did not step.")
+	for _, x := range []struct{ do, code string }{{"slow", "faults.slow"}, {"clock", "faults.clock"}} {
+		if slices.ContainsFunc(all, func(f result.Fault) bool { return f.Do == x.do }) {
+			t.Note(sentence(x.code))
+		}
 	}
 	if len(agents) > 0 {
-		off := "how far they are off is not known"
-		if bound != nil {
-			off = "off by " + quantity.Time(*bound) + " at the most"
-		}
 		slices.Sort(agents)
-		t.Note(fmt.Sprintf("By agents %s, at instants of their clocks: %s.", strings.Join(agents, ", "), off))
+		t.Note(sentence("faults.agents", "agents", agents, "bound", bound))
 	}
 	if band != nil {
-		within := "0.1 s"
-		if step > 0 {
-			within = quantity.Time(step)
-		}
-		t.Note(
-			"at: since the end of the warm-up. unconfirmed, undelivered: the longest time without a confirmation, without a delivery. A cell - means: at most twice the longest before the faults.",
-			"A range a..b: messages are counted in steps of "+within+", so the time is somewhere between.",
-			"slowest: the longest time of a message that came between this fault and the next. Failed messages do not count.",
-			fmt.Sprintf("p99 back: the time from the fault until p99 was at or below %s again, and stayed there. That is the larger of twice its median and its highest value before the faults. It is to within %s.", quantity.Time(*band), within))
+		within := cmp.Or(step, 100_000_000) // of results that do not say
+		t.Note(sentence("faults.columns"), sentence("faults.range", "within", within), sentence("faults.slowest"), sentence("faults.back", "band", *band, "within", within))
 	}
 	t.faultLogs()
 }

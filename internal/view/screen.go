@@ -197,7 +197,7 @@ func allFigures(p *layout.Page, dir string) {
 func (t *single) reason() {
 	if checks := judge.Deciding(&t.r.Verdict); len(checks) > 0 {
 		c := checks[0]
-		t.Add(layout.Block{Form: layout.Item, Spans: []layout.Span{plain(finding(c))}, Under: c.Why})
+		t.Add(layout.Block{Form: layout.Item, Spans: []layout.Span{plain(foundBy(c))}, Under: c.Why})
 	}
 }
 

@@ -64,7 +64,7 @@ func (t *single) findings() {
 		}
 		switch c.Status {
 		case result.Invalid, result.Suspect:
-			text := finding(c)
+			text := foundBy(c)
 			if c.Limit != "" {
 				text += " (limit " + c.Limit + ")"
 			}
@@ -91,8 +91,8 @@ func (t *single) findings() {
 	}
 }
 
-// finding is what a check found, without what it was held against.
-func finding(c result.Check) string {
+// foundBy is what a check found, without what it was held against.
+func foundBy(c result.Check) string {
 	if c.Value == "" {
 		return c.Name
 	}

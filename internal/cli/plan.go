@@ -15,7 +15,7 @@ import (
 // doing is how runs are done: shown as the flags say, and ended by signals.
 func (c *runCommand) doing(e *env, h *halting) series.Options {
 	return series.Options{
-		Dir: e.Dir, Host: e.host(), Words: wordsOfRuns(), Files: c.read, Pages: &view.Pages{Session: c.session},
+		Dir: e.Dir, Host: e.host(), Files: c.read, Pages: &view.Pages{Session: c.session},
 		Observe: func(r series.Run) series.Observer { return c.observe(e, h, r) },
 		Note:    func(format string, args ...any) { e.say("weir: "+format, args...) },
 	}
@@ -62,7 +62,7 @@ func named(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// resumed is an error of going on with a study: where its folder is to blame, the flag is named.
+// resumed is an error of going on with a search or a suite: where its folder is to blame, the flag is named.
 func resumed(err error) error {
 	if wrong := (*series.KeptError)(nil); errors.As(err, &wrong) {
 		return fmt.Errorf("--resume: %w", err)
@@ -70,8 +70,8 @@ func resumed(err error) error {
 	return err
 }
 
-// unstudied tells why a study of that kind does not begin, or does not go on.
-func (e *env) unstudied(kind string, out *string, err error) Code {
+// notBegun tells why a search or a suite does not begin, or does not go on.
+func (e *env) notBegun(kind string, out *string, err error) Code {
 	folder := (*series.FolderError)(nil)
 	switch {
 	case out != nil && errors.Is(err, result.ErrExists):
