@@ -128,13 +128,29 @@ type Run struct {
 	// goes with Conn.Close, but for what ConsumerSpec.Durable keeps.
 	Existing bool
 	// Event, where it is not nil, takes what a reader of the result should know
-	// and is not a fault: kind "reconnect", "reopen", "rebalance". Any goroutine may call it.
+	// and is not a fault: kind Reconnect, "reopen", "rebalance". Any goroutine may call it.
 	Event func(kind, text string)
+	// Back, where it is not nil, takes the subscription of a consumer that is connected again:
+	// it gets what comes from now on. Any goroutine may call it. Use For.
+	Back func(subscription string)
 	// Block, where it is not nil, takes that the system answers who, such as "producer 0",
 	// and takes none of its messages for now, and why, in the system's words. An empty why
 	// says that it takes them again, or that its connection has ended. Use Blocked and
 	// Unblocked. Any goroutine may call it.
 	Block func(who, why string)
+
+	subscription string // of the consumer that it is for; see For
+}
+
+// Reconnect is the kind of the event that a connection which was lost is there again. A consumer
+// that goes on after a driver.ErrDisconnected tells it by the Run that For returns: until then it
+// counts as away.
+const Reconnect = "reconnect"
+
+// For returns the Run for a consumer's connections: their Reconnect is that of the consumer.
+func (r Run) For(spec *ConsumerSpec) Run {
+	r.subscription = spec.Subscription
+	return r
 }
 
 // Blocked reports that the system answers who, and takes none of its messages for now.
@@ -151,6 +167,9 @@ func (r Run) Unblocked(who string) { r.Blocked(who, "") }
 func (r Run) Tell(kind, text string) {
 	if r.Event != nil {
 		r.Event(kind, text)
+	}
+	if kind == Reconnect && r.subscription != "" && r.Back != nil {
+		r.Back(r.subscription)
 	}
 }
 

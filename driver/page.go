@@ -22,21 +22,21 @@ type Page struct {
 // Features are those columns of the feature table that are not Capabilities,
 // each a few words without a capital and a full stop.
 type Features struct {
-	Persistence string // where messages are kept: "memory or files, by stream"
-	Replication string // how copies are made: "Raft, a group for each stream"; "none"
-	Protocol    string // spoken on the wire: "NATS, text over TCP"; "none" in process
-	Failover    string // what happens when a server dies or the network splits
-	Encryption  string // on the wire, and of what is stored
-	Compression string // by client, server or protocol
-	Console     string // what operators look at it with
-	Untried     string // what it is for and has never run against: "Amazon SQS itself"; empty: nothing
+	Persistence string `json:"persistence"`           // where messages are kept: "memory or files, by stream"
+	Replication string `json:"replication"`           // how copies are made: "Raft, a group for each stream"; "none"
+	Protocol    string `json:"protocol"`              // spoken on the wire: "NATS, text over TCP"; "none" in process
+	Failover    string `json:"failover,omitempty"`    // what happens when a server dies or the network splits
+	Encryption  string `json:"encryption,omitempty"`  // on the wire, and of what is stored
+	Compression string `json:"compression,omitempty"` // by client, server or protocol
+	Console     string `json:"console,omitempty"`     // what operators look at it with
+	Untried     string `json:"untried,omitempty"`     // what it is for and has never run against: "Amazon SQS itself"; empty: nothing
 }
 
 // A Mapping says what one of weir's words is in a system.
 type Mapping struct {
-	Word   string // "destination"; also "settle each" and what else needs saying
-	To     string // a clause without a capital and a full stop
-	Source string // https address where the vendor documents it; empty only for a system without a client library
+	Word   string `json:"word"`             // "destination"; also "settle each" and what else needs saying
+	To     string `json:"to"`               // a clause without a capital and a full stop
+	Source string `json:"source,omitempty"` // https address where the vendor documents it; empty only for a system without a client library
 }
 
 // Words returns those words that every driver's Maps explain.

@@ -337,16 +337,22 @@ func TestWhatWasSentByAProcessThatVanishedIsNotUnsentToo(t *testing.T) {
 // TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway: where it
 // keeps messages they are still to come.
 func TestASystemThatKeepsNothingHasLostWhatWasSentToAConsumerThatWasAway(t *testing.T) {
-	for _, x := range []struct{ retains, back bool }{{false, false}, {true, false}, {true, true}} {
-		retains := x.retains && !x.back // one that came back is told of nothing more
+	for _, x := range []struct {
+		retains bool
+		back    string // whose connection is there again
+	}{{false, ""}, {true, ""}, {true, "producer"}, {true, "consumer"}} {
+		retains := x.retains && x.back != "consumer" // one that came back is told of nothing more
 		virtual(t, func(t *testing.T) {
 			f := &fake{}
 			f.feed = func(ctx context.Context, sink driver.Sink) error {
 				time.Sleep(2 * time.Second)
 				sink.Fault(driver.ErrDisconnected)
-				if x.back {
-					time.Sleep(10 * time.Millisecond)
-					f.run.Tell("reconnect", "consumer 0")
+				time.Sleep(10 * time.Millisecond)
+				switch x.back {
+				case "producer":
+					f.run.Tell(driver.Reconnect, "producer 0")
+				case "consumer":
+					f.run.For(&f.specs[0]).Tell(driver.Reconnect, "consumer 0")
 				}
 				<-ctx.Done()
 				return nil

@@ -83,8 +83,8 @@ type run struct {
 	claimed      atomic.Uint64                      // closed loop with a count: messages taken by producers
 	failed       atomic.Pointer[string]
 	gone         atomic.Pointer[error]
-	back         atomic.Int64 // when a connection was last reported to be there again, ns since the epoch
-	away         atomic.Int64 // since when the system does not answer, ns since the epoch; 0: it does
+	back         []atomic.Int64 // of each subscription: when a consumer was last reported to be connected again, ns since the epoch
+	away         atomic.Int64   // since when the system does not answer, ns since the epoch; 0: it does
 	stall        stallDetector
 	blocks       blocks
 	pausing      *pausing // nil: consumers are not paused
@@ -115,7 +115,7 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) 
 	if err != nil {
 		return nil, err
 	}
-	r := &run{shape: sh, crew: crew, stopCh: make(chan struct{})}
+	r := &run{shape: sh, crew: crew, stopCh: make(chan struct{}), back: make([]atomic.Int64, sh.subscriptions())}
 	r.stopped.Store(never)
 	r.clock.Store(cfg.Clock)
 	if cfg.Lanes == 0 {
@@ -237,12 +237,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	defer cancel()
 	defer heed(ctx, stop, cancel)() // nothing is measured yet, so there is nothing to drain
 	cfg := &r.cfg
-	served := driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Block: r.block, Event: func(kind, text string) {
-		if kind == "reconnect" {
-			r.back.Store(r.now())
-		}
-		r.event(kind, text)
-	}}
+	served := driver.Run{ID: cfg.RunID, Log: cfg.Log, Existing: cfg.Names != nil, Block: r.block, Event: r.event, Back: r.isBack}
 	conn, err := bounded(ctx, func(ctx context.Context) (driver.Conn, error) {
 		return driver.Open(ctx, cfg.Definition, cfg.Options, served)
 	}, closeLate[driver.Conn])

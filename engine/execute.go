@@ -386,11 +386,20 @@ func (r *run) drain(ctx context.Context) {
 	}
 }
 
+// isBack notes that a consumer of the subscription of that name is connected again.
+func (r *run) isBack(subscription string) {
+	for sub := range r.back {
+		if r.subscription(sub) == subscription {
+			r.back[sub].Store(r.now())
+		}
+	}
+}
+
 // isCut reports whether a consumer of the subscription lost its connection and
-// got nothing since, nor did a connection come back: after the load there may be nothing
+// got nothing since, nor is one connected again: after the load there may be nothing
 // to get.
 func (r *run) isCut(sub int) bool {
-	back := r.back.Load()
+	back := r.back[sub].Load()
 	for _, k := range r.receivers[sub] {
 		if k.cut.Load() > max(k.last.Load(), back) {
 			return true

@@ -136,6 +136,9 @@ func (r *Run) Scenario() string { return cmp.Or(r.Series, r.Name) }
 type Gone struct {
 	FromNS int64  `json:"from_ns"` // the latest confirmation or delivery, since the epoch: until then the seconds of the run describe the system
 	Why    string `json:"why"`
+
+	// Answers says that the system was there again, as Why says, and had lost what the run needs.
+	Answers bool `json:"answers,omitempty"`
 }
 
 // Values of Run.Mode and of Evidence.WhenFull that decide what a verdict looks at.

@@ -47,7 +47,6 @@ func (f *fates) count() int {
 	return n
 }
 
-// of returns the one fate of m.
 func (f *fates) of(t *testing.T, m *driver.Message) error {
 	t.Helper()
 	f.mu.Lock()

@@ -179,6 +179,7 @@ var broken = []struct {
 	{"RequestClose", "closes requests with errors of its own", nil},
 	{"RequestLost", "forgets requests when cut", nil},
 	{"LostConnectionReported", "reconnects in silence", nil},
+	{"LostConnectionReported", "does not say whose connection is back", nil},
 	{"LostConnectionReported", "forgets what was under way when cut", nil},
 	{"AllocBudget", "allocates for each message", nil},
 	{"KilledServer", "confirms without a server", nil},

@@ -194,7 +194,6 @@ func ready(e *env) {
 	}
 }
 
-// contains reports whether got has all of want.
 func contains(got, want []string) bool {
 	missing, _ := difference(want, got)
 	return len(missing) == 0

@@ -187,7 +187,6 @@ func (s *suite) faults() []string {
 	return fs
 }
 
-// run runs one check.
 func (s *suite) run(c check) verdict {
 	v := s.judge(c)
 	s.seen[c.name] = v.status

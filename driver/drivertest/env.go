@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -120,7 +121,6 @@ func (e *env) config(more map[string][]string) driver.Config {
 	return cfg
 }
 
-// newRun returns a run of its own.
 func newRun() driver.Run {
 	return driver.Run{ID: fmt.Sprintf("ct-%016x", rand.Uint64()), Log: slog.New(slog.DiscardHandler)}
 }
@@ -129,7 +129,8 @@ func newRun() driver.Run {
 type session struct {
 	*env
 	conn     driver.Conn
-	run      string // its id
+	run      string   // its id
+	back     sync.Map // subscriptions of consumers that are connected again
 	declared []driver.Destination
 }
 
@@ -139,6 +140,7 @@ func (e *env) open() *session { return e.openFor(newRun()) }
 
 func (e *env) openFor(run driver.Run) *session {
 	s := &session{env: e, run: run.ID}
+	run.Back = func(subscription string) { s.back.Store(subscription, true) }
 	cfg := e.config(nil)
 	// That the context may end before the connection does is OpenClose's.
 	ctx, cancel := context.WithTimeout(e.ctx, patience)

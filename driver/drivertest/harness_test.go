@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// of returns the verdict of one check.
 func of(vs []verdict, name string) verdict {
 	return vs[slices.IndexFunc(vs, func(v verdict) bool { return v.name == name })]
 }

@@ -56,6 +56,9 @@ func lostConnectionReported(e *env) {
 	if r != nil && !eventually(func() bool { return r.faulted() > 0 || latch.Closed(r.ended) && r.runErr() != nil }) {
 		e.errorf("the connection was lost %v ago, Run has returned no error and Fault was not called", patience)
 	}
+	if r != nil && !eventually(func() bool { _, back := s.back.Load("s"); return back || !r.cut() || latch.Closed(r.ended) }) {
+		e.errorf("the connection was lost, Run goes on, and no event of its subscription says that it is connected again (Run.For, Reconnect)")
+	}
 	eventually(func() bool { return x.completed(during, 1) == len(during) })
 	_ = e.call("close the producer", x.p.Close)
 	for _, m := range during {

@@ -109,6 +109,11 @@ func (r *memConsumer) Run(ctx context.Context, sink driver.Sink) error {
 		batch, cut, err := r.take(ctx)
 		if cut && r.m.fault != "reconnects in silence" {
 			sink.Fault(driver.ErrDisconnected)
+			run := r.c.run.For(&r.spec)
+			if r.m.fault == "does not say whose connection is back" {
+				run = r.c.run
+			}
+			run.Tell(driver.Reconnect, "consumer")
 		}
 		switch {
 		case ctx.Err() != nil:

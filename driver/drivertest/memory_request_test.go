@@ -26,7 +26,6 @@ type memRequester struct {
 	published int
 }
 
-// Requester implements driver.Requester.
 func (c *memConn) Requester(_ context.Context, _ driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	return &memRequester{c: c, m: c.m, done: done, quit: make(chan struct{})}, nil
 }

@@ -78,7 +78,6 @@ func newMemory(fault string, caps driver.Capabilities) *memory {
 	}
 }
 
-// definition returns the driver of m.
 func (m *memory) definition() driver.Definition {
 	return driver.Definition{Name: "memory", Title: "memory", Client: "here", Capabilities: m.caps, New: func() driver.Config {
 		c := &memConfig{m: m, Address: "here"}
@@ -114,7 +113,7 @@ func (m *memory) harness() Harness {
 		Kill:   m.kill,
 		Allocs: 30_000, // one fault allocates in small pieces, which is another check's
 		Existing: func(run, destination string) string {
-			return (&memConn{m: m, run: run}).name(destination)
+			return (&memConn{m: m, run: driver.Run{ID: run}}).name(destination)
 		},
 		Cut: func() error {
 			m.mu.Lock()
@@ -232,7 +231,7 @@ func (c *memConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, erro
 			return nil, fmt.Errorf("dial %s: %w", c.Address, driver.ErrUnreachable)
 		}
 	}
-	conn := &memConn{m: c.m, run: run.ID, existing: run.Existing, opened: ctx}
+	conn := &memConn{m: c.m, run: run, opened: ctx}
 	switch {
 	case c.m.fault == "does not say what is left":
 		return struct{ driver.Conn }{conn}, nil // neither Backlogger nor Requester
@@ -276,18 +275,17 @@ func (c *memConn) Backlog(ctx context.Context, subscription string, destinations
 
 type memConn struct {
 	m         *memory
-	run       string
-	existing  bool
+	run       driver.Run
 	opened    context.Context // of Open; only one fault uses it
 	consumers int
 }
 
 // name is a topic's name in the system.
 func (c *memConn) name(destination string) string {
-	if c.existing || c.m.fault == "names without the run" {
+	if c.run.Existing || c.m.fault == "names without the run" {
 		return destination
 	}
-	return c.run + "/" + destination
+	return c.run.ID + "/" + destination
 }
 
 func (c *memConn) Declare(_ context.Context, ds ...driver.Destination) error {
@@ -356,7 +354,7 @@ func (c *memConn) Facts(context.Context) (driver.Facts, error) {
 }
 
 func (c *memConn) Close(context.Context) error {
-	if c.existing && c.m.fault == "takes away what it found" {
+	if c.run.Existing && c.m.fault == "takes away what it found" {
 		c.m.mu.Lock()
 		defer c.m.mu.Unlock()
 		clear(c.m.topics)
@@ -407,7 +405,7 @@ func (c *memConn) missing(destinations []string) error {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
 	for _, d := range destinations {
-		if c.existing && c.m.topics[c.name(d)] == nil && c.m.fault != "finds out late what is missing" {
+		if c.run.Existing && c.m.topics[c.name(d)] == nil && c.m.fault != "finds out late what is missing" {
 			return fmt.Errorf("no such destination: %w", driver.ErrUnsupported)
 		}
 	}

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -86,7 +87,6 @@ func (s *session) opened(open func(context.Context, driver.ConsumerSpec) (driver
 	return r
 }
 
-// run runs the consumer.
 func (r *receiver) run() {
 	ctx, cancel := context.WithCancel(r.e.ctx)
 	r.cancel, r.ended = cancel, make(chan struct{})
@@ -206,6 +206,13 @@ func (r *receiver) faulted() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.faults)
+}
+
+// cut reports whether the consumer lost a connection.
+func (r *receiver) cut() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Is(errors.Join(r.faults...), driver.ErrDisconnected)
 }
 
 // deliveries returns what has arrived, in order.

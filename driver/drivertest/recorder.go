@@ -67,7 +67,6 @@ func (r *recorder) adopt(failures []string) {
 	r.failures = append(r.failures, failures...)
 }
 
-// take returns the failures.
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

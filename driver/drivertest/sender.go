@@ -36,7 +36,6 @@ func (s *session) sender(destinations ...string) *sender {
 // opener is Conn.Producer, or Requester.Requester.
 type opener func(context.Context, driver.ProducerSpec, driver.Completer) (driver.Producer, error)
 
-// senderBy is sender for a producer that open opens.
 func (s *session) senderBy(open opener, destinations ...string) *sender {
 	x := &sender{e: s.env, room: make(chan struct{}, inFlight), fates: map[*driver.Message]*fate{}}
 	spec := driver.ProducerSpec{Destinations: destinations, InFlight: inFlight}
@@ -48,7 +47,6 @@ func (s *session) senderBy(open opener, destinations ...string) *sender {
 	return x
 }
 
-// Complete implements driver.Completer.
 func (x *sender) Complete(m *driver.Message, err error) {
 	x.mu.Lock()
 	hook := x.complete

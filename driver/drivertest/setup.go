@@ -106,7 +106,6 @@ func setupChecks() []check {
 	}
 }
 
-// lackIf returns what is lacking if missing.
 func lackIf(missing bool, what string) string {
 	if missing {
 		return what
@@ -114,7 +113,6 @@ func lackIf(missing bool, what string) string {
 	return ""
 }
 
-// hasOption reports whether the driver has the option name.
 func hasOption(d driver.Definition, name string) bool {
 	return driver.HasOption(d.New(), name)
 }

@@ -20,16 +20,16 @@ const (
 
 // An Entry is one conformance suite that passed as a whole.
 type Entry struct {
-	Driver  string   `yaml:"driver"`
-	Test    string   `yaml:"test"`             // its name, as go test -run takes it
-	Recipe  string   `yaml:"recipe,omitempty"` // that started the system; empty: the test itself did
-	Server  string   `yaml:"server"`           // driver.Facts.Name
-	Version string   `yaml:"version"`          // as the server reported it
-	Nodes   int      `yaml:"nodes"`            // servers that formed the system; 0 where there is none
-	Client  string   `yaml:"client,omitempty"` // version of the client library; empty where there is none
-	Passed  int      `yaml:"passed"`           // checks
-	Waived  []string `yaml:"waived,omitempty"` // checks that were excepted, each with a reason in the driver's test
-	Date    string   `yaml:"date"`             // the day in UTC, 2006-01-02
+	Driver  string   `yaml:"driver" json:"-"`
+	Test    string   `yaml:"test" json:"test"`                         // its name, as go test -run takes it
+	Recipe  string   `yaml:"recipe,omitempty" json:"recipe,omitempty"` // that started the system; empty: the test itself did
+	Server  string   `yaml:"server" json:"server"`                     // driver.Facts.Name
+	Version string   `yaml:"version" json:"version"`                   // as the server reported it
+	Nodes   int      `yaml:"nodes" json:"nodes"`                       // servers that formed the system; 0 where there is none
+	Client  string   `yaml:"client,omitempty" json:"client,omitempty"` // version of the client library; empty where there is none
+	Passed  int      `yaml:"passed" json:"passed"`                     // checks
+	Waived  []string `yaml:"waived,omitempty" json:"waived,omitempty"` // checks that were excepted, each with a reason in the driver's test
+	Date    string   `yaml:"date" json:"date"`                         // the day in UTC, 2006-01-02
 }
 
 // head is said at the top of the file.

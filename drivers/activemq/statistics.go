@@ -71,7 +71,6 @@ func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) 
 	return n, err
 }
 
-// Facts implements amqp1conn.System.
 func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, _ []string) (driver.Facts, error) {
 	f := driver.Facts{Name: "activemq", Nodes: 1, Confirms: guarantees.Of(s.cfg.Known(driver.Servers{}))}
 	p, err := a.Properties(ctx)

@@ -72,7 +72,6 @@ func (s *system) ask(ctx context.Context, a *amqp1conn.Admin, operation, of, pat
 	return answer, nil
 }
 
-// Declare implements amqp1conn.System.
 func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, _ int) error {
 	if s.cfg.Management == none {
 		return a.Attach(ctx, queue)
@@ -113,7 +112,6 @@ func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) 
 	return n, nil
 }
 
-// Facts implements amqp1conn.System.
 func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string) (driver.Facts, error) {
 	p, err := a.Properties(ctx)
 	if err != nil {

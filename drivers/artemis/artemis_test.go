@@ -3,6 +3,7 @@ package artemis
 import (
 	"context"
 	"testing"
+	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -90,4 +91,34 @@ func TestThePageSaysWhatTheServersSay(t *testing.T) {
 		"received: confirm: yes, durable: yes, server.persistence: yes, server.sync: yes",
 		"received: confirm: yes, durable: yes, server.persistence: yes, server.sync: yes, datasync: yes",
 	)
+}
+
+// TestCloseWaitsUntilMessagesSentSettledAreTaken closes a producer while the server stands still:
+// the bytes of its messages are with the operating system then, and would reach a queue of that
+// name also after it was deleted.
+func TestCloseWaitsUntilMessagesSentSettledAreTaken(t *testing.T) {
+	s := shared.Up(t, 1)
+	c := trial.Declared(t, Definition(), s.Options, "durable", "no", "confirm", "no")
+	p, f := trial.Producer(t, c, "d")
+	resume, err := s.Stall()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := f.Confirmed(t, p, 20); n != 20 {
+		t.Errorf("%d of 20 sent", n)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- p.Close(t.Context()) }()
+	select {
+	case err := <-closed:
+		t.Errorf("Close returned before the server had the messages: %v", err)
+	case <-time.After(500 * time.Millisecond):
+	}
+	resume()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if n := trial.Backlog(t, c); n != 20 {
+		t.Errorf("the queue has %d of 20 messages when Close has returned, %d soon after", n, trial.Backlog(t, c))
+	}
 }

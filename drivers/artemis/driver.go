@@ -33,7 +33,6 @@ var (
 	guarantees = driver.MustPage(page).Confirmations
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "artemis",

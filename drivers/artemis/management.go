@@ -44,10 +44,7 @@ func (s *system) ask(ctx context.Context, a *amqp1conn.Admin, resource, what, na
 	if err != nil {
 		return fmt.Errorf("writing the parameters of %s: %w", name, err)
 	}
-	answer, err := a.Ask(ctx, &client.Message{
-		ApplicationProperties: map[string]any{"_AMQ_ResourceName": resource, what: name},
-		Value:                 string(b),
-	}, s.cfg.Management)
+	answer, err := a.Ask(ctx, question(resource, what, name, string(b)), s.cfg.Management)
 	if err != nil {
 		return err
 	}
@@ -67,6 +64,16 @@ func (s *system) ask(ctx context.Context, a *amqp1conn.Admin, resource, what, na
 		return fmt.Errorf("%s of %s: what answers is not Artemis: %w: %s", name, resource, driver.ErrUnsupported, err.Error())
 	}
 	return nil
+}
+
+// question is a message to the management address.
+func question(resource, what, name, params string) *client.Message {
+	return &client.Message{ApplicationProperties: map[string]any{"_AMQ_ResourceName": resource, what: name}, Value: params}
+}
+
+// Question implements amqp1conn.Deferring: a thread of the session's own takes the messages.
+func (s *system) Question() (*client.Message, string) {
+	return question(broker, attribute, "version", "[]"), s.cfg.Management
 }
 
 // Names of properties.
@@ -100,7 +107,6 @@ func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, 
 	return s.ask(ctx, a, broker, operation, "createQueue", nil, string(b), true)
 }
 
-// Delete implements amqp1conn.System.
 func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) error {
 	err := s.ask(ctx, a, broker, operation, "destroyQueue", nil, queue, true, true)
 	if err == nil || missing(err) {
@@ -117,7 +123,6 @@ func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) 
 	return n, s.ask(ctx, a, "queue."+queue, attribute, "messageCount", &n)
 }
 
-// Facts implements amqp1conn.System.
 func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string) (driver.Facts, error) {
 	f := driver.Facts{Name: "artemis", Nodes: 1, Settings: map[string]string{}}
 	var err error

@@ -33,7 +33,7 @@ type feed struct {
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	var x blocking.Feeds // a tube keeps its jobs for whoever asks
 	for i, d := range spec.Destinations {
-		f, err := c.feed(ctx, fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), d, int32(i))
+		f, err := c.feed(ctx, &spec, d, int32(i))
 		if err != nil {
 			_ = x.Close(ctx)
 			return nil, each.About(d, err)
@@ -44,12 +44,12 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 }
 
 // feed connects for one destination.
-func (c *conn) feed(ctx context.Context, name, destination string, source int32) (*feed, error) {
+func (c *conn) feed(ctx context.Context, spec *driver.ConsumerSpec, destination string, source int32) (*feed, error) {
 	tube, err := c.tube(destination)
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.cfg.connect(ctx, c.run, name)
+	l, err := c.cfg.connect(ctx, c.run.For(spec), fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index))
 	return &feed{link: l, cfg: &c.cfg, source: source, watched: map[string]bool{tube: true}}, err
 }
 

@@ -52,7 +52,6 @@ var (
 	guarantees = driver.MustPage(page).Confirmations
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "beanstalkd",
@@ -163,7 +162,6 @@ type conn struct {
 	link *link // for questions
 }
 
-// tube returns the tube of a destination.
 func (c *conn) tube(destination string) (string, error) {
 	if !c.run.Existing {
 		return names.Join(longest, "weir", c.run.ID, destination), nil

@@ -37,7 +37,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	for i, d := range spec.Destinations {
 		stream, err := c.stream(d)
 		f := &feed{
-			c: c, link: c.connect(fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)),
+			c: c, link: c.connect(c.run.For(&spec), fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)),
 			stream: stream, group: c.group(spec.Subscription), buffer: uint32(c.cfg.Buffer), source: int32(i),
 		}
 		if spec.Prefetch > 0 {

@@ -52,7 +52,6 @@ var recipe string
 // appends of 1 MiB (its default), with what belongs to the event besides.
 const largest = 1_000_000
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "eventstore",
@@ -125,7 +124,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 // Open connects, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	x := &conn{cfg: *c, run: run, groups: map[[2]string]bool{}}
-	x.link = x.connect("control")
+	x.link = x.connect(run, "control")
 	if _, err := x.Facts(ctx); err != nil {
 		x.link.close()
 		return nil, err
@@ -143,7 +142,6 @@ type conn struct {
 	groups map[[2]string]bool // stream and group, made by this Conn
 }
 
-// stream returns the stream of a destination.
 func (c *conn) stream(destination string) (string, error) {
 	if c.run.Existing {
 		if destination == "" || strings.HasPrefix(destination, "$") {
@@ -154,12 +152,10 @@ func (c *conn) stream(destination string) (string, error) {
 	return names.Join(200, "weir", c.run.ID, destination), nil
 }
 
-// group returns the group of a subscription.
 func (c *conn) group(subscription string) string {
 	return names.Join(200, "weir", c.run.ID, subscription)
 }
 
-// settings are those of a group.
 func (c *Config) settings() *kurrentdb.PersistentSubscriptionSettings {
 	s := kurrentdb.SubscriptionSettingsDefault()
 	s.ConsumerStrategyName = kurrentdb.ConsumerStrategy(c.Strategy)

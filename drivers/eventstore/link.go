@@ -23,6 +23,7 @@ import (
 // do follow one another: two of them at a client that just gave up could wait for ever.
 type link struct {
 	c    *conn
+	run  driver.Run
 	name string // in events
 
 	mu     sync.Mutex
@@ -32,7 +33,7 @@ type link struct {
 }
 
 // connect returns a link that connects when it is used.
-func (c *conn) connect(name string) *link { return &link{c: c, name: name} }
+func (c *conn) connect(run driver.Run, name string) *link { return &link{c: c, run: run, name: name} }
 
 // discovery bounds, in whole seconds, how long the client looks for servers. It heeds no
 // context meanwhile.
@@ -96,7 +97,7 @@ func (l *link) do(ctx context.Context, f func(context.Context, *kurrentdb.Client
 	if err == nil {
 		if l.lost {
 			l.lost = false
-			l.c.run.Tell("reconnect", l.name)
+			l.run.Tell(driver.Reconnect, l.name)
 		}
 		return nil
 	}

@@ -29,7 +29,7 @@ func (c *conn) Producer(_ context.Context, spec driver.ProducerSpec, done driver
 		return nil, err
 	}
 	streams.Limit(largest, limit)
-	p := &producer{link: c.connect(fmt.Sprintf("producer %d", spec.Index)), streams: streams}
+	p := &producer{link: c.connect(c.run, fmt.Sprintf("producer %d", spec.Index)), streams: streams}
 	p.Pool = blocking.New(1, spec.InFlight, p.send, done)
 	return p, nil
 }

@@ -98,7 +98,6 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 // A lostError says that the child has lost the subscription.
 type lostError struct{ error }
 
-// Unwrap returns the child's error.
 func (e *lostError) Unwrap() error { return e.error }
 
 // send writes a frame that has no body.

@@ -67,7 +67,6 @@ func (c *Config) Validate() error { return nil }
 // orders are the words of the option order, narrowest first.
 var orders = []string{"none", "key", "partition", "destination"}
 
-// Narrow implements driver.Narrowed.
 func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	can.Retains = can.Retains && c.Retains
 	can.Ordering = min(can.Ordering, driver.Ordering(max(0, slices.Index(orders, c.Order))))

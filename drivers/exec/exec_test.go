@@ -199,7 +199,7 @@ func TestAFaultyConsumerEndsWithAnError(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := x.Run(t.Context(), sink{}); err == nil || !strings.Contains(err.Error(), want) {
+			if err := x.Run(t.Context(), trial.NewLog()); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("Run: %v; want %s", err, want)
 			}
 			_ = x.Close(t.Context())
@@ -369,14 +369,6 @@ func answerAll(l net.Listener) {
 type completer func(m *driver.Message, err error)
 
 func (f completer) Complete(m *driver.Message, err error) { f(m, err) }
-
-// sink takes all.
-type sink struct{}
-
-func (sink) Ready()                           {}
-func (sink) Deliver([]driver.Delivery) error  { return nil }
-func (sink) Settled([]driver.Delivery, error) {}
-func (sink) Fault(error)                      {}
 
 // TestWordsOfErrorsAreTheContracts: each error of the contract that a child may meet has a
 // word.

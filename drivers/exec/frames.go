@@ -143,7 +143,6 @@ func (f fields) get(name string) string {
 	return ""
 }
 
-// append appends the fields.
 func (f fields) append(b []byte) []byte {
 	for name, values := range f {
 		for _, v := range values {

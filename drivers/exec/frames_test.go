@@ -10,7 +10,6 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// frame is one of a kind.
 func frame(k kind, body ...byte) []byte {
 	b := append(begin(nil, k), body...)
 	finish(b, 0)

@@ -214,7 +214,6 @@ func (p *producer) fates(body []byte, fs []fate, ms []*driver.Message) ([]fate, 
 	return fs, ms, nil
 }
 
-// complete tells what became of a message.
 func (p *producer) complete(m *driver.Message, took int64, err error) {
 	m.Took = time.Duration(took)
 	p.done.Complete(m, err)

@@ -31,6 +31,7 @@ type consumer struct {
 // A feed is a member of one cluster, or the subscriber of one topic.
 type feed struct {
 	conn      *conn
+	events    driver.Run
 	name      string
 	at        string
 	target    string
@@ -62,7 +63,7 @@ func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec, responds 
 	for i, d := range spec.Destinations {
 		target, err := c.place(d)
 		f := &feed{
-			conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), at: c.cfg.at(spec.Index + i),
+			conn: c, events: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), at: c.cfg.at(spec.Index + i),
 			target: target, source: int32(i), responds: responds, queue: make(chan []byte, queued), arrivals: arrivals{some: make(chan struct{}, 1)},
 		}
 		x.feeds = append(x.feeds, f)
@@ -167,7 +168,7 @@ func (f *feed) run(ctx context.Context, sink driver.Sink) error {
 	line := retry.Connection[session]{
 		Connect: f.connect,
 		Hold:    func(ctx context.Context, s *session) error { return f.hold(ctx, s, sink) },
-		Made:    func(_, _ *session, _ error) { f.conn.run.Tell("reconnect", f.name) },
+		Made:    func(_, _ *session, _ error) { f.events.Tell(driver.Reconnect, f.name) },
 		Wait:    f.conn.cfg.ReconnectWait, For: math.MaxInt64, Final: failure.Hopeless,
 	}
 	if err := line.Keep(ctx, f.first); err != nil {

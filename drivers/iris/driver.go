@@ -64,7 +64,6 @@ const (
 	patternTunnel    = "tunnel"
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "iris",
@@ -120,7 +119,6 @@ func (c *Config) Validate() error {
 	return err
 }
 
-// Narrow implements driver.Narrowed.
 func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	to.Competing, to.Requests = c.toOne(), c.Pattern == patternRequest
 	to.Subscriptions = !to.Competing

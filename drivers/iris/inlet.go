@@ -176,7 +176,6 @@ type arrivals struct {
 	some    chan struct{} // holds a token when there are
 }
 
-// add adds one.
 func (a *arrivals) add(x arrival) {
 	a.mu.Lock()
 	a.waiting = append(a.waiting, x)

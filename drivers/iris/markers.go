@@ -24,13 +24,11 @@ const (
 	idlePause  = 5 * time.Millisecond
 )
 
-// marker returns a new number and the marker that has it.
 func (c *conn) marker() (number uint64, payload []byte) {
 	number = rand.Uint64() >> 1
 	return number, c.markerOf(number)
 }
 
-// markerOf returns the marker with a number.
 func (c *conn) markerOf(number uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte(c.token), number)
 }

@@ -148,7 +148,6 @@ func (l *lane) connect(ctx context.Context) (*tunnel, error) {
 	return nil, unmade(err)
 }
 
-// begin makes the tunnel.
 func (t *tunnel) begin(ctx context.Context) error {
 	number, marker := t.l.p.c.marker()
 	came, forget := t.echoes.expect(number, 1)

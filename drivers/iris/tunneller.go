@@ -120,7 +120,7 @@ func (l *lane) keep(t *tunnel) {
 		},
 		Made: func(_, now *tunnel, _ error) {
 			l.set(now, false)
-			l.p.c.run.Tell("reconnect", l.name)
+			l.p.c.run.Tell(driver.Reconnect, l.name)
 		},
 		Wait: l.p.c.cfg.ReconnectWait, For: math.MaxInt64, Final: failure.Hopeless,
 		AtOnce: func(why error) bool { return errors.Is(why, errOver) },
@@ -140,7 +140,6 @@ func (p *tunneller) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// send sends what was published.
 func (l *lane) send() {
 	for {
 		it, ok := l.queue.Take()

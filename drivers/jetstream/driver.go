@@ -84,7 +84,6 @@ var page string
 
 var guarantees = driver.MustPage(page).Confirmations
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "jetstream",

@@ -211,7 +211,6 @@ func (x *consumer) request(d jetstream.Consumer) (messages, bytes int, wait time
 	return atMost(x.prefetch, is.MaxRequestBatch), atMost(pullBytes, is.MaxRequestMaxBytes), atMost(pullWait, is.MaxRequestExpires)
 }
 
-// atMost returns n, or where there is a limit at most that.
 func atMost[T int | time.Duration](n, limit T) T {
 	if limit > 0 {
 		return min(n, limit)

@@ -77,7 +77,6 @@ func (c *conn) target(ctx context.Context, destination string) (target, error) {
 	return t, nil
 }
 
-// streamTarget is a whole stream.
 func streamTarget(info *jetstream.StreamInfo) target {
 	subjects := info.Config.Subjects
 	t := target{stream: info.Config.Name, largest: info.Config.MaxMsgSize, subjects: subjects}

@@ -114,7 +114,7 @@ func TestAStreamThatExistsIsFilledAndReadAndStays(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			js := theirs(t, s, map[string][]string{c.stream: c.subjects})
 			conn := existing(t, s)
-			f := newFates()
+			f := make(trial.Fates, n)
 			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, InFlight: 64, Largest: 100}, f)
 			if err != nil {
 				t.Fatal(err)
@@ -130,9 +130,9 @@ func TestAStreamThatExistsIsFilledAndReadAndStays(t *testing.T) {
 			if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context())); err != nil {
 				t.Fatal(err)
 			}
-			for m, errs := range f.errs {
-				if len(errs) != 1 || errs[0] != nil {
-					t.Fatalf("%s completed with %v", m.Payload, errs)
+			for range n {
+				if err := f.Next(t); err != nil {
+					t.Fatal(err)
 				}
 			}
 			facts, err := conn.Facts(t.Context())
@@ -203,14 +203,14 @@ func TestWhatCannotBePublishedToSaysWhy(t *testing.T) {
 		{"no subject", "a b", "is not a subject", 0, driver.ErrUnsupported},
 		{"more than the stream takes", "fits", "1001B, max_msg_size of stream fits is 1KB", 1001, driver.ErrTooLarge},
 	} {
-		_, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, Largest: c.largest}, newFates())
+		_, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{c.destination}, Largest: c.largest}, make(trial.Fates, 1))
 		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %v with %q", c.name, err, c.is, c.want)
 		}
 	}
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
 	own := open(t, s, nil, d)
-	_, err := own.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: natsd.MaxPayload + 1}, newFates())
+	_, err := own.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, Largest: natsd.MaxPayload + 1}, make(trial.Fates, 1))
 	if !errors.Is(err, driver.ErrTooLarge) || !strings.Contains(err.Error(), driver.FormatSize(natsd.MaxPayload)) {
 		t.Errorf("more than the server takes: %v; want ErrTooLarge and the server's size", err)
 	}
@@ -261,7 +261,7 @@ func TestAConnectionThatIsBackIsAnEvent(t *testing.T) {
 	if err := c.Declare(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Index: 3, Destinations: []string{"d"}}, newFates())
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Index: 3, Destinations: []string{"d"}}, make(trial.Fates, 1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,40 +147,6 @@ func TestGuaranteeIsTheWeakerOneWhereTheServerDoesNotSay(t *testing.T) {
 	}
 }
 
-// fates is a Completer that remembers.
-type fates struct {
-	mu   sync.Mutex
-	errs map[*driver.Message][]error
-	all  chan struct{} // gets a token for each
-}
-
-func newFates() *fates {
-	return &fates{errs: map[*driver.Message][]error{}, all: make(chan struct{}, 1<<16)}
-}
-
-func (f *fates) Complete(m *driver.Message, err error) {
-	f.mu.Lock()
-	f.errs[m] = append(f.errs[m], err)
-	f.mu.Unlock()
-	f.all <- struct{}{}
-}
-
-// one waits for a completion and returns what became of m, which had one.
-func (f *fates) one(t *testing.T, m *driver.Message) error {
-	t.Helper()
-	select {
-	case <-f.all:
-	case <-time.After(time.Minute):
-		t.Fatal("no completion")
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.errs[m]) != 1 {
-		t.Fatalf("%d completions", len(f.errs[m]))
-	}
-	return f.errs[m][0]
-}
-
 func TestMessagesUnderWayAtALossEndAtOnce(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
@@ -201,7 +167,7 @@ func TestMessagesUnderWayAtALossEndAtOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn := open(t, s, map[string]string{"ack-timeout": c.timeout, "reconnect-wait": "10ms"}, d)
-			f := newFates()
+			f := make(trial.Fates, 1<<16)
 			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 4}, f)
 			if err != nil {
 				t.Fatal(err)
@@ -211,11 +177,10 @@ func TestMessagesUnderWayAtALossEndAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer resume()
-			m := &driver.Message{Destination: "d", Payload: []byte("x")}
-			p.Publish(t.Context(), m)
+			p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
 			c.after(resume)
 			// The server may have answered between its being continued and its end, also that no stream is there any more.
-			if err := f.one(t, m); !errors.Is(err, c.want) && (err != nil && !errors.Is(err, nats.ErrNoResponders) || !errors.Is(c.want, driver.ErrDisconnected)) {
+			if err := f.Next(t); !errors.Is(err, c.want) && (err != nil && !errors.Is(err, nats.ErrNoResponders) || !errors.Is(c.want, driver.ErrDisconnected)) {
 				t.Errorf("completed with %v; want %v", err, c.want)
 			}
 			resume()
@@ -223,9 +188,8 @@ func TestMessagesUnderWayAtALossEndAtOnce(t *testing.T) {
 			for range 8 {
 				var err error
 				for range 1000 { // until the connection is back
-					m := &driver.Message{Destination: "d", Payload: []byte("y")}
-					p.Publish(t.Context(), m)
-					if err = f.one(t, m); err == nil {
+					p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("y")})
+					if err = f.Next(t); err == nil {
 						break
 					}
 					time.Sleep(5 * time.Millisecond)
@@ -245,7 +209,7 @@ func TestPublishThatWaitsForTheNetworkEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})
 	conn := open(t, s, nil, driver.Destination{Name: "d", Partitions: 1, Replicas: 1})
-	f := newFates()
+	f := make(trial.Fates, 1<<16)
 	const most = 256 // of 1 MiB: more than the sockets hold
 	p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: most}, f)
 	if err != nil {
@@ -259,22 +223,21 @@ func TestPublishThatWaitsForTheNetworkEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	payload := make([]byte, 1<<20)
-	published := make(chan *driver.Message, most)
+	var published atomic.Int64
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for range most {
-			m := &driver.Message{Destination: "d", Payload: payload}
-			published <- m
-			p.Publish(ctx, m)
+			published.Add(1)
+			p.Publish(ctx, &driver.Message{Destination: "d", Payload: payload})
 			if ctx.Err() != nil {
 				return
 			}
 		}
 	}()
 	// It waits where nothing moves in seven looks: a host that is busy may hold it up for one.
-	for last, same := -1, 0; same < 6; time.Sleep(100 * time.Millisecond) {
-		n := len(published)
+	for last, same := int64(-1), 0; same < 6; time.Sleep(100 * time.Millisecond) {
+		n := published.Load()
 		if n == most {
 			t.Fatal("all were taken: Publish never waited")
 		}
@@ -289,15 +252,8 @@ func TestPublishThatWaitsForTheNetworkEndsWithItsContext(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("Publish has not returned")
 	}
-	var stuck *driver.Message
-	for range len(published) {
-		stuck = <-published
-	}
-	f.mu.Lock()
-	got := f.errs[stuck]
-	f.mu.Unlock()
-	if len(got) != 1 || !errors.Is(got[0], context.Canceled) && !errors.Is(got[0], driver.ErrDisconnected) {
-		t.Errorf("the message that was stuck: %v; want the context's error", got)
+	if err := f.Next(t); !errors.Is(err, context.Canceled) && !errors.Is(err, driver.ErrDisconnected) {
+		t.Errorf("the message that was stuck: %v; want the context's error", err)
 	}
 	closing, end := context.WithTimeout(t.Context(), time.Second)
 	defer end()

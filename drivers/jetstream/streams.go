@@ -46,7 +46,6 @@ const (
 	codeTooManyRequests jetstream.ErrorCode = 10167
 )
 
-// stream returns the name of a destination's stream.
 func (c *conn) stream(destination string) string {
 	return "weir_" + natsconn.Token(c.run.ID) + "_" + natsconn.Token(destination)
 }

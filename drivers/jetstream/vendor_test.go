@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -24,7 +25,7 @@ func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			name := "d-" + path
 			conn := open(t, s, map[string]string{"client-path": path}, driver.Destination{Name: name, Partitions: 1, Replicas: 1})
-			f := newFates()
+			f := make(trial.Fates, 1)
 			p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{name}, InFlight: 4}, f)
 			if err != nil {
 				t.Fatal(err)
@@ -34,9 +35,8 @@ func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 			}
 			memory := make([]byte, 3*n)
 			for _, w := range want {
-				m := &driver.Message{Destination: name, Payload: memory[:copy(memory, w)]}
-				p.Publish(t.Context(), m)
-				if err := f.one(t, m); err != nil {
+				p.Publish(t.Context(), &driver.Message{Destination: name, Payload: memory[:copy(memory, w)]})
+				if err := f.Next(t); err != nil {
 					t.Fatal(err)
 				}
 				clear(memory)

@@ -24,7 +24,6 @@ import (
 
 // What a real broker cannot be made to do on command is asked of a fake one.
 
-// fake starts one.
 func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)

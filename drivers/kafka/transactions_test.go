@@ -54,7 +54,7 @@ func inTheLog(t *testing.T, c *conn, topic string) (texts []string, commits, abo
 	if ends[0] == 0 {
 		return nil, 0, 0
 	}
-	link, err := c.Connect(t.Context(), "reader", nil, kgo.KeepControlRecords(),
+	link, err := c.Connect(t.Context(), c.Run, "reader", nil, kgo.KeepControlRecords(),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func (c *conn) feed(ctx context.Context, spec driver.ConsumerSpec, destination s
 		return nil, err
 	}
 	key := c.child(queue, spec.Subscription)
-	l, err := c.cfg.connect(ctx, c.run, fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index))
+	l, err := c.cfg.connect(ctx, c.run.For(&spec), fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index))
 	if err != nil {
 		return nil, err
 	}

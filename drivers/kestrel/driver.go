@@ -41,7 +41,6 @@ import (
 //go:embed page.md
 var page string // what the driver says to a reader; driver.MustPage says how it looks
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "kestrel",
@@ -89,7 +88,6 @@ func (c *Config) Validate() error {
 	return err
 }
 
-// Narrow implements driver.Narrowed.
 func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	to.Subscriptions = c.Fanout
 	to.Retains = !c.Fanout // a child begins when its subscription does
@@ -155,7 +153,6 @@ func (c *conn) queue(destination string) (string, error) {
 	return destination, nil
 }
 
-// child returns the queue that a subscription reads.
 func (c *conn) child(queue, subscription string) string {
 	if !c.cfg.Fanout {
 		return queue

@@ -40,7 +40,6 @@ func TestOneBroker(t *testing.T) {
 	t.Run("a killed broker loses nothing", func(t *testing.T) { killed(t, s) })
 }
 
-// scanAll returns what is in a topic of one partition.
 func scanAll(t *testing.T, c *conn, topic string) (rs []*kgo.Record) {
 	t.Helper()
 	ends, err := c.Link.Offsets(t.Context(), topic, kafkaconn.Latest)

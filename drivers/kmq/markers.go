@@ -26,7 +26,6 @@ func putKey(b []byte, partition int32, offset int64) {
 	binary.BigEndian.PutUint64(b[4:], uint64(offset))
 }
 
-// startValue returns the value of a start marker.
 func startValue(after time.Duration) []byte {
 	return binary.BigEndian.AppendUint64([]byte{startKind}, uint64(after.Milliseconds()))
 }

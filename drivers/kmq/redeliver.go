@@ -108,7 +108,7 @@ func (t *tracker) read(ctx context.Context, partition int32, offsets []int64) (r
 
 // scan reads partitions, by a client of its own, until enough returns false.
 func (c *conn) scan(ctx context.Context, from map[string]map[int32]kgo.Offset, more func(*kgo.Record) bool) error {
-	link, err := c.Connect(ctx, "reading again", nil,
+	link, err := c.Connect(ctx, c.Run, "reading again", nil,
 		kgo.ConsumePartitions(from), kgo.FetchMaxWait(c.cfg.FetchMaxWait), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		return err

@@ -48,7 +48,6 @@ func (s *starting) prepare(rs []*kgo.Record, markers map[string]string) {
 	}
 }
 
-// send sends what is to be sent.
 func (s *starting) send(link *kafkaconn.Link) {
 	s.mu.Lock()
 	s.left, s.failed = len(s.todo), s.failed[:0]

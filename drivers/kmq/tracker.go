@@ -44,7 +44,6 @@ func tick(after time.Duration) (each time.Duration, n int64) {
 	return each, int64((after + each - 1) / each)
 }
 
-// track starts a tracker.
 func (c *conn) track(q *queue) *tracker {
 	ctx, cancel := context.WithCancel(context.Background())
 	each, n := tick(c.cfg.RedeliverAfter)
@@ -78,7 +77,7 @@ func (t *tracker) run(ctx context.Context, each time.Duration) error {
 		return err
 	}
 	m, err := t.conn.Join(ctx, kafkaconn.Membership{
-		Name: "redelivery of " + t.queue.topic, Group: t.queue.redeliver, Partitions: map[string]int{t.queue.markers: t.queue.partitions},
+		Run: t.conn.Run, Name: "redelivery of " + t.queue.topic, Group: t.queue.redeliver, Partitions: map[string]int{t.queue.markers: t.queue.partitions},
 		Reader: t, Fault: t.conn.fault,
 	}, append(t.conn.marking(trackerRoom), kgo.ProducerBatchMaxBytes(t.conn.cfg.Batch(0, most)))...)
 	if err != nil {

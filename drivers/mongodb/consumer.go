@@ -20,6 +20,7 @@ import (
 // A feed takes a message, hands it over, settles it, and begins again.
 type feed struct {
 	conn   *conn
+	run    driver.Run
 	link   *link
 	end    func() // ends link
 	name   string
@@ -54,7 +55,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		scout := make(chan struct{}, 1)
 		for range receivers {
 			x = append(x, &feed{
-				conn: c, link: l, end: end, name: name, from: l.db.Collection(collection), scout: scout,
+				conn: c, run: c.run.For(&spec), link: l, end: end, name: name, from: l.db.Collection(collection), scout: scout,
 				auto: spec.Settle == driver.SettleAuto, source: int32(source),
 			})
 		}
@@ -88,7 +89,7 @@ func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 		}
 		if f.lost {
 			f.lost = false
-			f.conn.run.Tell("reconnect", f.name)
+			f.run.Tell(driver.Reconnect, f.name)
 		}
 		if m != nil {
 			f.handOver(ctx, m, sink)

@@ -70,7 +70,6 @@ const (
 	sizeLimit    = "the server's largest document"
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "mongodb",
@@ -203,7 +202,6 @@ type conn struct {
 	alone chan struct{} // has a token while a consumer takes, without the option atomic
 }
 
-// name returns the name of a destination's collection.
 func (c *conn) name(destination string) (string, error) {
 	switch {
 	case !c.run.Existing:

@@ -115,7 +115,6 @@ func (p *producer) Complete(m *driver.Message, err error) {
 	}
 }
 
-// stored returns the document of a message.
 func (p *producer) stored(m *driver.Message) *document {
 	return &document{ID: bson.NewObjectID(), NextDelivery: p.conn.clock.now(), Payload: m.Payload, Key: m.Key}
 }
@@ -138,7 +137,7 @@ func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
 	}
 	if err == nil {
 		if p.lost.Load() && p.lost.Swap(false) {
-			p.conn.run.Tell("reconnect", p.name)
+			p.conn.run.Tell(driver.Reconnect, p.name)
 		}
 		return nil
 	}

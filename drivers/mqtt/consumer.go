@@ -23,6 +23,7 @@ import (
 // outlives the connection.
 type consumer struct {
 	conn    *conn
+	run     driver.Run
 	name    string
 	plan    plan
 	filters []string
@@ -40,6 +41,7 @@ type consumer struct {
 	mu      sync.Mutex
 	sink    driver.Sink // nil: nothing is delivered
 	one     [1]driver.Delivery
+	leaving atomic.Bool   // nor is anything that waits for mu
 	taken   atomic.Uint64 // deliveries begun
 	settled atomic.Uint64 // of these, those that need nothing more
 }
@@ -50,7 +52,7 @@ const forgetLimit = 2 * time.Second
 // Consumer connects, subscribes and disconnects: from then on the session keeps what comes.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
-		conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
+		conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
 		sources: map[string]int32{}, asks: make(chan struct{}, 1), sends: make(chan struct{}, 1), heard: make(chan uint64, 1),
 	}
 	id := c.name("c" + names.Token(spec.Subscription))
@@ -80,7 +82,6 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// connect subscribes.
 func (x *consumer) connect(ctx context.Context) (*line, error) {
 	l, err := x.conn.cfg.dial(ctx, &x.set, x.plan)
 	if err != nil {
@@ -139,7 +140,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			sink.Fault(why)
 			return why
 		},
-		Made: func(_, _ *line, why error) { x.conn.run.Tell("reconnect", x.name+": "+why.Error()) },
+		Made: func(_, _ *line, why error) { x.run.Tell(driver.Reconnect, x.name+": "+why.Error()) },
 		Wait: x.conn.cfg.ReconnectWait, For: math.MaxInt64, Final: failure.Hopeless,
 	}
 	if err := k.Keep(ctx, l); err != nil {
@@ -150,6 +151,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 
 // leave delivers nothing more, and ends the session when what was accepted is settled.
 func (x *consumer) leave(l *line) {
+	x.leaving.Store(true) // what the client holds would take mu again and again before this goroutine has it
 	x.mu.Lock()
 	x.sink = nil
 	x.mu.Unlock()
@@ -170,7 +172,7 @@ func (x *consumer) take(topic string, payload []byte, again bool) bool {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.sink == nil {
+	if x.sink == nil || x.leaving.Load() {
 		return false
 	}
 	source, ok := x.sources[topic]

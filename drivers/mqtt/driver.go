@@ -37,7 +37,6 @@ const (
 	version5 = "5"
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "mqtt",
@@ -148,7 +147,6 @@ func (c *conn) Declare(context.Context, ...driver.Destination) error { return ni
 // Delete does nothing: messages end with the sessions of the consumers.
 func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil }
 
-// topic returns the topic of a destination.
 func (c *conn) topic(destination string) (string, error) {
 	if !c.run.Existing {
 		return c.own(names.Token(destination)), nil

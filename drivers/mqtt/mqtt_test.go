@@ -263,15 +263,20 @@ func TestAConsumerThatEndsTakesItsShare(t *testing.T) {
 		hold := make(chan struct{})
 		slow, quick := trial.NewLog(), trial.NewLog()
 		slow.OnDeliver = func([]driver.Delivery) error { <-hold; return nil }
-		end := slow.Consume(t, c, driver.ConsumerSpec{Settle: driver.SettleEach})
+		stop := slow.Consume(t, c, driver.ConsumerSpec{Settle: driver.SettleEach})
 		quick.Consume(t, c, driver.ConsumerSpec{Settle: driver.SettleEach, Index: 1})
 		p, f := trial.Producer(t, c, "d")
 		if n := put(t, p, f, 100); n != 100 || !trial.Eventually(func() bool { n, _ := has(quick); return n == 50 }) {
 			t.Errorf("version %s: %d confirmed", version, n)
 		}
-		release := time.AfterFunc(100*time.Millisecond, func() { close(hold) })
-		end()
-		release.Stop()
+		ends := driver.Inside(c).(*conn).ends.Of("s")
+		go func() {
+			defer close(hold)
+			trial.Eventually(func() bool {
+				return slices.ContainsFunc(ends, func(e end) bool { return e.(*consumer).leaving.Load() })
+			})
+		}()
+		stop()
 		settle(t, c)
 		n, _ := has(slow)
 		m, _ := has(quick)

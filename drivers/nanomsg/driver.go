@@ -35,7 +35,6 @@ const (
 	version = "v3.4.2"
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:         "nanomsg",

@@ -40,7 +40,6 @@ func of(sub *nats.Subscription) uint64 {
 	return uint64(max(0, n))
 }
 
-// total returns what driver.Facts tells.
 func (d *dropped) total() driver.Discarded {
 	d.mu.Lock()
 	defer d.mu.Unlock()

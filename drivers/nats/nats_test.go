@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
@@ -35,34 +36,6 @@ func open(t testing.TB, s *natstest.Server, options map[string]string) driver.Co
 	return c
 }
 
-// A sink blocks in its first Deliver until it is let go.
-type sink struct {
-	ready, let chan struct{}
-	faults     chan error
-	once       sync.Once
-}
-
-func (s *sink) Ready() { close(s.ready) }
-
-func (s *sink) Deliver([]driver.Delivery) error {
-	s.once.Do(func() { <-s.let })
-	return nil
-}
-
-func (s *sink) Settled([]driver.Delivery, error) {}
-
-func (s *sink) Fault(err error) {
-	select {
-	case s.faults <- err:
-	default:
-	}
-}
-
-// A completer hands errors on.
-type completer struct{ errs chan error }
-
-func (c *completer) Complete(_ *driver.Message, err error) { c.errs <- err }
-
 func TestWhatTheClientDropsIsReported(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	c := open(t, s, map[string]string{"pending-bytes": "4KiB"})
@@ -70,26 +43,30 @@ func TestWhatTheClientDropsIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &sink{ready: make(chan struct{}), let: make(chan struct{}), faults: make(chan error, 1)}
+	let, l := make(chan struct{}), trial.NewLog()
+	l.OnDeliver = func([]driver.Delivery) error {
+		<-let
+		return nil
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, k) }()
-	<-k.ready
-	done := &completer{make(chan error, 100)}
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 100}, done)
+	go func() { ended <- x.Run(ctx, l) }()
+	l.WaitReady(t)
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 100}, make(trial.Fates, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, 1024)})
 	}
-	select {
-	case err := <-k.faults:
-		if !errors.Is(err, client.ErrSlowConsumer) || !strings.Contains(err.Error(), "dropped") {
-			t.Errorf("Fault(%v); want ErrSlowConsumer and how many were dropped", err)
+	l.Until(t, "a fault", func() bool {
+		if len(l.Faults) > 0 {
+			err = l.Faults[0]
 		}
-	case <-time.After(time.Minute):
-		t.Error("no fault")
+		return err != nil
+	})
+	if !errors.Is(err, client.ErrSlowConsumer) || !strings.Contains(err.Error(), "dropped") {
+		t.Errorf("Fault(%v); want ErrSlowConsumer and how many were dropped", err)
 	}
 	dropped := func() uint64 {
 		f, err := c.Facts(t.Context())
@@ -99,7 +76,7 @@ func TestWhatTheClientDropsIsReported(t *testing.T) {
 		return f.Discarded[0].Messages
 	}
 	open := dropped()
-	close(k.let)
+	close(let)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -114,7 +91,7 @@ func TestWhatTheClientDropsIsReported(t *testing.T) {
 func TestFlushOnANewConnectionConfirmsNothingOfTheOld(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	c := open(t, s, map[string]string{"confirm": "flush", "reconnect-wait": "1ms"})
-	done := &completer{make(chan error, 1)}
+	done := make(trial.Fates, 1)
 	dp, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 1}, done)
 	if err != nil {
 		t.Fatal(err)
@@ -129,13 +106,8 @@ func TestFlushOnANewConnectionConfirmsNothingOfTheOld(t *testing.T) {
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
 	p.link.Kill() // with the message sent, as far as the client knows, and never read
 	resume()
-	select {
-	case err := <-done.errs:
-		if !errors.Is(err, driver.ErrDisconnected) {
-			t.Errorf("completed with %v; want ErrDisconnected", err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("no completion")
+	if err := done.Next(t); !errors.Is(err, driver.ErrDisconnected) {
+		t.Errorf("completed with %v; want ErrDisconnected", err)
 	}
 }
 
@@ -165,11 +137,11 @@ func TestSubjectsThatExistAreUsedAsTheyAre(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	got := &taken{ready: make(chan struct{}), payload: make(chan string, 1)}
+	got := trial.NewLog()
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(ctx, got) }()
-	<-got.ready
-	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.eu"}, Largest: 5}, ignore{})
+	got.WaitReady(t)
+	p, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.eu"}, Largest: 5}, make(trial.Fates, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,50 +149,19 @@ func TestSubjectsThatExistAreUsedAsTheyAre(t *testing.T) {
 	if m, err := there.NextMsg(time.Minute); err != nil || string(m.Data) != "hello" {
 		t.Errorf("a subscriber of orders.eu: %v, %v", m, err)
 	}
-	select {
-	case text := <-got.payload:
-		if text != "hello" {
-			t.Errorf("the consumer of orders.* got %q", text)
-		}
-	case <-time.After(time.Minute):
-		t.Error("the consumer of orders.* got nothing")
-	}
+	got.Until(t, "hello at the consumer of orders.*", func() bool { return slices.Equal(got.Got, []string{"hello"}) })
 	cancel()
 	if err := errors.Join(<-ended, x.Close(t.Context()), p.Close(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.*"}}, ignore{}); !errors.Is(err, driver.ErrUnsupported) {
+	if _, err := c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.*"}}, nil); !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("a producer of a wildcard: %v; want ErrUnsupported", err)
 	}
-	_, err = c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.eu"}, Largest: natsd.MaxPayload + 1}, ignore{})
+	_, err = c.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"orders.eu"}, Largest: natsd.MaxPayload + 1}, nil)
 	if !errors.Is(err, driver.ErrTooLarge) {
 		t.Errorf("a producer of messages larger than the server takes: %v; want ErrTooLarge", err)
 	}
 }
-
-// taken is a sink that keeps the first payload.
-type taken struct {
-	ready   chan struct{}
-	payload chan string
-}
-
-func (k *taken) Ready() { close(k.ready) }
-
-func (k *taken) Deliver(ds []driver.Delivery) error {
-	select {
-	case k.payload <- string(ds[0].Payload):
-	default:
-	}
-	return nil
-}
-
-func (k *taken) Settled([]driver.Delivery, error) {}
-func (k *taken) Fault(error)                      {}
-
-// ignore is a Completer that does nothing.
-type ignore struct{}
-
-func (ignore) Complete(*driver.Message, error) {}
 
 func TestTheGuaranteeFollowsTheOptionConfirm(t *testing.T) {
 	t.Parallel()

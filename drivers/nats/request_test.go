@@ -5,21 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	client "github.com/nats-io/nats.go"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/natstest"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/internal/natsd"
 )
 
 // ask opens a requester with the options and returns it, and where its
 // completions come out.
-func ask(t testing.TB, options map[string]string) (driver.Conn, driver.Producer, *completer) {
+func ask(t testing.TB, options map[string]string) (driver.Conn, driver.Producer, trial.Fates) {
 	t.Helper()
 	c := open(t, natstest.Start(t, natsd.Options{}), options)
-	done := &completer{make(chan error, 16)}
+	done := make(trial.Fates, 16)
 	p, err := c.(driver.Requester).Requester(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 16}, done)
 	if err != nil {
 		t.Fatal(err)
@@ -35,40 +35,25 @@ func answerBy(t testing.TB, c driver.Conn, deliver func() error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &decider{ready: make(chan struct{}), deliver: deliver}
+	l := trial.NewLog()
+	l.OnDeliver = func([]driver.Delivery) error { return deliver() }
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- x.Run(ctx, k) }()
+	go func() { ended <- x.Run(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := errors.Join(<-ended, x.Close(context.Background())); err != nil {
 			t.Error(err)
 		}
 	})
-	<-k.ready
+	l.WaitReady(t)
 }
-
-// decider is a sink.
-type decider struct {
-	ready   chan struct{}
-	deliver func() error
-}
-
-func (k *decider) Ready()                           { close(k.ready) }
-func (k *decider) Deliver([]driver.Delivery) error  { return k.deliver() }
-func (k *decider) Settled([]driver.Delivery, error) {}
-func (k *decider) Fault(error)                      {}
 
 func TestARequestThatNobodyTakesFailsWithoutWaiting(t *testing.T) {
 	_, p, done := ask(t, map[string]string{"request-timeout": "1h"})
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
-	select {
-	case err := <-done.errs:
-		if !errors.Is(err, client.ErrNoResponders) || !errors.Is(err, errNobody) {
-			t.Errorf("completed with %v; want that nobody answers", err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("no completion")
+	if err := done.Next(t); !errors.Is(err, client.ErrNoResponders) || !errors.Is(err, errNobody) {
+		t.Errorf("completed with %v; want that nobody answers", err)
 	}
 }
 
@@ -76,13 +61,8 @@ func TestARequestWithoutAReplyFailsInTime(t *testing.T) {
 	c, p, done := ask(t, map[string]string{"request-timeout": "100ms"})
 	answerBy(t, c, func() error { return errors.New("refused") })
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
-	select {
-	case err := <-done.errs:
-		if !errors.Is(err, driver.ErrTimeout) {
-			t.Errorf("completed with %v; want ErrTimeout", err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("no completion")
+	if err := done.Next(t); !errors.Is(err, driver.ErrTimeout) {
+		t.Errorf("completed with %v; want ErrTimeout", err)
 	}
 }
 
@@ -98,7 +78,7 @@ func TestAReplyThatIsLateAnswersNobodyElse(t *testing.T) {
 	})
 	early := &driver.Message{Destination: "d", Payload: []byte("early")}
 	p.Publish(t.Context(), early)
-	if err := <-done.errs; !errors.Is(err, driver.ErrTimeout) {
+	if err := done.Next(t); !errors.Is(err, driver.ErrTimeout) {
 		t.Fatalf("the first request completed with %v; want ErrTimeout", err)
 	}
 	for n := range 100 { // where the host is so slow that this one is late too, there is another
@@ -108,7 +88,7 @@ func TestAReplyThatIsLateAnswersNobodyElse(t *testing.T) {
 		if n == 0 {
 			close(let)
 		}
-		err := <-done.errs
+		err := done.Next(t)
 		if errors.Is(err, driver.ErrTimeout) {
 			continue
 		}

@@ -220,7 +220,7 @@ func (r *running) renew(ctx context.Context) error {
 			if err == nil {
 				x.current = s
 				if err = r.subscribe(r.anew()); err == nil {
-					x.conn.run.Tell("reconnect", x.Name+": a new session")
+					x.conn.run.For(&x.spec).Tell(driver.Reconnect, x.Name+": a new session")
 					return nil
 				}
 				r.unsubscribe()

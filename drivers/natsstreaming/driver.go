@@ -83,7 +83,6 @@ var (
 	guarantees = driver.MustPage(page).Confirmations
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "nats-streaming",

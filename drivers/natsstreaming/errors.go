@@ -30,7 +30,6 @@ var errNoSession = fmt.Errorf("%w: the session is being made again", driver.ErrD
 // unanswered are the ends of requests other than a publish that had no answer.
 var unanswered = []error{stan.ErrConnectReqTimeout, stan.ErrSubReqTimeout, stan.ErrUnsubReqTimeout, stan.ErrCloseReqTimeout}
 
-// isAny reports whether err is one of errs.
 func isAny(err error, errs ...error) bool {
 	return slices.ContainsFunc(errs, func(e error) bool { return errors.Is(err, e) })
 }

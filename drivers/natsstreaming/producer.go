@@ -175,7 +175,7 @@ func (p *producer) keep(ctx context.Context) {
 		if s.epoch != p.link.Epoch() {
 			p.lost(nil) // it broke meanwhile
 		}
-		p.conn.run.Tell("reconnect", p.link.Name+": a new session")
+		p.conn.run.Tell(driver.Reconnect, p.link.Name+": a new session")
 	}
 }
 

@@ -200,7 +200,6 @@ func send(t testing.TB, p *producer, b *trial.Log, payloads ...string) {
 	}
 }
 
-// numbered returns n payloads.
 func numbered(label string, n int) []string {
 	ps := make([]string, n)
 	for i := range ps {

@@ -22,7 +22,6 @@ import (
 //go:embed page.md
 var page string
 
-// Definition returns what the driver is and can do.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "noop",

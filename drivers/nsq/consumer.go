@@ -23,6 +23,7 @@ const (
 // A consumer has a connection to every topic of its on every server.
 type consumer struct {
 	conn     *conn
+	run      driver.Run
 	name     string
 	prefetch int
 	places   []placed
@@ -30,7 +31,7 @@ type consumer struct {
 
 // Consumer makes the subscription's channels where they do not exist yet.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), prefetch: spec.Prefetch}
+	x := &consumer{conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), prefetch: spec.Prefetch}
 	if x.prefetch <= 0 {
 		x.prefetch = prefetch
 	}
@@ -256,7 +257,7 @@ func (f *feed) keep(life context.Context) {
 			}
 			continue
 		case again:
-			r.consumer.conn.run.Tell("reconnect", r.consumer.name+" to "+f.node.address)
+			r.consumer.run.Tell(driver.Reconnect, r.consumer.name+" to "+f.node.address)
 		case f.first:
 			r.ready <- struct{}{}
 		}

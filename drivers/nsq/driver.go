@@ -106,7 +106,6 @@ var (
 	guarantees = driver.MustPage(page).Confirmations
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "nsq",

@@ -52,7 +52,6 @@ type Server struct {
 	MaxRdyCount  int           `option:"max-rdy-count" min:"1" help:"Server that weir starts: most messages under way to one consumer."`
 }
 
-// newConfig returns the defaults.
 func newConfig() *Config {
 	return &Config{
 		Topics: durable, Channels: durable,

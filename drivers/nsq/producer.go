@@ -62,7 +62,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 			return driver.ErrDisconnected
 		},
 		Made: func(lost, _ *link, _ error) {
-			c.run.Tell("reconnect", name+" to "+n.address)
+			c.run.Tell(driver.Reconnect, name+" to "+n.address)
 			p.ends.Go(lost.kill)
 		},
 		Wait: c.cfg.ReconnectWait, For: math.MaxInt64,

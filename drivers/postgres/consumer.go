@@ -178,7 +178,7 @@ func (r *running) again(ctx context.Context, why error) error {
 		case err == nil:
 			r.link = k
 			r.current.Store(k)
-			r.conn.run.Tell("reconnect", r.name)
+			r.conn.run.For(&r.spec).Tell(driver.Reconnect, r.name)
 			return nil
 		case failure.Hopeless(err):
 			return err

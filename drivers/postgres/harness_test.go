@@ -97,7 +97,6 @@ func (f *fates) of(payload string) (error, bool) {
 	return err, ok
 }
 
-// producer opens a producer of destinations.
 func produce(t testing.TB, c *conn, destinations ...string) (*producer, *fates) {
 	t.Helper()
 	f := &fates{trial.NewLog()}

@@ -71,7 +71,6 @@ func servers(texts []string) (endpoint.List, error) {
 	return l, err
 }
 
-// port returns the port of a server, 0 if it is not one.
 func port(e endpoint.Endpoint) uint16 {
 	n, err := strconv.ParseUint(e.Port, 10, 16)
 	if err != nil {

@@ -196,7 +196,7 @@ func (p *producer) again() *sending {
 			if p.life.Err() != nil { // Close may have killed the one before
 				s.kill()
 			}
-			p.conn.run.Tell("reconnect", p.name)
+			p.conn.run.Tell(driver.Reconnect, p.name)
 			return s
 		}
 	}

@@ -174,7 +174,6 @@ func query(ctx context.Context, l *link, sql string, args ...string) ([][]string
 	return rows, nil
 }
 
-// table returns where a destination is.
 func (c *conn) table(ctx context.Context, destination string) (table, error) {
 	if strings.ContainsRune(destination, 0) {
 		return table{}, fmt.Errorf("destination %q has no name that a table may have: %w", destination, driver.ErrUnsupported)

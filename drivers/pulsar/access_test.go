@@ -20,7 +20,6 @@ import (
 // key is what the server of this test signs tokens with.
 const key = "a key of thirty-two bytes or more"
 
-// token returns a JWT for a role.
 func token(role string) string {
 	part := func(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 	signed := part([]byte(`{"alg":"HS256"}`)) + "." + part([]byte(`{"sub":"`+role+`"}`))

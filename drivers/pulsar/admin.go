@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 	"github.com/weirmq/weir/drivers/internal/httpapi"
+	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
 // A topic is where messages of a destination go.
@@ -106,15 +108,31 @@ func answered(err error, status int) bool {
 	return errors.As(err, &r) && r.Status == status
 }
 
+const (
+	storeLimit = 10 * time.Second       // for bookies that are not there yet, or not again
+	storePause = 250 * time.Millisecond // between two attempts
+)
+
+// unstored reports whether the broker knows too few bookies to store a topic. One that was just
+// started, or is busy, may find them a moment later.
+func unstored(err error) bool {
+	return answered(err, http.StatusInternalServerError) && strings.Contains(err.Error(), "Not enough non-faulty bookies")
+}
+
 // declare makes a topic. One that exists is not an error.
 func (a *admin) declare(ctx context.Context, t topic) error {
 	path, body := t.path, any(nil)
 	if t.partitions > 0 {
 		path, body = path+"/partitions", t.partitions
 	}
-	err := a.ask(ctx, http.MethodPut, path, nil, body, nil)
-	if answered(err, http.StatusConflict) {
+	short, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	err := retry.While(short, storePause, unstored, func() error { return a.ask(ctx, http.MethodPut, path, nil, body, nil) })
+	switch {
+	case answered(err, http.StatusConflict):
 		return nil
+	case unstored(err):
+		return fmt.Errorf("%w: %w", driver.ErrBlocked, err)
 	}
 	return err
 }
@@ -133,7 +151,6 @@ func (a *admin) remove(ctx context.Context, t topic) error {
 	return err
 }
 
-// partitioned returns a topic with the number of its partitions.
 func (a *admin) partitioned(ctx context.Context, t topic) (topic, error) {
 	var said struct{ Partitions int }
 	err := a.ask(ctx, http.MethodGet, t.path+"/partitions", nil, nil, &said)
@@ -141,7 +158,6 @@ func (a *admin) partitioned(ctx context.Context, t topic) (topic, error) {
 	return t, err
 }
 
-// find returns a topic that exists.
 func (a *admin) find(ctx context.Context, t topic) (topic, error) {
 	t, err := a.partitioned(ctx, t)
 	if err == nil {
@@ -173,7 +189,6 @@ func (a *admin) backlogs(ctx context.Context, t topic) (map[string]uint64, error
 	return of, nil
 }
 
-// unsubscribe deletes a subscription.
 func (a *admin) unsubscribe(ctx context.Context, t topic, subscription string) error {
 	err := a.ask(ctx, http.MethodDelete, t.path+"/subscription/"+url.PathEscape(subscription), force, nil, nil)
 	if httpapi.Missing(err) {

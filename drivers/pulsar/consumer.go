@@ -38,7 +38,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	}
 	x := &consumer{client: api, parts: make([]part, len(spec.Destinations))}
 	name := fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)
-	again := func() { c.run.Tell("reconnect", name) }
+	again := func() { c.run.For(&spec).Tell(driver.Reconnect, name) }
 	options := client.ConsumerOptions{
 		SubscriptionName: c.subscription(spec), Type: types[c.cfg.Type], NackRedeliveryDelay: c.cfg.NackDelay,
 		AckGroupingOptions: &client.AckGroupingOptions{MaxSize: 1000, MaxTime: c.cfg.AckDelay},

@@ -62,7 +62,6 @@ const (
 // is 5 MiB unless the broker's settings say otherwise.
 const maxPayload = 5<<20 - 1<<10
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "pulsar",
@@ -297,7 +296,6 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// subscription returns the name of a subscription.
 func (c *conn) subscription(spec driver.ConsumerSpec) string {
 	if spec.Durable {
 		return spec.Subscription

@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 		def.Capabilities.Ordering, def.Capabilities.Competing = order, competing
 		def.Capabilities.DeadLetters = competing && options != nil
 		drivertest.Run(t, def, drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: cut, Kill: kill, Stall: s.Stall, Allocs: 200, Expect: expect,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: cut, Kill: kill, Stall: s.Stall, Allocs: 100, Expect: expect,
 		})
 	}
 	t.Run(shared, func(t *testing.T) {

@@ -101,7 +101,12 @@ type complaint struct {
 type reason struct {
 	mu   sync.Mutex
 	text string
+
+	blocked func(why string) // takes that the broker has no room for a producer; nil: it does not matter
 }
+
+// quota is what a broker answers a producer of a topic with too large a backlog.
+var quota = regexp.MustCompile(`ProducerBlockedQuotaExceeded\w*`)
 
 // Enabled implements slog.Handler. What is below a warning is not even made.
 func (c *complaint) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
@@ -110,6 +115,9 @@ func (c *complaint) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	if c.err != "" {
 		text = strings.TrimSuffix(text, ".") + ": " + c.err
+	}
+	if code := quota.FindString(c.err); code != "" && c.last.blocked != nil {
+		c.last.blocked("the topic's backlog is above its quota (" + code + ")")
 	}
 	for _, begin := range []string{"Failed to connect to broker", "Failed to perform initial handshake", "Failed to establish connection"} {
 		if strings.HasPrefix(text, begin) {

@@ -20,6 +20,7 @@ const inFlight = 1000
 // it has room for all that may be in flight.
 type producer struct {
 	client client.Client
+	ended  func() // called by Close
 	topics *driver.Targets[client.Producer]
 	*inflight.Set[*driver.Message]
 }
@@ -34,12 +35,16 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, err
 	}
 	name := fmt.Sprintf("producer %d", spec.Index)
+	why.last.blocked = func(why string) { c.run.Blocked(name, why) }
 	options := client.ProducerOptions{
 		SendTimeout: c.cfg.SendTimeout, DisableBlockIfQueueFull: true, MaxPendingMessages: spec.InFlight,
 		CompressionType: compressions[c.cfg.Compression],
 		DisableBatching: !c.cfg.Batching, BatchingMaxPublishDelay: c.cfg.BatchDelay,
 		BatchingMaxMessages: uint(c.cfg.BatchMessages), BatchingMaxSize: uint(c.cfg.BatchSize),
-		BackOffPolicyFunc: pauses(c.cfg.ReconnectWait, func() {}, func() { c.run.Tell("reconnect", name) }),
+		BackOffPolicyFunc: pauses(c.cfg.ReconnectWait, func() {}, func() {
+			c.run.Unblocked(name)
+			c.run.Tell(driver.Reconnect, name)
+		}),
 	}
 	if spec.InFlight <= 0 {
 		options.MaxPendingMessages = inFlight
@@ -50,7 +55,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if c.cfg.Type == keyShared {
 		options.BatcherBuilderType = client.KeyBasedBatchBuilder
 	}
-	p := &producer{client: api, Set: inflight.New[*driver.Message](done)}
+	p := &producer{client: api, ended: func() { c.run.Unblocked(name) }, Set: inflight.New[*driver.Message](done)}
 	p.topics, err = driver.NewTargets(spec.Destinations, func(d string) (client.Producer, error) {
 		t, err := c.topic(ctx, d)
 		if err != nil {
@@ -107,6 +112,7 @@ const endLimit = 5 * time.Second
 
 // Close implements driver.Producer. It waits for what is in flight, within ctx and 2 s.
 func (p *producer) Close(ctx context.Context) error {
+	defer p.ended()
 	err := p.Set.Close(ctx, func() error { return end(ctx, p.client.Close) })
 	if errors.Is(err, driver.ErrAbandoned) {
 		return nil

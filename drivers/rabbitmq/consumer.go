@@ -64,7 +64,9 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		}
 		return why
 	}
-	made := func(_, now *session, _ error) { x.conn.run.Tell("reconnect", x.name+" to "+now.address) }
+	made := func(_, now *session, _ error) {
+		x.conn.run.For(&x.spec).Tell(driver.Reconnect, x.name+" to "+now.address)
+	}
 	if err := reconnecting(x.conn, open, hold, made).Keep(ctx, s); err != nil {
 		return fmt.Errorf("subscription lost: %w", err)
 	}

@@ -123,7 +123,6 @@ func (c *conn) confirms(k queueKind) driver.Confirms {
 	return guarantees.Of(known)
 }
 
-// known are the settings of a queue of a kind.
 func (c *Config) known(k queueKind) driver.Known {
 	known := driver.KnownOf(c, "confirm", "delivery-mode")
 	known["queue"], known["durable"], known["classic-version"] = k.kind, strconv.FormatBool(k.durable), k.version

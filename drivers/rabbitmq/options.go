@@ -59,7 +59,6 @@ type Server struct {
 	Memory         string `option:"memory" help:"Server that weir starts: memory of a node above which it blocks connections that publish."`
 }
 
-// newConfig returns the defaults.
 func newConfig() *Config {
 	return &Config{
 		User: rabbitserver.Guest, Vhost: "/",

@@ -181,7 +181,7 @@ func (p *producer) made(lost, now *outlet, why error) {
 	if stuck := (*refusing)(nil); errors.As(why, &stuck) {
 		p.conn.run.Tell("reopen", fmt.Sprintf("%s to %s, after %d refusals of %s and no confirmation in %v", p.name, now.address, stuck.refused, stuck.destination, stuck.span))
 	} else {
-		p.conn.run.Tell("reconnect", p.name+" to "+now.address)
+		p.conn.run.Tell(driver.Reconnect, p.name+" to "+now.address)
 	}
 }
 

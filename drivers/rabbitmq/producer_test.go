@@ -14,7 +14,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// sentTo returns an outlet on which n messages were sent.
 func sentTo(done driver.Completer, n int) *outlet {
 	o := newOutlet(&producer{Outgoing: blocking.NewOutgoing(done), conn: &conn{cfg: *newConfig()}})
 	o.next = uint64(n) + 1

@@ -30,7 +30,6 @@ type place struct {
 	rest     string // the exchange that leads there
 }
 
-// place returns what a destination is.
 func (c *conn) place(destination string) (place, error) {
 	switch {
 	case !c.run.Existing:

@@ -25,6 +25,7 @@ const storeWait = 2 * time.Second
 // A consumer reads its streams, each on a connection of its own.
 type consumer struct {
 	conn  *conn
+	run   driver.Run
 	name  string
 	index int
 	parts []*part
@@ -126,7 +127,7 @@ func (c *conn) begin(ctx context.Context, of string, from driver.Position) (next
 
 // Consumer finds where the subscription begins in each stream. Run connects.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{conn: c, name: fmt.Sprintf("consumer %d", spec.Index), index: spec.Index}
+	x := &consumer{conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %d", spec.Index), index: spec.Index}
 	if spec.Durable {
 		c.mu.Lock()
 		c.durable[spec.Subscription] = true
@@ -180,7 +181,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		k := retry.Connection[inlet]{
 			Connect: p.connect, Hold: p.hold, Wait: cfg.ReconnectWait, For: cfg.ReconnectFor,
 			Final: func(err error) bool { return errors.Is(err, driver.ErrAuth) },
-			Made:  func(_, _ *inlet, _ error) { x.conn.run.Tell("reconnect", x.name) },
+			Made:  func(_, _ *inlet, _ error) { x.run.Tell(driver.Reconnect, x.name) },
 		}
 		return k.Keep(ctx, l)
 	})

@@ -63,7 +63,6 @@ func (c *Config) dial(ctx context.Context, s *sockets.Set, at endpoint.Endpoint,
 	return k, nil
 }
 
-// end closes the connection.
 func (k *control) end() { _ = k.socket.Close() }
 
 // signIn does what comes before the first question.
@@ -192,7 +191,6 @@ func (k *control) remove(stream string) error {
 	return err
 }
 
-// topology returns where a stream is.
 func (k *control) topology(stream string) (topology, error) {
 	r, err := k.answer(newFrame(cmdMetadata), func(f frame) frame { return f.u32(1).text(stream) })
 	if err != nil {
@@ -205,7 +203,6 @@ func (k *control) topology(stream string) (topology, error) {
 	return topology{}, code(codeMissing)
 }
 
-// stored returns the offset that a name has stored in a stream.
 func (k *control) stored(name, stream string) (offset uint64, found bool, err error) {
 	r, err := k.ask(newFrame(cmdQueryOffset), func(f frame) frame { return f.text(name).text(stream) })
 	if errors.Is(err, code(codeNoOffset)) {

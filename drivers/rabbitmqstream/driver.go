@@ -43,7 +43,6 @@ const (
 	overhead     = 64      // most bytes of a frame around a single message
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "rabbitmq-stream",
@@ -221,7 +220,6 @@ func (c *conn) visit(ctx context.Context, at endpoint.Endpoint, f func(*control)
 	return nil
 }
 
-// stream returns the stream of a destination.
 func (c *conn) stream(destination string) string {
 	if c.run.Existing {
 		return destination

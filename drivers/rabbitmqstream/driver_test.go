@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	harness := func(s *served.System, nodes int) drivertest.Harness {
 		return drivertest.Harness{
-			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Allocs: 200, Expect: 34,
+			Quiet: 100 * time.Millisecond, Options: s.Options, Nodes: nodes, Cut: s.Restart, Stall: s.Stall, Allocs: 100, Expect: 34,
 			Existing: func(run, d string) string { return names.Join(longest, "weir", run, d) },
 			Offset:   func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
 			Hold:     func(run, d string) (func(), error) { return trial.HoldRabbit(s.Pids, names.Join(200, "weir", run, d)) },

@@ -71,7 +71,6 @@ func (c code) Error() string {
 	return fmt.Sprintf("code %d", uint16(c))
 }
 
-// Unwrap returns the contract's error.
 func (c code) Unwrap() error {
 	switch c {
 	case 8, 11, 12, 16:
@@ -123,7 +122,6 @@ func (r *reader) u64() uint64 {
 
 func (r *reader) text() string { return string(r.take(int(r.u16()))) }
 
-// pairs reads a map of texts.
 func (r *reader) pairs() map[string]string {
 	all := map[string]string{}
 	for n := r.u32(); n > 0 && !r.cut; n-- {
@@ -200,7 +198,6 @@ func (f frame) text(s string) frame {
 	return append(f.u16(uint16(len(s))), s...)
 }
 
-// done returns the frame with its length.
 func (f frame) done() []byte {
 	binary.BigEndian.PutUint32(f, uint32(len(f)-4))
 	return f

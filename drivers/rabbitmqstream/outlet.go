@@ -29,7 +29,6 @@ type slot struct {
 	flying                bool
 }
 
-// slotOf returns a message's slot, encoded.
 func slotOf(m *driver.Message) *slot {
 	s, ok := m.Slot.(*slot)
 	if !ok {
@@ -191,7 +190,7 @@ func (o *outlet) keep(life context.Context, l *link) {
 		Connect: o.connect, Hold: o.hold, Wait: cfg.ReconnectWait, For: cfg.ReconnectFor,
 		Final: func(err error) bool { return errors.Is(err, driver.ErrAuth) },
 		Made: func(_, now *link, _ error) {
-			o.p.conn.run.Tell("reconnect", o.p.name+": "+now.producer.GetBroker().Host+":"+now.producer.GetBroker().Port)
+			o.p.conn.run.Tell(driver.Reconnect, o.p.name+": "+now.producer.GetBroker().Host+":"+now.producer.GetBroker().Port)
 		},
 	}
 	if err := k.Keep(life, l); err != nil {

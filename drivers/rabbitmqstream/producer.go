@@ -116,7 +116,6 @@ func (p *producer) Close(ctx context.Context) error {
 	})
 }
 
-// told returns what an error of a confirmation is.
 func told(err error) error {
 	if errors.Is(err, stream.InternalError) {
 		return fmt.Errorf("the server has not taken it: %w", err)

@@ -37,7 +37,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		x.channels, x.sources[channel] = append(x.channels, channel), int32(i)
 	}
 	var err error
-	if x.link, err = c.link.Another(ctx, fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)); err != nil {
+	if x.link, err = c.link.Another(ctx, c.run.For(&spec), fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index)); err != nil {
 		return nil, err
 	}
 	c.consumers.Add(x, spec.Subscription)

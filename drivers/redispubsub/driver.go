@@ -38,7 +38,6 @@ import (
 //go:embed page.md
 var page string
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "redis-pubsub",

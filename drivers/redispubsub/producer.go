@@ -29,7 +29,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	if err != nil {
 		return nil, err
 	}
-	link, err := c.link.Another(ctx, fmt.Sprintf("producer %d", spec.Index))
+	link, err := c.link.Another(ctx, c.run, fmt.Sprintf("producer %d", spec.Index))
 	if err != nil {
 		return nil, err
 	}

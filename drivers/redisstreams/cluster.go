@@ -39,11 +39,11 @@ func (c *conn) at(ctx context.Context, key string) (*redisconn.Link, error) {
 }
 
 // another makes another connection to the server of a slot.
-func (c *conn) another(ctx context.Context, slot int, name string) (*redisconn.Link, error) {
+func (c *conn) another(ctx context.Context, run driver.Run, slot int, name string) (*redisconn.Link, error) {
 	if c.cluster == nil {
-		return c.link.Another(ctx, name)
+		return c.link.Another(ctx, run, name)
 	}
-	return c.cluster.Link(ctx, slot, name)
+	return c.cluster.Link(ctx, run, slot, name)
 }
 
 // slot returns what keys must share for one connection to serve them: 0 of a single

@@ -107,14 +107,13 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		for range r.keys {
 			r.reads.Streams = append(r.reads.Streams, ">")
 		}
-		if r.link, err = c.another(ctx, slot, connectionName(spec.Subscription, strconv.Itoa(spec.Index))); err != nil {
+		if r.link, err = c.another(ctx, c.run.For(&spec), slot, connectionName(spec.Subscription, strconv.Itoa(spec.Index))); err != nil {
 			return nil, errors.Join(err, x.Close(ctx))
 		}
 	}
 	return x, nil
 }
 
-// run is driver.Consumer's Run of one reader.
 func (x *reader) run(ctx context.Context, sink driver.Sink) error {
 	x.sink = sink
 	acks, err := redisconn.NewPipe(x.link, x.most, x.settled)
@@ -179,7 +178,6 @@ func (x *reader) read(ctx context.Context) error {
 	return nil
 }
 
-// next does what is due.
 func (x *reader) next(ctx context.Context, later, claims <-chan time.Time) error {
 	select {
 	case <-later:
@@ -282,7 +280,6 @@ func (x *reader) deliver(ctx context.Context, streams []redis.XStream, again boo
 	}
 }
 
-// split returns the first n entries of streams, and the rest.
 func split(streams []redis.XStream, n int) (first, rest []redis.XStream) {
 	for i, s := range streams {
 		if len(s.Messages) > n {

@@ -38,7 +38,31 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f.Settings["wait_aof"] = strconv.FormatBool(c.cfg.WaitAOF)
 	f.Settings["claim_after"] = c.cfg.ClaimAfter.String()
 	f.Settings["max_len"] = strconv.FormatInt(c.cfg.MaxLen, 10)
+	if c.cfg.MaxLen > 0 {
+		f.Discards = []string{fmt.Sprintf("streams are cut to about %d entries, read or not (max-len)", c.cfg.MaxLen)}
+		f.Discarded = c.trimmed(ctx)
+	}
 	return f, nil
+}
+
+// trimmed returns how many entries were cut off the streams that this Conn declared. A server
+// before 7.0 does not count what was added.
+func (c *conn) trimmed(ctx context.Context) []driver.Discarded {
+	d := driver.Discarded{Counter: "entries-added less length of XINFO STREAM, read or not"}
+	for _, keys := range c.declared.All() {
+		for _, key := range keys {
+			link, err := c.at(ctx, key)
+			if err != nil {
+				return nil
+			}
+			info, err := link.XInfoStream(ctx, key).Result()
+			if err != nil || info.EntriesAdded < info.Length {
+				return nil
+			}
+			d.Messages += uint64(info.EntriesAdded - info.Length)
+		}
+	}
+	return []driver.Discarded{d}
 }
 
 // both returns the facts of two masters: the servers of both, what both confirm, and where

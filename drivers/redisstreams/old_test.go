@@ -68,7 +68,6 @@ func talk(t *testing.T, info string) (address string) {
 	return l.Addr().String()
 }
 
-// request reads a command, and returns its name.
 func request(r *bufio.Reader) (name string, err error) {
 	line, err := r.ReadString('\n')
 	if err != nil {

@@ -101,7 +101,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 
 // lane connects to the server of a slot.
 func (c *conn) lane(ctx context.Context, slot int, spec driver.ProducerSpec, done driver.Completer) (*lane, error) {
-	link, err := c.another(ctx, slot, fmt.Sprintf("producer %d", spec.Index))
+	link, err := c.another(ctx, c.run, slot, fmt.Sprintf("producer %d", spec.Index))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,6 @@ func (c *Config) head(key string) []any {
 	return append(head, "*")
 }
 
-// command returns the XADD of a message.
 func command(head []any, m *driver.Message) *redis.StringCmd {
 	args := redisconn.ArgsOf(m).Fill(head).Field(fieldPayload, m.Payload)
 	if m.Key != nil {

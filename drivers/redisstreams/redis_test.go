@@ -38,7 +38,6 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// open opens a run with options.
 func open(t *testing.T, run driver.Run, address string, options map[string]string) *conn {
 	t.Helper()
 	cfg := newConfig()
@@ -277,6 +276,10 @@ func TestMaxLenCutsTheOldest(t *testing.T) {
 	publish(t, p, messages("m", 25))
 	if n, err := c.link.XLen(within(t), "weir:r:d").Result(); err != nil || n != 10 {
 		t.Errorf("the stream has %d entries, %v", n, err)
+	}
+	f, err := c.Facts(within(t))
+	if err != nil || len(f.Discards) != 1 || len(f.Discarded) != 1 || f.Discarded[0].Messages != 15 {
+		t.Errorf("%v, %v, %v; want 15 of 25 discarded", f.Discards, f.Discarded, err)
 	}
 }
 

@@ -55,7 +55,6 @@ func entries(from, to int) (texts []string) {
 	return texts
 }
 
-// raw returns a client of its own.
 func raw(t *testing.T, address string) *redis.Client {
 	t.Helper()
 	o := &redis.Options{Addr: strings.TrimPrefix(address, "redis://")}

@@ -26,7 +26,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/local"
 )
 
-// Definition returns what the driver is and can do.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:         "ring",

@@ -57,7 +57,6 @@ func newQueue(capacity, size int, padded bool) *queue {
 	return q
 }
 
-// at returns the slot and the bytes of the cell at a position.
 func (q *queue) at(position uint64) (*slot, []byte) {
 	i := position & q.mask
 	return &q.slots[i*q.stride], q.memory[i*q.cell : (i+1)*q.cell]

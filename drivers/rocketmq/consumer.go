@@ -36,6 +36,7 @@ type puller interface {
 // A consumer has a client of its own.
 type consumer struct {
 	conn     *conn
+	run      driver.Run
 	name     string // in events
 	group    string
 	client   puller
@@ -63,7 +64,7 @@ func placeOf(q *primitive.MessageQueue) place {
 // Consumer makes the group where it is not there, and says where it begins in each queue.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
-		conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), group: c.group(spec.Subscription, spec.Durable),
+		conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), group: c.group(spec.Subscription, spec.Durable),
 		source: map[string]int32{}, routes: map[string]route{}, settled: map[place]int64{}, held: map[place]bool{},
 	}
 	if !legal.MatchString(x.group) {
@@ -403,7 +404,7 @@ func (x *consumer) watch(ctx context.Context, b broker, sink driver.Sink) {
 			return ctx.Err()
 		},
 		Made: func(_, _ *line, _ error) {
-			x.conn.run.Tell("reconnect", x.name)
+			x.run.Tell(driver.Reconnect, x.name)
 			x.client.Rebalance()
 			x.client.Rebalance()
 		},

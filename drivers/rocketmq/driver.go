@@ -54,7 +54,6 @@ var (
 // maxPayload is the brokers' default maxMessageSize.
 const maxPayload = 4 << 20
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "rocketmq",
@@ -166,7 +165,6 @@ func (c *conn) name(of string) string {
 	return strings.ReplaceAll(names.Join(longest, "weir", c.run.ID, of), ".", "__")
 }
 
-// group is that of a subscription.
 func (c *conn) group(subscription string, durable bool) string {
 	if durable {
 		return subscription

@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 			Quiet: 100 * time.Millisecond, Options: s.Options, At: s.At, Cut: cut, Stall: s.Stall, Yields: drivertest.Prefetch, Goroutines: stays,
 			Offset:   func(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil },
 			Existing: func(run, d string) string { return (&conn{run: driver.Run{ID: run}}).name(d) },
-			Nodes:    nodes, Allocs: 500, Expect: 32,
+			Nodes:    nodes, Allocs: 270, Expect: 32,
 		})
 	}
 	t.Run("a master", func(t *testing.T) {

@@ -53,7 +53,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 		}
 		for range receivers {
 			x = append(x, &feed{
-				cfg: &c.cfg, run: c.run, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
+				cfg: &c.cfg, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
 				receive: once, settle: often, each: spec.Settle == driver.SettleEach, source: int32(source),
 				in: client.ReceiveMessageInput{
 					QueueUrl: q.url, MaxNumberOfMessages: int32(most),
@@ -105,7 +105,7 @@ func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 		}
 		if f.lost {
 			f.lost = false
-			f.run.Tell("reconnect", f.name)
+			f.run.Tell(driver.Reconnect, f.name)
 		}
 		if f.messages = out.Messages; len(f.messages) == 0 {
 			continue

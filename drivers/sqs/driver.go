@@ -70,7 +70,6 @@ const (
 	madeUp    = "made-up"
 )
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "sqs",
@@ -150,7 +149,6 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// Narrow implements driver.Narrowed.
 func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	if c.Payload == body {
 		to.MaxPayload = base64.StdEncoding.DecodedLen(sizeMost)
@@ -200,7 +198,6 @@ const suffix = ".fifo"
 // queueName is what a name may be.
 var queueName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)$`)
 
-// name returns the name of a destination's queue.
 func (c *conn) name(destination string) (string, error) {
 	if c.run.Existing {
 		if !queueName.MatchString(destination) {
@@ -295,7 +292,6 @@ func (c *conn) redrive(ctx context.Context, d driver.Destination) (string, error
 	return string(policy), err
 }
 
-// Delete deletes the queues.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		name, err := c.name(d.Name)

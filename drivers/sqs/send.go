@@ -163,7 +163,7 @@ func (p *producer) send(c *call) {
 // answered notes what became of each message of a call.
 func (p *producer) answered(c *call, out *client.SendMessageBatchOutput) {
 	if p.lost.Load() && p.lost.Swap(false) {
-		p.run.Tell("reconnect", p.name)
+		p.run.Tell(driver.Reconnect, p.name)
 	}
 	for i := range out.Successful {
 		if n, ok := place(out.Successful[i].Id, len(c.items)); ok {

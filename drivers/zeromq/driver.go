@@ -40,7 +40,6 @@ var page string // what the driver says to a reader; driver.MustPage says how it
 
 var guarantees = driver.MustPage(page).Confirmations
 
-// Definition returns the driver.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:         "zeromq",

@@ -43,7 +43,6 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// Narrow implements driver.Narrowed.
 func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	can = c.Options.Narrow(can)
 	can.Competing = false

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/buildinfo"
 	"github.com/weirmq/weir/internal/quantity"
@@ -287,7 +288,7 @@ func (c *brokerStatus) run(ctx context.Context, e *env) Code {
 	defer stop()
 	l := view.SystemList{Schema: "weir.brokers/v1", Weir: buildinfo.Version(), Cache: b.cache, Systems: []view.System{}}
 	for _, x := range entries {
-		s, err := view.LookAtSystem(ctx, b.cache, x, e.registry)
+		s, err := lookAt(ctx, b.cache, x, e.registry)
 		if err != nil {
 			return e.fail(err)
 		}
@@ -298,4 +299,32 @@ func (c *brokerStatus) run(ctx context.Context, e *env) Code {
 		show = l.Systems[0].Show
 	}
 	return e.printed("the systems", e.answer(c.JSON, l, c.NoColor, show))
+}
+
+// lookAt finds out what is so of one system.
+func lookAt(ctx context.Context, cache string, x broker.Entry, drivers *driver.Registry) (*view.System, error) {
+	s := &view.System{DriverRecipe: view.RecipeOf(x.Recipe), Drivers: x.Drivers, Settings: view.SettingsOf(x.Recipe, "")}
+	in, err := broker.Installed(ctx, x.Recipe, cache)
+	switch {
+	case err != nil:
+		s.Lacks = err.Error()
+	case in != nil && in.Source == "host":
+		s.Installed = "host"
+	case in != nil:
+		s.Installed = in.Dir
+	}
+	if s.Kept, err = broker.KeptNamed(cache, x.Recipe.Name); err != nil || s.Kept == nil || !s.Kept.Up {
+		return s, err
+	}
+	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	f, err := s.Kept.Answers(asking, drivers)
+	answers := err == nil
+	s.Answers = &answers
+	if err != nil {
+		s.Why = strings.ReplaceAll(err.Error(), "\n", "; ")
+	} else {
+		s.Server = &f
+	}
+	return s, nil
 }

@@ -22,21 +22,21 @@ type calibrateCommand struct {
 
 // run takes the figures, does the truth tests and prints both as they come.
 func (c *calibrateCommand) run(ctx context.Context, e *env) Code {
-	return c.calibrate(ctx, e, view.Bench{Measure: truth.Measure, Check: truth.Checks})
+	return c.calibrate(ctx, e, truth.Bench{Measure: truth.Measure, Check: truth.Checks})
 }
 
-func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench view.Bench) Code {
+func (c *calibrateCommand) calibrate(ctx context.Context, e *env, bench truth.Bench) Code {
 	ctx, cancel := e.stoppable(ctx)
 	defer cancel()
 	p := &view.CalibrationPage{Out: e.Stdout, Text: layout.Text{Colour: e.color(c.NoColor, c.JSON)}}
 	if c.JSON {
 		p.Out = e.Stderr
 	}
-	o := truth.Options{Scale: 1, Log: e.log}
+	o := truth.Options{Scale: 1, Log: e.log, OnCheck: p.Check}
 	if c.Quick {
 		o.Scale = quickScale
 	}
-	out, err := bench.Take(ctx, o, p)
+	out, err := bench.Take(ctx, o, p.Figures)
 	code := OK
 	switch {
 	case out.Interrupted:

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/weirmq/weir/internal/truth"
-	"github.com/weirmq/weir/internal/view"
 )
 
 var (
@@ -54,7 +53,7 @@ func TestCalibrateSaysHowItCameOut(t *testing.T) {
 				var stdout, stderr strings.Builder
 				e := &env{World: World{Stdout: &stdout, Stderr: &stderr, Env: func(string) (string, bool) { return "", false }}, log: slog.New(slog.DiscardHandler)}
 				c := &calibrateCommand{JSON: asJSON}
-				code := c.calibrate(t.Context(), e, view.Bench{
+				code := c.calibrate(t.Context(), e, truth.Bench{
 					Measure: func(context.Context, truth.Options) (*truth.Figures, error) {
 						f := &truth.Figures{Cores: 2, Ceiling: truth.Ceiling{MessagesPerSecond: 5e6, MessageNS: 200, FloorNS: 83.3, Ratio: 2.4, RatioLo: 2.1, RatioHi: 2.7, Pairs: 11}}
 						f.Calibration.ClockCostNS = 29.1
@@ -80,7 +79,7 @@ func TestCalibrateSaysHowItCameOut(t *testing.T) {
 				if !asJSON {
 					continue
 				}
-				var out view.Calibration
+				var out truth.Calibration
 				if err := json.Unmarshal([]byte(stdout.String()), &out); err != nil {
 					t.Fatalf("stdout is not one JSON object: %v\n%s", err, stdout.String())
 				}
@@ -99,7 +98,7 @@ func TestAnInterruptEndsACalibration(t *testing.T) {
 	if code != int(Interrupted) {
 		t.Errorf("exit code %d; want %d\n%s", code, Interrupted, stderr)
 	}
-	var out view.Calibration
+	var out truth.Calibration
 	if err := json.Unmarshal([]byte(stdout.String()), &out); err != nil || !out.Interrupted || out.Pass {
 		t.Errorf("JSON (%v) says %s", err, stdout)
 	}

@@ -29,6 +29,10 @@ func TestADriverOfAnotherProgramIsNamedWithItsCommand(t *testing.T) {
 			[]string{"run", "--driver", "farmq", "--option", "auth.password=canary", "--address", "amqp://me:canary@h"},
 			`--driver: driver "farmq" is in weir-all: go run ./cmd/weir-all run --driver farmq --option auth.password=... --address amqp://...h`,
 		},
+		{
+			[]string{"run", "--driver", "noop,farmq"},
+			`--driver: unknown driver "noop,farmq" (chan, farmq, noop): a file with matrix: {system.driver: [noop, farmq]} makes a run of each; driver "farmq" is in weir-all`,
+		},
 		{[]string{"drivers", "farmq"}, `weir: driver "farmq" is in weir-all: go run ./cmd/weir-all drivers farmq`},
 		{[]string{"broker", "up", "faraway"}, `weir: driver "farmq" is in weir-all: go run ./cmd/weir-all broker up faraway`},
 		{[]string{"drivers", "far"}, `weir: unknown driver "far", did you mean "farmq"? (chan, farmq, noop)`},

@@ -17,6 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/fleet/survey"
 	"github.com/weirmq/weir/internal/host"
 	"github.com/weirmq/weir/internal/pace"
+	"github.com/weirmq/weir/internal/truth"
 	"github.com/weirmq/weir/internal/view"
 )
 
@@ -42,6 +43,7 @@ func fields(t reflect.Type, path string) []string {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
+		case name == "-":
 		case f.Anonymous:
 			out = append(out, fields(f.Type, path)...)
 		case f.IsExported():
@@ -102,7 +104,7 @@ func TestThePageListsWhatVerbsPrintAsJSON(t *testing.T) {
 	page := documented(t)
 	for verb, prints := range map[string]reflect.Type{
 		"drivers": reflect.TypeFor[view.DriverList](), "doctor": reflect.TypeFor[view.Diagnosis](),
-		"version": reflect.TypeFor[buildinfo.Versions](), "calibrate": reflect.TypeFor[view.Calibration](),
+		"version": reflect.TypeFor[buildinfo.Versions](), "calibrate": reflect.TypeFor[truth.Calibration](),
 		"fleet status": reflect.TypeFor[survey.Status](), "fleet doctor": reflect.TypeFor[survey.Diagnosis](),
 	} {
 		want := fields(prints, "")

@@ -405,6 +405,9 @@ func TestAWorkerThatFailsAfterTheStartIsMissing(t *testing.T) {
 		if raw == nil || len(raw.Workers) != 2 || !raw.Workers[1].Missing || raw.Workers[0].Missing {
 			t.Fatalf("%+v, %v", raw, err)
 		}
+		if got := raw.Workers[1].Epoch; got.MonotonicNS != k.epochNS || got.Wall.IsZero() {
+			t.Errorf("its epoch is %+v", got)
+		}
 	})
 }
 

@@ -1,25 +1,16 @@
 package fleet
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/hub"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/ledger"
@@ -27,7 +18,6 @@ import (
 	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/measure"
-	"github.com/weirmq/weir/result"
 )
 
 const (
@@ -239,152 +229,4 @@ func TestTheCoordinatorsMemoryDoesNotGrowWithTheRun(t *testing.T) {
 	}
 	runtime.KeepAlive(d)
 	runtime.KeepAlive(reporters)
-}
-
-// sending is the variable with which the tests' program sends reports, and does nothing
-// else; see TestMain.
-const sending = "WEIR_TEST_SEND_REPORTS"
-
-// BenchmarkCoordinator is the whole of it: a hub, a stream on disk, a coordinator, and
-// 50 agents in another process that report and say how they stand. It gives what the
-// coordinator's process uses, in cores.
-func BenchmarkCoordinator(b *testing.B) {
-	f, err := Open(b.Context(), Options{Keep: keepOf(b), Dir: b.TempDir(), Version: ownVersion})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	folder, err := result.Create(filepath.Join(b.TempDir(), "result"))
-	if err == nil {
-		err = folder.StartIntervals(time.Now(), ownVersion)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = folder.Close() }()
-	r := benchRun(b)
-	r.Config.OnInterval = func(iv *measure.Interval) {
-		if err := folder.AppendInterval(iv); err != nil {
-			b.Error(err)
-		}
-	}
-	d := benchDrive(b, f, func() *Run { return r })
-	d.begunFor(b)
-	ctx, cancel := context.WithCancel(b.Context())
-	undo, err := d.listen(ctx)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer undo()
-	told := make(chan struct{})
-	go func() { d.tell(ctx); close(told) }()
-	defer func() { cancel(); <-told }()
-	child := exec.Command(os.Args[0])
-	what, _ := json.Marshal([]string{f.o.Keep.Own(f.hub.JoinURL("", admission.Token{})).Reveal(), f.session})
-	child.Env = append(os.Environ(), sending+"="+string(what))
-	out, err := child.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	in, err := child.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = in.Close(); _ = child.Wait() }()
-	lines := bufio.NewScanner(out)
-	for i := 0; lines.Scan() && lines.Text() != "ready"; i++ {
-		d.ids[lines.Text()] = i
-	}
-	go func() {
-		for lines.Scan() {
-		}
-	}()
-	_, _ = in.Write([]byte("go\n"))
-	time.Sleep(3 * time.Second)
-	seen := func() (n uint64) {
-		for i := range d.posts {
-			n += d.posts[i].seq
-		}
-		return n
-	}
-	before, began := used(b), time.Now()
-	reports := seen()
-	for b.Loop() {
-		time.Sleep(10 * time.Second)
-		d.c.Listen()
-	}
-	cores := (used(b) - before).Seconds() / time.Since(began).Seconds()
-	b.ReportMetric(cores, "cores")
-	b.ReportMetric(float64(seen()-reports)/time.Since(began).Seconds(), "reports/s")
-}
-
-// used is the processor time of this process.
-func used(b testing.TB) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// sendReports is the other process of BenchmarkCoordinator. It ends when its input
-// does.
-func sendReports(what string) error {
-	var to []string
-	if err := json.Unmarshal([]byte(what), &to); err != nil {
-		return err
-	}
-	address, err := admission.Parse(to[0])
-	if err != nil {
-		return err
-	}
-	const seconds = 60
-	conns, ids, pieces := make([]*nats.Conn, benchAgents), make([]string, benchAgents), make([][][][]byte, benchAgents)
-	for i := range conns {
-		self, err := admission.NewSelf()
-		if err != nil {
-			return err
-		}
-		if conns[i], err = hub.Dial(context.Background(), address, self, agentOf(i), nil); err != nil {
-			return err
-		}
-		defer conns[i].Close()
-		ids[i] = self.ID()
-		fmt.Println(ids[i])
-		r := newReporter(i)
-		for range seconds {
-			next, err := r.next()
-			if err != nil {
-				return err
-			}
-			pieces[i] = append(pieces[i], next)
-		}
-	}
-	fmt.Println("ready")
-	var b [3]byte
-	_, _ = os.Stdin.Read(b[:])
-	go func() {
-		for { // until the other closes it
-			if _, err := os.Stdin.Read(b[:]); err != nil {
-				os.Exit(0)
-			}
-		}
-	}()
-	for n := range seconds * 10 {
-		for i, nc := range conns {
-			s := protocol.Encode(&protocol.Standing{Run: "bench", Come: int(engine.NumStages), Status: &engine.Status{At: int64(n) * 1e8, Subs: []engine.SubscriptionStatus{{}}}, Exchanges: []offset.Exchange{{T1: int64(n) * 1e8, T2: int64(n)*1e8 + 50, T3: int64(n)*1e8 + 60, T4: int64(n)*1e8 + 120}}})
-			_ = nc.Publish(protocol.StandingSubject(to[1], ids[i]), s)
-			_ = nc.PublishRequest(protocol.ClockSubject(to[1]), hub.Inbox(ids[i])+".x", nil)
-			if n%10 == i%10 {
-				for _, p := range pieces[i][n/10] {
-					_ = nc.PublishRequest(protocol.ReportSubject(to[1], "bench", ids[i]), hub.Inbox(ids[i])+".y", p)
-				}
-			}
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return nil
 }

@@ -107,7 +107,7 @@ func (f *Fleet) End(ctx context.Context, agent, run string) error {
 func (f *Fleet) wish(ctx context.Context, agent string, w protocol.Wish) (*protocol.Hosted, error) {
 	w.Session = f.session
 	var h protocol.Hosted
-	if err := f.order(ctx, agent, "system", &w, &h); err != nil {
+	if err := f.order(ctx, agent, "system", protocol.AskLimit, &w, &h); err != nil {
 		return nil, err
 	}
 	if err := h.Check(); err != nil {

@@ -31,20 +31,16 @@ func (x *Watch) checked(theirs, own []host.Daemon) *Checked {
 	var c *Checked
 	for i := range min(len(theirs), len(own), daemonsAsked) {
 		add, bound := x.Course.At(theirs[i].AtNS)
-		agrees, known := theirs[i].Agrees(&own[i], add, bound)
+		apart, known := theirs[i].Apart(&own[i], add, bound)
 		if !known {
 			continue
 		}
 		if c == nil {
 			c = &Checked{Agrees: true}
 		}
-		both := theirs[i].BoundNS + own[i].BoundNS
-		c.BoundNS = max(c.BoundNS, both)
-		if !agrees {
-			c.Agrees = false
-			off := theirs[i].AheadNS - own[i].AheadNS - add
-			c.ApartNS = max(c.ApartNS, max(off, -off)-both-bound)
-		}
+		c.BoundNS = max(c.BoundNS, theirs[i].BoundNS+own[i].BoundNS)
+		c.ApartNS = max(c.ApartNS, apart)
+		c.Agrees = c.ApartNS == 0
 	}
 	return c
 }

@@ -180,12 +180,12 @@ func (d *drive) deal() (shares []engine.Worker, err error) {
 	for _, a := range d.abouts {
 		agents = append(agents, placement.Agent{Name: a.Name, Labels: a.Labels})
 	}
-	dealt, err := Deal(d.run.Placement, &d.run.Config, agents)
+	dealt, err := Assign(d.run.Placement, &d.run.Config, agents)
 	if err != nil {
 		return nil, err
 	}
 	for i, s := range dealt {
-		shares = append(shares, engine.Worker{Producers: s.Producers.Part(), Consumers: s.Consumers.Part(), Follows: i > 0})
+		shares = append(shares, engine.Worker{Producers: s.Producers, Consumers: s.Consumers, Follows: i > 0})
 	}
 	return shares, nil
 }

@@ -85,7 +85,7 @@ func (d *drive) ask(ctx context.Context, o protocol.Trouble) {
 	for full := true; full && ctx.Err() == nil; {
 		o.Session, o.Run, o.Seen = d.f.session, d.run.Config.RunID, x.seen
 		var got protocol.Troubled
-		if x.why = d.f.order(ctx, d.starter.Name, "faults", &o, &got); x.why == nil {
+		if x.why = d.f.order(ctx, d.starter.Name, "faults", protocol.AskLimit, &o, &got); x.why == nil {
 			x.why = got.Check()
 		}
 		if x.why == nil {
@@ -117,15 +117,15 @@ func (d *drive) noted(n *protocol.Note) {
 	d.c.Tell(engine.Event{At: max(0, at), Kind: "injected", Text: d.starter.Name + ": " + n.Text + by})
 }
 
-// order has an agent that joined do what a sealed message says.
-func (f *Fleet) order(ctx context.Context, agent, what string, order, into any) error {
+// order has an agent that joined do what a sealed message says, and waits that long.
+func (f *Fleet) order(ctx context.Context, agent, what string, limit time.Duration, order, into any) error {
 	f.mu.Lock()
 	p := f.peers[agent]
 	f.mu.Unlock()
 	if p == nil {
 		return fmt.Errorf("%w: it has not joined", coordinator.ErrAgent)
 	}
-	ctx, cancel := context.WithTimeout(ctx, protocol.AskLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	sealed, err := admission.Seal(protocol.Encode(order), p.Key)
 	if err != nil {

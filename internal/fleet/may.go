@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/weirmq/weir/internal/coordinator"
-	"github.com/weirmq/weir/internal/fleet/admission"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 )
 
@@ -21,13 +19,8 @@ func (f *Fleet) May(ctx context.Context, agents []string, query func(agent strin
 	var all sync.WaitGroup
 	for i, name := range agents {
 		q := query(name)
-		b := protocol.Encode(&q)
 		all.Go(func() {
-			limit := protocol.AskLimit
-			if len(q.Faults) > 0 { // it tries them
-				limit += protocol.TryLimit
-			}
-			if err := f.ask(ctx, name, b, limit); err != nil {
+			if err := f.may(ctx, name, &q); err != nil {
 				errs[i] = fmt.Errorf("agent %s: %w", name, err)
 			}
 		})
@@ -36,30 +29,21 @@ func (f *Fleet) May(ctx context.Context, agents []string, query func(agent strin
 	return errors.Join(errs...)
 }
 
-// ask puts a query to an agent, more than once where it does not answer within the limit.
-func (f *Fleet) ask(ctx context.Context, agent string, b []byte, limit time.Duration) error {
-	f.mu.Lock()
-	p := f.peers[agent]
-	f.mu.Unlock()
-	if p == nil {
-		return fmt.Errorf("%w: it has not joined", coordinator.ErrAgent)
-	}
-	sealed, err := admission.Seal(b, p.Key)
-	if err != nil {
-		return err
+// may puts a query to an agent, more than once where it does not answer in time.
+func (f *Fleet) may(ctx context.Context, agent string, q *protocol.Query) (err error) {
+	limit := protocol.AskLimit
+	if len(q.Faults) > 0 { // it tries them
+		limit += protocol.TryLimit
 	}
 	for range 3 {
-		asking, over := context.WithTimeout(ctx, limit)
-		m, failed := f.nc.RequestWithContext(asking, protocol.OrderSubject(p.Instance, "may"), sealed)
-		over()
-		if err = failed; err != nil {
-			continue
-		}
 		var a protocol.Answer
-		if err := protocol.Decode(m.Data, protocol.SmallSize, &a); err != nil {
+		err = f.order(ctx, agent, "may", limit, q, &a)
+		switch {
+		case err == nil:
+			return protocol.ErrorOf(protocol.Shown(a.Error), a.Kind)
+		case errors.Is(err, protocol.ErrMalformed), errors.Is(err, coordinator.ErrAgent):
 			return err
 		}
-		return protocol.ErrorOf(protocol.Shown(a.Error), a.Kind)
 	}
 	return fmt.Errorf("%w: it does not answer what it allows: %w", coordinator.ErrAgent, err)
 }

@@ -54,15 +54,15 @@ var ErrTooFew = errors.New("too few agents")
 
 // A Fleet is a coordinator and the agents that joined it.
 type Fleet struct {
-	o       Options
-	limited *hub.LimitedLog
-	hub     *hub.Hub // nil with an existing server
-	nc      *nats.Conn
-	books   *nats.Conn // where JetStream is; nc itself at an existing server
-	js      jetstream.JetStream
-	session string
-	door    *admission.Authenticator
-	clock   *pace.Clock
+	o             Options
+	limited       *hub.LimitedLog
+	hub           *hub.Hub // nil with an existing server
+	nc            *nats.Conn
+	books         *nats.Conn // where JetStream is; nc itself at an existing server
+	js            jetstream.JetStream
+	session       string
+	authenticator *admission.Authenticator
+	clock         *pace.Clock
 
 	cancel context.CancelFunc
 	side   sync.WaitGroup
@@ -89,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Fleet, error) {
 	if f.session == "" {
 		f.session = "s" + random()
 	}
-	f.door = admission.NewDoor(o.Keep, o.Version, nil)
+	f.authenticator = admission.NewAuthenticator(o.Keep, o.Version, nil)
 	if err := f.connect(ctx); err != nil {
 		f.disconnect()
 		return nil, err
@@ -192,7 +192,7 @@ func (f *Fleet) challenge(m *nats.Msg) {
 	var a protocol.Answer
 	err := protocol.Decode(m.Data, protocol.SmallSize, &c)
 	if err == nil {
-		a.Nonce, err = f.door.Challenge(c.Agent)
+		a.Nonce, err = f.authenticator.Challenge(c.Agent)
 	}
 	if err != nil {
 		f.limited.Warn("challenge refused", f.knocks(m), "why", err)
@@ -228,7 +228,7 @@ func (f *Fleet) enter(instance string, data []byte) (name string, err error) {
 	if err != nil {
 		return "?", err
 	}
-	if err := f.door.Admit(j); err != nil {
+	if err := f.authenticator.Admit(j); err != nil {
 		return j.Agent, err
 	}
 	p := &peer{heard: time.Now()}

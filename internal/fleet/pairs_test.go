@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -68,33 +67,5 @@ func TestAStepIsDatedByTheRunsClock(t *testing.T) {
 	s := w.Steps[0]
 	if late := s.At - 5e9; max(late, -late) > s.Uncertain || s.Uncertain > 1e9 || s.By < 2.9e6 || s.By > 3.1e6 {
 		t.Errorf("%+v; want 3 ms at 5 s", s)
-	}
-}
-
-// TestWhatCrossesFollowsFromTheShares: they are all that a coordinator has which
-// takes up the run of another.
-func TestWhatCrossesFollowsFromTheShares(t *testing.T) {
-	const load = "load: {rate: 100/s}" + common
-	both := []placement.Flow{{From: 0, To: 1}, {From: 1, To: 0}}
-	for yaml, want := range map[string][]placement.Flow{
-		"topology: {producers: 2, consumers: 2}\n":                                                 both,
-		"topology: {producers: 2, consumers: 2, destinations: 2}\nplacement: paired\n":             nil,
-		"topology: {producers: 2}\nmode: produce\n":                                                nil,
-		"topology: {producers: 2, consumers: 2}\nplacement: {producers: [a], consumers: [b]}\n":    both[:1],
-		"topology: {producers: 2, consumers: 2}\nplacement: {producers: [a, b], consumers: [b]}\n": both[:1],
-	} {
-		_, drivers := memoryDrivers(t)
-		begun := &drive{f: &Fleet{clock: pace.NewClock()}, run: runOf(t, drivers, "crosses", yaml+load), abouts: []protocol.About{{Name: "a"}, {Name: "b"}}}
-		shares, err := begun.deal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		taken := &drive{f: begun.f, run: begun.run, abouts: begun.abouts}
-		if err := taken.prepare(shares); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(taken.flows, want) {
-			t.Errorf("%s%v crosses; want %v", yaml, taken.flows, want)
-		}
 	}
 }

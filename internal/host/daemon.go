@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 )
 
@@ -35,7 +34,7 @@ func AskDaemon(ctx context.Context, c *pace.Clock) Daemon {
 	case errors.Is(err, exec.ErrNotFound):
 		return Daemon{Why: "chrony does not run here"}
 	case err != nil:
-		return Daemon{Unsynchronised: errors.Is(err, offset.ErrUnsynchronised), Why: err.Error()}
+		return Daemon{Unsynchronised: errors.Is(err, ErrUnsynchronised), Why: err.Error()}
 	}
 	d := Daemon{Source: t.Source, Stratum: t.Stratum, AtNS: c.Monotonic()}
 	var read int64
@@ -53,13 +52,13 @@ func (d *Daemon) Known() bool {
 // years.
 const longest = 1 << 61
 
-// Agrees reports whether what the daemons of an agent's host and of this one say
-// can be true together with a measured offset, which is to be added to the agent's
-// readings, to within bound. It says nothing where either daemon does not.
-func (d *Daemon) Agrees(own *Daemon, add, bound int64) (agrees, known bool) {
+// Apart returns by how much what the daemons of an agent's host and of this one say differs
+// from a measured offset, which is to be added to the agent's readings, to within bound: beyond
+// all bounds; 0: they agree. It is not known where either daemon says nothing.
+func (d *Daemon) Apart(own *Daemon, add, bound int64) (ns int64, known bool) {
 	if !d.Known() || !own.Known() {
-		return false, false
+		return 0, false
 	}
-	expected := offset.Expected(offset.Wall{Ahead: d.AheadNS, Bound: d.BoundNS}, offset.Wall{Ahead: own.AheadNS, Bound: own.BoundNS})
-	return offset.Overlaps(expected, offset.Around(add, bound)), true
+	off := d.AheadNS - own.AheadNS - add
+	return max(0, max(off, -off)-d.BoundNS-own.BoundNS-min(bound, longest)), true
 }

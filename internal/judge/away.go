@@ -29,7 +29,10 @@ func ByOwnFault(r *result.Result) finding.Finding {
 			continue
 		}
 		code := "away.not_back"
-		if f.UndoneNS == nil {
+		switch {
+		case g.Answers:
+			code = "away.empty"
+		case f.UndoneNS == nil:
 			code = "away.never_undone"
 		}
 		return say(code, "do", f.Do, "to", f.To, "at", f.BeganNS-r.WindowFrom())

@@ -14,17 +14,19 @@ func TestASystemThatWeirTookAwayIsNotBlamed(t *testing.T) {
 	for what, x := range map[string]struct {
 		from  int64
 		fault result.Fault
+		lost  bool // the system is there, without what it held
 		says  string
 	}{
-		"it ended in order":        {6.5e9, restart, "away.not_back"},
-		"it is killed":             {5e9, kill, "away.never_undone"},
-		"it went away before":      {3e9, kill, ""},
-		"it came back, and went":   {9e9, restart, ""},
-		"the fault did not happen": {5e9, none, ""},
+		"it ended in order":        {6.5e9, restart, false, "away.not_back"},
+		"it is killed":             {5e9, kill, false, "away.never_undone"},
+		"it went away before":      {3e9, kill, false, ""},
+		"it came back, and went":   {9e9, restart, false, ""},
+		"the fault did not happen": {5e9, none, false, ""},
+		"it came back empty":       {5e9, restart, true, "away.empty"},
 	} {
 		in := good()
 		in.Run.WarmUpS = new(2.0)
-		in.Run.Gone = &result.Gone{FromNS: x.from, Why: "nothing was confirmed"}
+		in.Run.Gone = &result.Gone{FromNS: x.from, Why: "nothing was confirmed", Answers: x.lost}
 		in.Faults = []result.Fault{x.fault}
 		code := ByOwnFault(&in).Code
 		if code != x.says {

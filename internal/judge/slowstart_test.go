@@ -53,7 +53,7 @@ func TestASlowStartIsNotTheLoad(t *testing.T) {
 			t.Errorf("%s: %+v; want %s for %s, %v s", name, c.stored(), x.status, x.why, x.seconds)
 		}
 	}
-	if c := rate(of(&jitter)).stored(); c.Values["warmup"] != 6.0 {
+	if c := rate(of(&jitter)).stored(); c.Values["warmup"] != 6.0 || !SlowAtFirst(c) {
 		t.Errorf("%+v; want an advised warm-up of 6 s", c)
 	}
 }

@@ -235,6 +235,9 @@ func Full(c result.Check) bool {
 		(says(c, "rate.full", "rate.waited", "rate.slow_start") || c.Codes == nil && strings.HasPrefix(c.Value, "the system took "))
 }
 
+// SlowAtFirst reports whether a check that is Full says that the system took the rate later.
+func SlowAtFirst(c result.Check) bool { return Full(c) && says(c, "rate.slow_start") }
+
 // says reports whether a check has one of the codes. Older versions stored none.
 func says(c result.Check, codes ...string) bool {
 	return slices.ContainsFunc(codes, func(code string) bool { return slices.Contains(c.Codes, code) })

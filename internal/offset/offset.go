@@ -19,10 +19,6 @@
 // Delays may be as long and as unequal as they like: that makes limits wide, not
 // wrong.
 //
-// chrony's own view of a host's clock, and what it says about the offset of two,
-// is read by [ParseTracking] and [Expected]; that is for checking one against
-// the other.
-//
 // All instants and offsets are in nanoseconds. Nothing here reads a clock, and
 // nothing is safe for use by several goroutines at once.
 package offset

@@ -207,19 +207,6 @@ func TestAStepIsFound(t *testing.T) {
 	}
 }
 
-func TestTwoStepsAreFound(t *testing.T) {
-	for seed := range uint64(20) {
-		truth := stepped(stepped(linear(0, -20), 20*time.Second, 3*time.Millisecond), 40*time.Second, -5*time.Millisecond)
-		w := newWorld(seed, truth)
-		track := gather(t, w.sample(0, 60*time.Second, 100*time.Millisecond))
-		c, _ := track.Fit()
-		if len(c.Steps) != 2 {
-			t.Fatalf("seed %d: %+v, want two steps", seed, c)
-		}
-		holds(t, w, c, 0, 60*time.Second)
-	}
-}
-
 // Within an hour the rate changes by 0.1 ppm and back, and the clock is 30 us off
 // the best line.
 func TestAClockThatWandersSlowlyMakesNoStep(t *testing.T) {

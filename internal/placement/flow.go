@@ -6,19 +6,21 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/weirmq/weir/schedule"
 )
 
-// A Flow is a pair of agents by their places among the shares. One has a producer and the
+// A Flow is a pair of agents by their places among the workers. One has a producer and the
 // other a consumer of the same destination. They may be one.
 type Flow struct{ From, To int }
 
 // flows returns every pair of agents between which messages flow, sorted.
-func flows(shape Shape, shares []Worker) []Flow {
+func flows(shape Shape, workers []Worker) []Flow {
 	if shape.Producers == 0 || shape.Consumers == 0 {
 		return nil
 	}
-	from := agentsOf(shape, shape.Producers, shape.ProducerDestinations, shares, func(s Worker) Class { return s.Producers })
-	to := agentsOf(shape, shape.Consumers, shape.ConsumerDestinations, shares, func(s Worker) Class { return s.Consumers })
+	from := agentsOf(shape, shape.Producers, shape.ProducerDestinations, workers, func(s Worker) schedule.Part { return s.Producers })
+	to := agentsOf(shape, shape.Consumers, shape.ConsumerDestinations, workers, func(s Worker) schedule.Part { return s.Consumers })
 	found := map[Flow]bool{}
 	for d := range from {
 		for _, a := range from[d] {
@@ -34,13 +36,10 @@ func flows(shape Shape, shares []Worker) []Flow {
 
 // agentsOf returns for each destination the agents that have any of its n
 // connections.
-func agentsOf(shape Shape, n int, destinations func(int) []int, shares []Worker, side func(Worker) Class) [][]int {
+func agentsOf(shape Shape, n int, destinations func(int) []int, workers []Worker, side func(Worker) schedule.Part) [][]int {
 	out := make([][]int, shape.Destinations)
-	for a, s := range shares {
+	for a, s := range workers {
 		c := side(s)
-		if c.None {
-			continue
-		}
 		for i := c.Index; i < n; i += c.Count {
 			for _, d := range destinations(i) {
 				if k := len(out[d]); k == 0 || out[d][k-1] != a {
@@ -53,18 +52,18 @@ func agentsOf(shape Shape, n int, destinations func(int) []int, shares []Worker,
 }
 
 // Crossing returns the flows from one agent to another.
-func Crossing(shape Shape, shares []Worker) []Flow {
-	return slices.DeleteFunc(flows(shape, shares), func(f Flow) bool { return f.From == f.To })
+func Crossing(shape Shape, workers []Worker) []Flow {
+	return slices.DeleteFunc(flows(shape, workers), func(f Flow) bool { return f.From == f.To })
 }
 
 // paired returns why messages would cross from one agent to another.
-func paired(shape Shape, shares []Worker) error {
-	if len(Crossing(shape, shares)) == 0 {
+func paired(shape Shape, workers []Worker) error {
+	if len(Crossing(shape, workers)) == 0 {
 		return nil
 	}
 	// Connection i is with agent i modulo their number, and so are its
 	// destinations as long as the smaller of the two numbers is a multiple of it.
-	agents := len(shares)
+	agents := len(workers)
 	var needs []string
 	need := func(key string, n int) {
 		text := fmt.Sprintf("topology.%s: a multiple of %d, has %d", key, agents, n)

@@ -149,7 +149,14 @@ func (d *decoder) sweep(n *tree.Node, path string) string {
 	if len(values) < 2 || len(values) > 8 {
 		return ""
 	}
-	return fmt.Sprintf(": a file with matrix: {%s: [%s]} makes a run of each", path, strings.Join(values, ", "))
+	says := fmt.Sprintf(": a file with matrix: {%s: [%s]} makes a run of each", path, strings.Join(values, ", "))
+	for _, v := range values {
+		if err := d.in.Drivers.Absent(v); path == "system.driver" && err != nil {
+			absent, _, _ := strings.Cut(err.Error(), ": ") // without the command that was refused
+			says += "; " + absent
+		}
+	}
+	return says
 }
 
 var (

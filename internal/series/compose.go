@@ -59,7 +59,7 @@ func (m *measurement) compose(raw *engine.Raw) *result.Result {
 		r.Run.Loop = result.LoopClosed
 	}
 	if raw.Gone != nil {
-		r.Run.Gone = &result.Gone{FromNS: raw.GoneFrom, Why: raw.Gone.Error()}
+		r.Run.Gone = &result.Gone{FromNS: raw.GoneFrom, Why: raw.Gone.Error(), Answers: driver.IsAnswer(raw.Gone)}
 	}
 	for _, c := range slices.Backward(m.components()) {
 		c.result(raw, r)

@@ -105,6 +105,6 @@ func dealers(s *scenario.Scenario, n int) int {
 // deals refuses what cannot be dealt over these agents.
 func deals(s *scenario.Scenario, agents []placement.Agent) error {
 	cfg := s.Config("", 0)
-	_, err := fleet.Deal(s.Placement, &cfg, agents)
+	_, err := fleet.Assign(s.Placement, &cfg, agents)
 	return err
 }

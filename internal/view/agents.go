@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostAgents bounds the rows of the table of agents.
 const mostAgents = 64
 
 // agents writes who did the run, where several processes did: what each carried,
@@ -30,15 +30,14 @@ func (t *single) agents() {
 			first = a.StartsNS
 		}
 	}
-	x := &layout.Table{Columns: []layout.Column{
-		{Head: "agent", Kind: layout.Word, Key: true, Tone: layout.Strong}, {Head: "host", Kind: layout.Word, Tone: layout.Strong},
-	}}
+	x := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, "agent", "host")}
 	if away {
 		x.Columns = append(x.Columns, layout.Column{Head: "missing", Kind: layout.Word, Tone: layout.Strong})
 	}
-	x.Columns = append(x.Columns,
-		layout.Column{Head: "producers", Tone: layout.Strong}, layout.Column{Head: "consumers", Tone: layout.Strong}, layout.Column{Head: "began", Tone: layout.Strong},
-		layout.Column{Head: "hiccups 99 %", Tone: layout.Strong}, layout.Column{Head: "cpu", Tone: layout.Strong}, layout.Column{Head: "clock", Kind: layout.Word, Tone: layout.Strong})
+	for _, head := range []string{"producers", "consumers", "began", "hiccups 99 %", "cpu", "clock"} {
+		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
+	}
+	x.Columns[len(x.Columns)-1].Kind = layout.Word
 	for i := range all[:min(len(all), mostAgents)] {
 		a := &all[i]
 		row := []layout.Span{plain(a.Name), plain(a.Hostname)}
@@ -58,7 +57,6 @@ func (t *single) agents() {
 	t.gaps()
 }
 
-// members names the agents and their hosts.
 func (t *single) members() {
 	var names []string
 	for _, a := range t.r.Agents {
@@ -113,7 +111,6 @@ func offset(c *result.AgentClock) layout.Span {
 	return plain(text)
 }
 
-// mostAbsences is how many times of one agent a cell names.
 const mostAbsences = 3
 
 // absent says when an agent was not heard of.
@@ -195,11 +192,9 @@ func withheld(p *layout.Page, x *layout.Table, rs ...*result.Result) {
 }
 
 // hostNames are the hosts of a run, each once, however many agents it has.
-func hostNames(hosts []host.Facts) []string {
-	n := map[string]int{}
-	var names []string
+func hostNames(hosts []host.Facts) (names []string) {
 	for _, h := range hosts {
-		if n[h.Hostname]++; n[h.Hostname] == 1 {
+		if !slices.Contains(names, h.Hostname) {
 			names = append(names, h.Hostname)
 		}
 	}

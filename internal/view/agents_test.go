@@ -16,15 +16,12 @@ func TestAFleetBesideOneProcessIsSaid(t *testing.T) {
 	one, two := run(t, "jetstream-500"), run(t, "jetstream-500")
 	two.Result.Agents = []result.Agent{{Name: "a", Hostname: "anvil"}, {Name: "b", Hostname: "anvil"}}
 	two.Environment.Hosts = []host.Facts{two.Environment.Hosts[0], two.Environment.Hosts[0]}
-	var b strings.Builder
-	if err := Overview(&b, []Entry{one, two}, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	b := rendered(t, Overview, []Entry{one, two}, Options{})
 	for want, is := range map[string]bool{
 		"none; 2 agents on 1 host": true, "agents differ: one process and several": true, "hosts differ": false, "anvil + anvil": false,
 	} {
-		if strings.Contains(b.String(), want) != is {
-			t.Errorf("%q: want it said %v in\n%s", want, is, b.String())
+		if strings.Contains(b, want) != is {
+			t.Errorf("%q: want it said %v in\n%s", want, is, b)
 		}
 	}
 }
@@ -39,15 +36,8 @@ func TestClocksOfWhichNothingIsKnown(t *testing.T) {
 		p := &e.Result.Latency.E2E.Response.Percentiles[i]
 		p.Supported, p.UnsupportedBy = false, result.ByUnknownClock
 	}
-	var b strings.Builder
-	if err := Text(&b, entry(e.Result), Options{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"e2e ±? clock", "? finer than the clocks", "e2e needs two clocks that could not be compared"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is not in\n%s", want, b.String())
-		}
-	}
+	b := rendered(t, Text, entry(e.Result), Options{})
+	mentions(t, b, "e2e ±? clock", "? finer than the clocks", "e2e needs two clocks that could not be compared")
 	html1(t, e, Options{})
 }
 
@@ -67,11 +57,8 @@ func TestWhatCameToAnAgentThatVanishedIsUnknownOnlyWhereItReceived(t *testing.T)
 	} {
 		e := run(t, "jetstream-500")
 		e.Result.Run.Mode, e.Result.Agents, e.Result.MessagesAll.Pending = tt.mode, []result.Agent{tt.agent}, 3
-		var b strings.Builder
-		if err := Text(&b, entry(e.Result), Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(b.String(), "an agent was lost, so some pending messages"); got != tt.unsure {
+		b := rendered(t, Text, entry(e.Result), Options{})
+		if got := strings.Contains(b, "an agent was lost, so some pending messages"); got != tt.unsure {
 			t.Errorf("%+v in mode %s: said %v; want %v", tt.agent, tt.mode, got, tt.unsure)
 		}
 	}
@@ -92,17 +79,10 @@ func TestLostAgentIsNotBlamedOnTheSystem(t *testing.T) {
 		e.Result.Agents = []result.Agent{{Name: "a", Producers: 2}, {Name: "b", Consumers: 2, Missing: true}}
 		e.Result.MessagesAll.Pending = 3
 		judge.Withhold(e.Result)
-		var b strings.Builder
-		if err := Text(&b, entry(e.Result), Options{Dir: "out", Fleet: tt.fleet}); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"next        " + tt.next, "? needs an agent that was lost: do not quote it"} {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("%q is not in\n%s", want, b.String())
-			}
-		}
-		if strings.Contains(b.String(), "? finer than") || strings.Contains(b.String(), "\ne2e  ") {
-			t.Errorf("it shows figures that need the agent:\n%s", b.String())
+		b := rendered(t, Text, entry(e.Result), Options{Dir: "out", Fleet: tt.fleet})
+		mentions(t, b, "next        "+tt.next, "? needs an agent that was lost: do not quote it")
+		if strings.Contains(b, "? finer than") || strings.Contains(b, "\ne2e  ") {
+			t.Errorf("it shows figures that need the agent:\n%s", b)
 		}
 	}
 }

@@ -181,8 +181,10 @@ func warmed(r *result.Result) string {
 
 // finds reports whether a check of one of these names is why the run is not valid.
 func (t *single) finds(names ...string) bool {
-	return slices.ContainsFunc(t.r.Verdict.Checks, func(c result.Check) bool {
-		return (c.Status == result.Suspect || c.Status == result.Invalid) && slices.Contains(names, c.Name)
+	v := &t.r.Verdict
+	return slices.ContainsFunc(v.Checks, func(c result.Check) bool {
+		is := c.Status == result.Invalid || c.Status == result.Suspect && v.Status != result.Invalid
+		return is && slices.Contains(names, c.Name)
 	})
 }
 
@@ -212,9 +214,9 @@ func (t *single) next(scenario string) (command, why string) {
 		hosts[a.Hostname] = true
 	}
 	again, met := "weir run "+Quoted(scenario), ""
-	fleet := len(r.Agents) > 0 && t.fleet == nil // one that is not known
-	if t.fleet != nil {
-		again, met = strings.TrimSpace(again+" "+t.fleet.Again), strings.TrimSpace("weir fleet doctor "+t.fleet.Meet)
+	fleet := len(r.Agents) > 0 && t.o.Fleet == nil // one that is not known
+	if t.o.Fleet != nil {
+		again, met = strings.TrimSpace(again+" "+t.o.Fleet.Again), strings.TrimSpace("weir fleet doctor "+t.o.Fleet.Meet)
 	}
 	closed := r.Run.Loop == result.LoopClosed
 	carried := r.Throughput.ConfirmedPerS
@@ -333,7 +335,6 @@ func (t *single) unsteady() (warmUp, behind string) {
 	return "", ""
 }
 
-// charts is the command that draws a run.
 func charts(scenario string) (command, why string) {
 	dir := filepath.Dir(scenario)
 	if dir == "." { // a page in the folder itself
@@ -354,7 +355,6 @@ func flagRate(perS float64) string {
 	return fmt.Sprintf("%.0f/s", math.Floor(perS/unit)*unit)
 }
 
-// flagTime writes seconds as a flag takes them.
 func flagTime(s float64) string {
 	return (time.Duration(math.Ceil(s)) * time.Second).String()
 }

@@ -117,7 +117,7 @@ func TestAFleetsRunIsDoneAgainByItsFlags(t *testing.T) {
 		"a short drain": {Fleet{Again: "--fleet 2"}, []result.Check{{Name: judge.CheckSamples, Status: result.Suspect}}, "weir run r/scenario.yaml --fleet 2 --measure 20s"},
 	} {
 		r := &result.Result{Run: result.Run{MeasureS: 10, Loop: result.LoopOpen}, Agents: []result.Agent{{Hostname: "h"}, {Hostname: "i"}}, Verdict: result.Verdict{Checks: tt.checks}}
-		x := &single{Page: new(layout.Page), r: r, fleet: &tt.fleet}
+		x := &single{Page: new(layout.Page), r: r, o: Options{Fleet: &tt.fleet}}
 		if got, _ := x.next("r/scenario.yaml"); got != tt.want {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
@@ -132,12 +132,9 @@ func TestAFleetsRunIsDoneAgainByItsFlags(t *testing.T) {
 func TestTheAnswerFitsATerminal(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"jetstream-500", "jetstream-synced", "nats-500", "chan-closed", "noop-1000"} {
-		var b strings.Builder
 		e := run(t, name, "lost == 0", "send.service.p99 <= 50ms")
-		if err := Text(&b, e, Options{Dir: "results/x", Width: 80}); err != nil {
-			t.Fatal(err)
-		}
-		all := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		b := rendered(t, Text, e, Options{Dir: "results/x", Width: 80})
+		all := strings.Split(strings.TrimSuffix(b, "\n"), "\n")
 		last := all
 		for i, l := range all {
 			if l == "" {

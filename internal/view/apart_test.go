@@ -38,12 +38,9 @@ func TestWindowsAreNamedApart(t *testing.T) {
 		if name == "nothing came" {
 			r = result.Result{Run: result.Run{Mode: result.ModeConsume}}
 		}
-		var b strings.Builder
-		if err := Text(&b, entry(&r), Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(b.String(), tt.want) {
-			t.Errorf("%s: it does not say %q:\n%s", name, tt.want, b.String())
+		b := rendered(t, Text, entry(&r), Options{})
+		if !strings.Contains(b, tt.want) {
+			t.Errorf("%s: it does not say %q:\n%s", name, tt.want, b)
 		}
 	}
 }

@@ -1,43 +1,189 @@
 package view
 
 import (
-	"context"
+	"fmt"
+	"io"
+	"strings"
 
-	"github.com/weirmq/weir/internal/buildinfo"
+	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/truth"
+	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// A Calibration is what weir calibrate --json prints. Times are in ns.
-type Calibration struct {
-	Schema      string         `json:"schema"`
-	Weir        string         `json:"weir"`
-	Pass        bool           `json:"pass"` // every truth test was done and passed
-	Interrupted bool           `json:"interrupted"`
-	Figures     *truth.Figures `json:"figures"` // null: interrupted before they were taken
-	Checks      []truth.Check  `json:"checks"`
+// A CalibrationPage writes a calibration piece by piece; the first error is kept.
+type CalibrationPage struct {
+	Out  io.Writer
+	Text layout.Text
+	err  error
 }
 
-// A Bench is what takes the figures and does the truth tests: those of package truth.
-type Bench struct {
-	Measure func(context.Context, truth.Options) (*truth.Figures, error)
-	Check   func(context.Context, truth.Options) ([]truth.Check, error)
+func (p *CalibrationPage) write(fill func(*layout.Page)) {
+	page := new(layout.Page)
+	fill(page)
+	if _, err := io.WriteString(p.Out, p.Text.Page(page)); p.err == nil {
+		p.err = err
+	}
 }
 
-// Take calibrates until ctx ends, and shows each part on the page as it comes. The error
-// says why it did not get through.
-func (b Bench) Take(ctx context.Context, o truth.Options, p *CalibrationPage) (*Calibration, error) {
-	c := &Calibration{Schema: "weir.calibration/v1", Weir: buildinfo.Version(), Checks: []truth.Check{}}
-	o.OnCheck = p.check
-	figures, err := b.Measure(ctx, o)
-	if err == nil {
-		c.Figures = figures
-		p.figures(figures)
-		var checks []truth.Check
-		if checks, err = b.Check(ctx, o); len(checks) > 0 {
-			c.Checks = checks
+// Figures writes what the instrument costs and how punctual it is.
+func (p *CalibrationPage) Figures(f *truth.Figures) {
+	costs := layout.Listing("", "")
+	costs.Row("clock", fmt.Sprintf("%.1f ns a reading", f.Calibration.ClockCostNS))
+	costs.Row("pacing", f.Calibration.Why)
+	costs.Row("ceiling", fmt.Sprintf("%s with a system that costs nothing: %.1f ns a message of 64 B, %.2f times the floor of %.1f ns",
+		quantity.Rate(f.Ceiling.MessagesPerSecond), f.Ceiling.MessageNS, f.Ceiling.Ratio, f.Ceiling.FloorNS))
+	costs.Row("", fmt.Sprintf("(95 %%: %.2f to %.2f times, %d pairs; the floor is two clock readings, one histogram record, one checksum)",
+		f.Ceiling.RatioLo, f.Ceiling.RatioHi, f.Ceiling.Pairs))
+	late := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, "late by", "p50", "p99", "p99.9", "max", "")}
+	late.Columns[0].Kind = layout.Word
+	row := func(what string, s truth.Spread, note string) {
+		late.Row(what, quantity.Time(s.P50), quantity.Time(s.P99), quantity.Time(s.P999), quantity.Time(s.Max), note)
+	}
+	row("waking, sleeping only", f.Slept, "")
+	row("waking, spinning at the end", f.Spun, "")
+	row("host hiccups", f.Hiccups, "")
+	for _, l := range f.Lateness {
+		note := ""
+		if !l.Reached {
+			note = "not reached: " + quantity.Rate(l.Sent)
+		}
+		row("messages at "+quantity.Rate(l.Rate), l.Spread, note)
+	}
+	p.write(func(page *layout.Page) {
+		page.Say(fmt.Sprintf("The instrument on this host (%d cores)", f.Cores))
+		page.Gap()
+		page.Inset(2).Table(costs)
+		page.Gap()
+		page.Inset(4).Table(late)
+		page.Gap()
+		page.Say("Against exact truths")
+	})
+}
+
+// Check writes one truth test.
+func (p *CalibrationPage) Check(c truth.Check) {
+	word := layout.Good.Of("pass")
+	if !c.Pass {
+		word = layout.Bad.Of("FAIL")
+	}
+	notes := []string{quantity.Count(c.Samples) + " messages"}
+	if c.Attempts > 1 {
+		notes = append(notes, fmt.Sprintf("attempt %d: before, the host was too slow to tell", c.Attempts))
+	}
+	if c.Lateness != nil {
+		notes = append(notes, fmt.Sprintf("generator late by p50 %s, p99 %s", quantity.Time(c.Lateness.P50), quantity.Time(c.Lateness.P99)))
+	}
+	if c.Tardiness != nil {
+		notes = append(notes, fmt.Sprintf("simulated system late by p50 %s, p99 %s", quantity.Time(c.Tardiness.P50), quantity.Time(c.Tardiness.P99)))
+	}
+	p.write(func(page *layout.Page) {
+		page.Gap()
+		page.Line(word, layout.Plain.Of("  "+c.Name+": "+c.What))
+		inside := page.Inset(6)
+		if c.Why != "" {
+			inside.Say(c.Why)
+		}
+		inside.Say(strings.Join(notes, "; "))
+		inside.Inset(2).Table(truthTable(c.Rows))
+	})
+}
+
+func truthTable(rows []truth.Row) *layout.Table {
+	timed, waiting := false, false
+	for _, r := range rows {
+		timed = timed || r.Unit == truth.Nanoseconds
+		waiting = waiting || r.Waiting >= 0
+	}
+	heads := []string{"", "truth", "reported"}
+	if timed {
+		heads = append(heads, "allowed", "")
+	}
+	if waiting {
+		heads = append(heads, "a generator that waits")
+	}
+	t := &layout.Table{Columns: layout.Columns(layout.Number, layout.Plain, append(heads, "")...)}
+	t.Columns[0].Kind, t.Columns[len(heads)].Kind = layout.Word, layout.Word
+	for _, r := range rows {
+		t.Row(truthRow(r, timed, waiting)...)
+	}
+	return t
+}
+
+func truthRow(r truth.Row, timed, waiting bool) []string {
+	show := func(n int64) string { return quantity.Count(uint64(n)) }
+	if r.Unit == truth.Nanoseconds {
+		show = quantity.Time
+	}
+	cells := []string{r.What, show(r.Want), show(r.Got)}
+	if timed {
+		switch {
+		case r.Unit != truth.Nanoseconds:
+			cells = append(cells, "exactly", "")
+		default: // nothing here can be below 0
+			cells = append(cells, "-"+show(min(r.Tolerance, r.Want)), "+"+show(r.Tolerance+r.Host))
 		}
 	}
-	c.Interrupted = err != nil && ctx.Err() != nil
-	c.Pass = err == nil && truth.Passed(c.Checks)
-	return c, err
+	if waiting {
+		said := ""
+		if r.Waiting >= 0 {
+			said = show(r.Waiting)
+		}
+		cells = append(cells, said)
+	}
+	switch {
+	case !r.OK:
+		return append(cells, "<- wrong")
+	case !r.Says:
+		return append(cells, "<- the host moved it too far to tell")
+	}
+	return append(cells, "")
+}
+
+// mostLate is which part of a percentile may be lateness in a run that is VALID.
+const mostLate = 0.10
+
+// resolution says what the host can measure: the highest rate that it kept, and the
+// shortest latency that lateness does not blur at that rate.
+func resolution(f *truth.Figures) string {
+	if f == nil {
+		return ""
+	}
+	rate, p99 := 0.0, int64(0)
+	for _, l := range f.Lateness {
+		if l.Reached && l.Rate > rate {
+			rate, p99 = l.Rate, l.P99
+		}
+	}
+	if rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("It tried rates and kept up to %s, with messages %s late at p99. At that rate it can measure a p99 of %s or more (lateness at most %.0f %% of it).",
+		quantity.Rate(rate), quantity.Time(p99), quantity.Time(int64(float64(p99)/mostLate)), mostLate*100)
+}
+
+// End writes how it came out, and returns the first error of all that was written.
+func (p *CalibrationPage) End(out *truth.Calibration) error {
+	failed := 0
+	for _, c := range out.Checks {
+		if !c.Pass {
+			failed++
+		}
+	}
+	if !out.Pass && failed == 0 { // it did not end
+		return p.err
+	}
+	p.write(func(page *layout.Page) {
+		page.Gap()
+		if out.Pass {
+			page.Say(fmt.Sprintf("All %d truth tests passed: weir can be trusted on this host now.", len(out.Checks)))
+			if says := resolution(out.Figures); says != "" {
+				page.Say(says)
+			}
+			page.Labelled("next", layout.Plain.Of("weir run --out first"))
+		} else {
+			page.Say(fmt.Sprintf("%d of %d truth tests failed: do not use figures taken on this host now.", failed, len(out.Checks)))
+			page.Labelled("next", layout.Plain.Of("weir doctor  # what disturbs this host"))
+		}
+	})
+	return p.err
 }

@@ -15,7 +15,7 @@ func TestACalibrationThatIsInterruptedDidNotPass(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
 	p := &CalibrationPage{Out: &out}
-	c, err := Bench{
+	c, err := truth.Bench{
 		Measure: func(context.Context, truth.Options) (*truth.Figures, error) { return &truth.Figures{Cores: 2}, nil },
 		Check: func(_ context.Context, o truth.Options) ([]truth.Check, error) {
 			x := truth.Check{Name: "stall", Pass: true}
@@ -23,7 +23,7 @@ func TestACalibrationThatIsInterruptedDidNotPass(t *testing.T) {
 			cancel()
 			return []truth.Check{x}, ctx.Err()
 		},
-	}.Take(ctx, truth.Options{}, p)
+	}.Take(ctx, truth.Options{OnCheck: p.Check}, p.Figures)
 	if !errors.Is(err, context.Canceled) || !c.Interrupted || c.Pass || c.Figures == nil || len(c.Checks) != 1 {
 		t.Errorf("%v, %+v", err, c)
 	}
@@ -34,8 +34,8 @@ func TestACalibrationThatIsInterruptedDidNotPass(t *testing.T) {
 
 func TestACalibrationThatCannotBeWrittenFails(t *testing.T) {
 	p := &CalibrationPage{Out: brokenPipe{}}
-	p.check(truth.Check{Name: "stall", Pass: true})
-	if err := p.End(&Calibration{Pass: true}); !errors.Is(err, io.ErrClosedPipe) {
+	p.Check(truth.Check{Name: "stall", Pass: true})
+	if err := p.End(&truth.Calibration{Pass: true}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("kept %v; want the error of the first write", err)
 	}
 }

@@ -95,7 +95,6 @@ func inTheWay(by capacity.Judgement) string {
 	return "the generator or its host was the limit, not the system"
 }
 
-// mostProbes bounds the probes on a page.
 const mostProbes = 2000
 
 // CapacityHTML writes a search for the capacity as a page for a browser: what it came to,
@@ -158,7 +157,6 @@ func promisedPercentiles(r *capacity.Report, of string) []float64 {
 	return slices.Compact(percents)
 }
 
-// dotOf is how a probe looks.
 func dotOf(p *capacity.Probed, f *capacity.Figure) plot.Form {
 	switch {
 	case p.Judgement == capacity.Limited.String():
@@ -198,7 +196,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 		f.Title += fmt.Sprintf(" with %d %s", with, r.Plan.Over.Of)
 	}
 	rates := map[float64]bool{}
-	least, most, first, last := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	first, last := math.Inf(1), math.Inf(-1)
 	for i, p := range promisedPercentiles(r, of) {
 		line := plot.Line{Class: fmt.Sprintf("s%d", i+1)}
 		dots := plot.Line{Class: line.Class, Dots: true}
@@ -216,7 +214,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 			text := quantity.Rate(x.RatePerS) + ": " + headOf(p) + " " + figureOr(figure, "") + ", " + x.Judgement
 			dots.Points = append(dots.Points, plot.Point{X: x.RatePerS, Y: y, Form: dotOf(x, figure), Text: text}, plot.Point{X: x.RatePerS, Y: math.NaN()})
 			rates[x.RatePerS] = true
-			least, most, first, last = min(least, y), max(most, y), min(first, x.RatePerS), max(last, x.RatePerS)
+			first, last = min(first, x.RatePerS), max(last, x.RatePerS)
 		}
 		for rate, y := range at {
 			slices.Sort(y)
@@ -229,6 +227,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 	if len(rates) < 2 {
 		return nil
 	}
+	least, most := ends(f.Lines)
 	for _, expr := range r.Promise[:min(len(r.Promise), mostColours)] {
 		o, err := judge.ParseObjective(expr)
 		if err != nil {
@@ -242,7 +241,7 @@ func loaded(r *capacity.Report, all []capacity.Probed) *layout.Chart {
 	if pass, fail := r.Answer.PassPerS, r.Answer.Fail().System(); pass > 0 && fail > pass && pass <= last && fail >= first {
 		f.Spans = append(f.Spans, plot.Span{From: pass, To: min(fail, last), Text: "capacity"})
 	}
-	f.X = plot.Linear(0, last, 6, "rate", func(v float64) string { return quantity.Rate(v) })
+	f.X = plot.Linear(0, last, 6, "rate", quantity.Rate)
 	f.Y = plot.Log(least, most, "latency", short)
 	return f
 }

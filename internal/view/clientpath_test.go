@@ -14,13 +14,10 @@ func TestTheClientsLineSaysWhatPublished(t *testing.T) {
 		path, mode string
 		want       bool
 	}{{"weir's own publisher", "stream", true}, {"weir's own publisher", "consume", false}, {"", "stream", false}} {
-		var b strings.Builder
 		r := &result.Result{Run: result.Run{Mode: tt.mode}, System: result.System{Driver: "x", Client: "lib v1", ClientPath: tt.path}}
-		if err := Text(&b, entry(r), Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(b.String(), "client lib v1: weir's own publisher\n"); got != tt.want || !strings.Contains(b.String(), "client lib v1") {
-			t.Errorf("%+v:\n%s", tt, b.String())
+		b := rendered(t, Text, entry(r), Options{})
+		if got := strings.Contains(b, "client lib v1: weir's own publisher\n"); got != tt.want || !strings.Contains(b, "client lib v1") {
+			t.Errorf("%+v:\n%s", tt, b)
 		}
 	}
 }

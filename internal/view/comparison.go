@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -48,7 +49,6 @@ func ComparisonScreen(found *compare.Comparison, parting Parting) *Screen {
 	return s
 }
 
-// counted says how many runs each side has.
 func (c comparison) counted() {
 	var all []string
 	for i, x := range c.Sides {
@@ -116,7 +116,6 @@ func columns(first string, numbers ...string) []layout.Column {
 // longestSide is how many characters are shown of what a side was given as.
 const longestSide = 40
 
-// sides says what is held against what, and which runs are left out.
 func (c comparison) sides() {
 	t := &layout.Table{Columns: layout.Columns(layout.Word, layout.Strong, "side", "given as", "system", "confirmed =", "runs", "verdicts")}
 	t.Columns[4].Kind = layout.Number
@@ -160,7 +159,6 @@ func verdictsOf(x compare.SideSummary) string {
 	return strings.Join(says, "; ")
 }
 
-// letters are those of the sides.
 func (c comparison) letters() []string {
 	var out []string
 	for _, x := range c.Sides {
@@ -178,7 +176,7 @@ func (c comparison) differences() {
 		for _, d := range c.Differences {
 			row := []string{d.Name}
 			for _, values := range d.Sides {
-				row = append(row, or(strings.Join(values, "; "), "-"))
+				row = append(row, cmp.Or(strings.Join(values, "; "), "-"))
 			}
 			t.Row(row...)
 		}
@@ -226,20 +224,20 @@ func (c comparison) changed(side int, title string, figures []compare.Figure, na
 	for i := range figures {
 		f := &figures[i]
 		change := f.Sides[side].Change
-		shift, between := changeText(f, side)
+		shift := shiftOf(f, side)
+		between := shift.between()
 		p := "-"
 		if change.Tests > 0 {
 			p = pText(change.PHolm)
 		} else {
 			between = "-"
 		}
-		t.Row(name(f), medianText(f.Sides[0], f.Unit), medianText(f.Sides[side], f.Unit), shift, between, p, "")
+		t.Row(name(f), medianText(f.Sides[0], f.Unit), medianText(f.Sides[side], f.Unit), shift.text(), between, p, "")
 		t.Rows[len(t.Rows)-1][6] = verdictOf(change, c.Band)
 	}
 	return t
 }
 
-// familyTitle is what stands over a family's figures.
 func familyTitle(family string) string {
 	if family == "outcomes" {
 		return "outcomes, whole run"
@@ -310,31 +308,26 @@ func pText(p float64) string {
 	return strconv.FormatFloat(p, 'f', 3, 64)
 }
 
-// valueText writes a value in its unit.
-func valueText(v float64, unit string) string { return unitText(unit)(v) }
-
 // unitText returns what writes values of a unit.
 func unitText(unit string) func(float64) string {
-	return func(v float64) string { return unitValue(v, unit) }
-}
-
-func unitValue(v float64, unit string) string {
 	switch unit {
 	case compare.UnitTime:
-		return quantity.Time(int64(math.Round(v)))
+		return func(v float64) string { return quantity.Time(int64(math.Round(v))) }
 	case compare.UnitRate:
-		return quantity.Rate(v)
+		return quantity.Rate
 	case compare.UnitMessages:
-		if v != math.Trunc(v) { // a median
-			return strconv.FormatFloat(v, 'f', 1, 64)
+		return func(v float64) string {
+			if v != math.Trunc(v) { // a median
+				return strconv.FormatFloat(v, 'f', 1, 64)
+			}
+			return quantity.Count(uint64(v))
 		}
-		return quantity.Count(uint64(v))
 	case compare.UnitBytes:
-		return quantity.Bytes(v)
+		return quantity.Bytes
 	case compare.UnitCores:
-		return strconv.FormatFloat(v, 'f', 2, 64) + " cores"
+		return func(v float64) string { return coresText(v) + " cores" }
 	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
+	return func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 }
 
 func medianText(v compare.Values, unit string) string {
@@ -345,48 +338,50 @@ func medianText(v compare.Values, unit string) string {
 	return text
 }
 
-// changeText writes the shift and its interval, as a percentage where there is
-// one.
-func changeText(f *compare.Figure, side int) (shift, between string) {
-	c, unit := f.Sides[side].Change, f.Unit
-	write := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		if c.Percent != nil {
-			return signedPercent(*v)
-		}
-		sign := "+"
-		if *v < 0 {
-			sign = "-"
-		}
-		if *v == 0 {
-			sign = ""
-		}
-		return sign + valueText(math.Abs(*v), unit)
-	}
-	value, lo, hi, end := &c.Shift, c.Lo, c.Hi, ""
-	if c.Percent != nil {
-		value, lo, hi, end = c.Percent, c.PercentLo, c.PercentHi, " %"
-	}
-	between = "-"
-	if lo != nil || hi != nil {
-		between = write(lo) + ".." + write(hi) + end
-	}
-	return shiftOf(f.Sides[0].AtLeast != nil, f.Sides[side].AtLeast != nil, write(value)+end), between
+// A shift is by how much a figure of a side lies above the base's, with its interval: as a
+// percentage where there is one.
+type shift struct {
+	value    float64
+	lo, hi   *float64
+	write    func(float64) string // with the sign
+	unit     string               // behind the value, and behind the interval
+	from, to bool                 // only lower bounds
 }
 
-// shiftOf marks the shift between figures of which some are only lower bounds.
-func shiftOf(from, to bool, text string) string {
+func shiftOf(f *compare.Figure, side int) shift {
+	c := f.Sides[side].Change
+	s := shift{c.Shift, c.Lo, c.Hi, func(v float64) string { return signed(v, f.Unit) }, "", f.Sides[0].AtLeast != nil, f.Sides[side].AtLeast != nil}
+	if c.Percent != nil {
+		s.value, s.lo, s.hi, s.write, s.unit = *c.Percent, c.PercentLo, c.PercentHi, signedPercent, " %"
+	}
+	return s
+}
+
+// text marks a shift between figures of which some are only lower bounds.
+func (s shift) text() string {
+	text := s.write(s.value) + s.unit
 	switch {
-	case from && to:
+	case s.from && s.to:
 		return "-"
-	case to:
+	case s.to:
 		return ">= " + text
-	case from:
+	case s.from:
 		return "<= " + text
 	}
 	return text
+}
+
+func (s shift) between() string {
+	if s.lo == nil && s.hi == nil {
+		return "-"
+	}
+	end := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return s.write(*v)
+	}
+	return end(s.lo) + ".." + end(s.hi) + s.unit
 }
 
 // signedPercent writes a percentage with its sign: "+3.4", "-12.0", "+1,234".
@@ -402,7 +397,6 @@ func signedPercent(v float64) string {
 	return fmt.Sprintf("%+.1f", v)
 }
 
-// missing says which figures could not be compared.
 func (c comparison) missing() {
 	if len(c.Missing) == 0 {
 		return
@@ -419,7 +413,6 @@ func (c comparison) missing() {
 	}
 }
 
-// runs lists each run's own values, a table for each family.
 func (c comparison) runs() {
 	c.Chapter("Each run")
 	c.families(func(family string, figures []compare.Figure) {
@@ -489,7 +482,6 @@ func (c comparison) shift(f *compare.ShiftFunction, first bool) {
 	c.Table(t)
 }
 
-// legend explains what the tables hold.
 func (c comparison) legend() {
 	some := func(has func(compare.Values) bool) bool {
 		return slices.ContainsFunc(c.Figures, func(f compare.Figure) bool { return slices.ContainsFunc(f.Sides, has) })

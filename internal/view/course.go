@@ -196,7 +196,6 @@ func pointsOf(p result.Points) []pointOf {
 	return out
 }
 
-// columns is how many parts of the time tell their values.
 func (c *Course) columns() int { return min(c.seconds, mostColumns) }
 
 // column is the part that an instant lies in.

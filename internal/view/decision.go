@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -151,17 +152,18 @@ func (c comparison) beside(deciding []compare.Figure, side int) string {
 	return text
 }
 
-// mostBeside is how many figures beside the answer are named.
 const mostBeside = 3
 
-// shortName is what a figure is called where its family is not told.
-func shortName(f *compare.Figure) string {
-	if f.Unit != compare.UnitTime {
-		return f.Name
+// figureName is what a figure is called where its family is not told.
+func figureName(family, name string) string {
+	if slices.Contains([]string{"throughput", "resources", "outcomes"}, family) {
+		return name
 	}
-	head, _, _ := strings.Cut(f.Family, ".")
-	return head + " " + f.Name
+	group, _, _ := strings.Cut(family, ".")
+	return group + " " + name
 }
+
+func shortName(f *compare.Figure) string { return figureName(f.Family, f.Name) }
 
 // called is what a side is called in the answer: what its runs were chosen by, as
 // load.in_flight=8, of drivers the name alone. Sides that are folders are called by their
@@ -170,7 +172,7 @@ func (c comparison) called(side int) string {
 	s := c.Sides[side]
 	for _, x := range c.Sides {
 		if key, _, ok := strings.Cut(x.Given, "="); !ok || !partingKey.MatchString(key) {
-			return or(c.apart(side), s.Side)
+			return cmp.Or(c.apart(side), s.Side)
 		}
 	}
 	return strings.TrimPrefix(s.Given, "system.driver=")
@@ -214,7 +216,6 @@ func (c comparison) quoted(figures []compare.Figure, side int) string {
 	return "no figure can be compared"
 }
 
-// verb says in what way a side with a figure that is worse, or better, differs.
 func verb(f *compare.Figure, worse bool) string {
 	words := map[string][2]string{compare.UnitTime: {"is slower", "is faster"}, compare.UnitRate: {"carries less", "carries more"}, compare.UnitCores: {"uses more", "uses less"}, compare.UnitBytes: {"uses more", "uses less"}}[f.Unit]
 	if words[0] == "" {
@@ -228,26 +229,19 @@ func verb(f *compare.Figure, worse bool) string {
 
 // shifted is by how much a figure of a side lies above the base's, with the interval.
 func (c comparison) shifted(f *compare.Figure, side int) string {
-	change := f.Sides[side].Change
-	name := shortName(f)
-	shift, lo, hi := &change.Shift, change.Lo, change.Hi
-	number, unit := func(v float64) string { return signed(v, f.Unit) }, ""
-	if change.Percent != nil { // as in the table
-		shift, lo, hi, number, unit = change.Percent, change.PercentLo, change.PercentHi, signedPercent, " %"
-	}
-	text := name + " " + shiftOf(f.Sides[0].AtLeast != nil, f.Sides[side].AtLeast != nil, number(*shift)+unit)
+	s := shiftOf(f, side)
+	text := shortName(f) + " " + s.text()
 	switch {
-	case lo != nil && hi != nil:
-		text += fmt.Sprintf(" (%s to %s%s)", number(*lo), number(*hi), unit)
-	case lo != nil:
-		text += fmt.Sprintf(" (at least %s%s)", number(*lo), unit)
-	case hi != nil:
-		text += fmt.Sprintf(" (at most %s%s)", number(*hi), unit)
+	case s.lo != nil && s.hi != nil:
+		text += fmt.Sprintf(" (%s to %s%s)", s.write(*s.lo), s.write(*s.hi), s.unit)
+	case s.lo != nil:
+		text += fmt.Sprintf(" (at least %s%s)", s.write(*s.lo), s.unit)
+	case s.hi != nil:
+		text += fmt.Sprintf(" (at most %s%s)", s.write(*s.hi), s.unit)
 	}
 	return text
 }
 
-// signed writes a difference in its unit with its sign.
 func signed(v float64, unit string) string {
 	sign := "+"
 	switch {
@@ -256,7 +250,7 @@ func signed(v float64, unit string) string {
 	case v == 0:
 		sign = ""
 	}
-	return sign + valueText(math.Abs(v), unit)
+	return sign + unitText(unit)(math.Abs(v))
 }
 
 // next says which commands make the runs that decide. Sides that are not one folder of

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// mostValues is how many values of one fact are written out.
 const mostValues = 8
 
 // differences says what the runs differ in, and what that forbids; in brief the latter alone.
@@ -21,7 +21,7 @@ func differences(p *layout.Page, entries []Entry, brief bool) {
 	}
 	sides := make([][]compare.RunFacts, 1)
 	for _, e := range entries {
-		sides[0] = append(sides[0], compare.RunFacts{Facts: factsOf(e), Tells: func(name string) bool { return known(e, name) }})
+		sides[0] = append(sides[0], compare.RunFacts{Facts: factsOf(e), Tells: func(name string) bool { return tells(e, name) }})
 	}
 	differ := map[string]bool{}
 	var lines []layout.Block
@@ -79,8 +79,8 @@ const settingOf = "setting "
 // clientPath names what published. An earlier weir does not tell it.
 const clientPath = "client path"
 
-// known reports whether an entry tells such facts at all.
-func known(e Entry, name string) bool {
+// tells reports whether an entry tells such facts at all.
+func tells(e Entry, name string) bool {
 	if strings.HasPrefix(name, settingOf) {
 		return e.Environment.System.Settings != nil || len(e.Environment.Hosts) > 0
 	}
@@ -101,7 +101,7 @@ func known(e Entry, name string) bool {
 // scenario, then where it ran.
 func factsOf(e Entry) (out []compare.Fact) {
 	add := func(name, value, otherwise string) {
-		out = append(out, compare.Fact{Name: name, Value: or(value, otherwise)})
+		out = append(out, compare.Fact{Name: name, Value: cmp.Or(value, otherwise)})
 	}
 	s := e.Result.System
 	add("driver", s.Driver, "")
@@ -137,7 +137,7 @@ func factsOf(e Entry) (out []compare.Fact) {
 		add("kernel", h.Kernel, "not told")
 		add("clock source", h.ClockSource, "not told")
 	}
-	add("weir", or(e.Environment.Weir.Version, e.Result.Run.Weir), "not told")
+	add("weir", cmp.Or(e.Environment.Weir.Version, e.Result.Run.Weir), "not told")
 	return out
 }
 
@@ -147,5 +147,5 @@ func shortLine(s string) string {
 }
 
 func cpu(h host.Facts) string {
-	return fmt.Sprintf("%d x %s", h.Cores, or(h.CPUModel, h.Arch))
+	return fmt.Sprintf("%d x %s", h.Cores, cmp.Or(h.CPUModel, h.Arch))
 }

@@ -47,7 +47,6 @@ func (d *Diagnosis) Show(p *layout.Page) {
 	p.Labelled("next", layout.Plain.Of(next))
 }
 
-// conclusion says what the findings mean for a measurement, and what to do next.
 func (d *Diagnosis) conclusion() (says, next string) {
 	switch d.Health {
 	case host.Bad:
@@ -108,7 +107,6 @@ func advise(p *layout.Page, f host.Finding) {
 	}
 }
 
-// about is a line on the host.
 func (d *Diagnosis) about() string {
 	h := &d.Host
 	parts := []string{cmp.Or(h.Hostname, "this host") + ":"}

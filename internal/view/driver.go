@@ -22,7 +22,7 @@ type Driver struct {
 	Embedded *driverModule  `json:"embedded,omitempty"` // absent: weir does not embed it
 	Recipes  []DriverRecipe `json:"recipes"`            // by which weir starts real servers; the first is the default
 
-	Features     driverFeatures  `json:"features"`
+	Features     driver.Features `json:"features"`
 	Capabilities map[string]bool `json:"capabilities"`
 	Settle       []string        `json:"settle"`     // the first is the default
 	Guarantees   []string        `json:"guarantees"` // weakest first
@@ -31,13 +31,13 @@ type Driver struct {
 	Ordering     string          `json:"ordering"`
 	MaxPayload   int             `json:"max_payload_bytes"` // 0: no limit below 64 MiB
 
-	Words         []driverTerm         `json:"words"`
+	Words         []driver.Mapping     `json:"words"`
 	Confirmations []driverConfirmation `json:"confirmations"`
 	Options       []DriverOption       `json:"options"`
 	ServerOptions []DriverOption       `json:"server_options"` // of the server that weir starts
 	Examples      []string             `json:"examples"`
 
-	Tested []driverTested `json:"tested"` // what its conformance suites last passed against
+	Tested []tested.Entry `json:"tested"` // what its conformance suites last passed against
 }
 
 // A driverModule is a Go module that the program was built with.
@@ -49,38 +49,6 @@ type driverModule struct {
 
 // String says it in a line.
 func (m *driverModule) String() string { return strings.TrimSpace(m.Path + " " + m.Version) }
-
-// A driverTerm says what one of weir's words is in the system.
-type driverTerm struct {
-	Word   string `json:"word"`
-	To     string `json:"to"`
-	Source string `json:"source,omitempty"`
-}
-
-// A driverFeatures is what the feature table says beside capabilities.
-type driverFeatures struct {
-	Persistence string `json:"persistence"`
-	Replication string `json:"replication"`
-	Protocol    string `json:"protocol"`
-	Failover    string `json:"failover,omitempty"`
-	Encryption  string `json:"encryption,omitempty"`
-	Compression string `json:"compression,omitempty"`
-	Console     string `json:"console,omitempty"`
-	Untried     string `json:"untried,omitempty"`
-}
-
-// A driverTested is a conformance suite that passed as a whole.
-type driverTested struct {
-	Test    string   `json:"test"`
-	Recipe  string   `json:"recipe,omitempty"` // empty: the test starts the system itself
-	Server  string   `json:"server"`
-	Version string   `json:"version"` // as the server reported it
-	Nodes   int      `json:"nodes"`   // 0: there is no server
-	Client  string   `json:"client,omitempty"`
-	Passed  int      `json:"passed"`
-	Waived  []string `json:"waived,omitempty"`
-	Date    string   `json:"date"`
-}
 
 // A driverConfirmation says what a confirmation means under some settings.
 type driverConfirmation struct {
@@ -138,11 +106,11 @@ var capabilities = [...]capability{
 func DriverOf(d driver.Definition, record []tested.Entry) Driver {
 	can := &d.Capabilities
 	p := Driver{
-		Name: d.Name, Title: d.Title, Summary: d.Summary, About: d.About, Features: driverFeatures(d.Features),
+		Name: d.Name, Title: d.Title, Summary: d.Summary, About: d.About, Features: d.Features,
 		Capabilities: map[string]bool{}, Settle: []string{}, Guarantees: []string{}, Replays: []string{},
 		Delivery: can.Delivery.String(), Ordering: can.Ordering.String(), MaxPayload: can.MaxPayload,
-		Words: []driverTerm{}, Confirmations: []driverConfirmation{},
-		Options: []DriverOption{}, ServerOptions: []DriverOption{}, Tested: []driverTested{},
+		Words: append([]driver.Mapping{}, d.Maps...), Confirmations: []driverConfirmation{},
+		Options: []DriverOption{}, ServerOptions: []DriverOption{}, Tested: append([]tested.Entry{}, tested.Of(record, d.Name)...),
 	}
 	if d.Client != "" {
 		p.Client = &driverModule{Path: d.Client, Version: buildinfo.Module(d.Client), Why: d.ClientWhy}
@@ -162,9 +130,6 @@ func DriverOf(d driver.Definition, record []tested.Entry) Driver {
 	for _, r := range can.Replays {
 		p.Replays = append(p.Replays, r.String())
 	}
-	for _, m := range d.Maps {
-		p.Words = append(p.Words, driverTerm(m))
-	}
 	for _, c := range d.Confirmations {
 		p.Confirmations = append(p.Confirmations, driverConfirmation{c.When.String(), c.Guarantee.String(), c.Copies.String(), c.Stable.String(), c.Source})
 	}
@@ -174,9 +139,6 @@ func DriverOf(d driver.Definition, record []tested.Entry) Driver {
 			continue
 		}
 		p.Options = append(p.Options, optionOf(o))
-	}
-	for _, e := range tested.Of(record, d.Name) {
-		p.Tested = append(p.Tested, driverTested{e.Test, e.Recipe, e.Server, e.Version, e.Nodes, e.Client, e.Passed, e.Waived, e.Date})
 	}
 	p.addRecipes(d)
 	p.Examples = examples(&d, &p)
@@ -191,7 +153,6 @@ func (d *Driver) Only(program string) {
 	}
 }
 
-// examples are commands that run as they are where weir starts the system.
 func examples(d *driver.Definition, p *Driver) []string {
 	first := "weir run --driver " + d.Name
 	switch {
@@ -264,7 +225,6 @@ func (p *Driver) span() string {
 	return strings.Join(p.Guarantees, "")
 }
 
-// can lists the capabilities that the driver has, or has not.
 func (p *Driver) can(has bool) []string {
 	var words []string
 	for _, c := range capabilities {
@@ -275,7 +235,6 @@ func (p *Driver) can(has bool) []string {
 	return words
 }
 
-// promise says what the system promises.
 func (p *Driver) promise() string {
 	s := "delivery " + p.Delivery + ", order " + p.Ordering
 	if p.Ordering == driver.Unordered.String() {
@@ -287,7 +246,6 @@ func (p *Driver) promise() string {
 	return s
 }
 
-// settling lists the ways of settling.
 func (p *Driver) settling() string {
 	if len(p.Settle) == 0 {
 		return ""
@@ -295,7 +253,6 @@ func (p *Driver) settling() string {
 	return strings.Join(append([]string{p.Settle[0] + " (default)"}, p.Settle[1:]...), ", ")
 }
 
-// meaning is the option's help with what is allowed.
 func (o *DriverOption) meaning() string {
 	s := o.Help
 	if len(o.Allowed) > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -80,7 +81,6 @@ func (l *DriverList) mdTable(b *strings.Builder, head []string, of func(*Driver)
 	}
 }
 
-// groups says how subscriptions and their consumers share messages.
 func (d *Driver) groups() string {
 	var words []string
 	for _, w := range []string{"subscriptions", "competing"} {
@@ -93,7 +93,7 @@ func (d *Driver) groups() string {
 
 // testedClient is the version of the client library at the last of the tests.
 func (d *Driver) testedClient() string {
-	last := driverTested{}
+	last := tested.Entry{}
 	for _, t := range d.Tested {
 		if t.Date >= last.Date {
 			last = t
@@ -130,7 +130,7 @@ func (d *Driver) Markdown() string {
 		mdRow(&b, "server", "nodes", "passed", "on", "settings", "client library")
 		mdRule(&b, 6)
 		for _, t := range d.Tested {
-			mdRow(&b, mdText(t.Server+" "+t.Version), t.nodes(), t.checks(), t.Date, mdText(t.settings()), t.Client)
+			mdRow(&b, mdText(t.Server+" "+t.Version), nodesOf(t), checksOf(t), t.Date, mdText(testedWith(t)), t.Client)
 		}
 	}
 	b.WriteString("\n## Options\n\n`--option NAME=VALUE`, or `system.options` in a scenario.\n\n")
@@ -180,7 +180,6 @@ func mdRule(b *strings.Builder, n int) { b.WriteString("|" + strings.Repeat(" --
 // mdText keeps a text from being taken for markup, or for a formula.
 func mdText(s string) string { return strings.ReplaceAll(layout.Escape(s), "$", `\$`) }
 
-// link writes an address, if there is one.
 func link(address string) string {
 	if address == "" {
 		return ""

@@ -43,7 +43,7 @@ func (d *Driver) Show(p *layout.Page) {
 	if len(d.Tested) > 0 {
 		tests := layout.Listing("server", "nodes", "passed", "on", "settings")
 		for _, x := range d.Tested {
-			tests.Row(x.Server+" "+x.Version, x.nodes(), x.checks(), x.Date, x.settings())
+			tests.Row(x.Server+" "+x.Version, nodesOf(x), checksOf(x), x.Date, testedWith(x))
 		}
 		part("What it was tested against", tests)
 	}

@@ -110,14 +110,10 @@ func TestTheFeaturesAreOnEveryPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{
+	for _, text := range map[string]string{
 		"page": narrow.Page(p), "list": narrow.Page(q), "Markdown of it": one.Markdown(), "Markdown of the list": l.Markdown(), "JSON": string(b),
 	} {
-		for _, want := range []string{"xkept", "xcopied", "xspoken"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s is not on the %s", want, name)
-			}
-		}
+		mentions(t, text, "xkept", "xcopied", "xspoken")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirmq/weir/driver/tested"
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
@@ -101,7 +102,6 @@ func (l *DriverList) ShowFull(p *layout.Page) {
 	p.Say("weir drivers NAME shows all about one.")
 }
 
-// part begins a part of the list.
 func (l *DriverList) part(p *layout.Page, title string) {
 	p.Gap()
 	p.Chapter(title)
@@ -179,12 +179,12 @@ func (d *Driver) versions() string {
 }
 
 // newest are the tests of each server's last day.
-func (d *Driver) newest() []driverTested {
+func (d *Driver) newest() []tested.Entry {
 	day := map[string]string{} // by server
 	for _, t := range d.Tested {
 		day[t.Server] = max(day[t.Server], t.Date)
 	}
-	return slices.DeleteFunc(slices.Clone(d.Tested), func(t driverTested) bool { return t.Date != day[t.Server] })
+	return slices.DeleteFunc(slices.Clone(d.Tested), func(t tested.Entry) bool { return t.Date != day[t.Server] })
 }
 
 // latest says of each server in a clause with which version, or versions, and when
@@ -193,13 +193,13 @@ func (d *Driver) latest() []string {
 	newest := d.newest()
 	var said []string
 	for i, first := range newest {
-		if slices.ContainsFunc(newest[:i], first.like) {
+		if slices.ContainsFunc(newest[:i], func(t tested.Entry) bool { return alike(t, first) }) {
 			continue
 		}
 		var nodes []string
 		most := 0
 		for _, t := range newest {
-			if !t.like(first) {
+			if !alike(t, first) {
 				continue
 			}
 			most = max(most, t.Passed)
@@ -220,21 +220,19 @@ func (d *Driver) latest() []string {
 	return said
 }
 
-// like reports whether two tests ran against one version of one server on one day.
-func (t driverTested) like(other driverTested) bool {
+// alike reports whether two tests ran against one version of one server on one day.
+func alike(t, other tested.Entry) bool {
 	return t.Server == other.Server && t.Version == other.Version && t.Date == other.Date
 }
 
-// nodes writes how many servers there were.
-func (t driverTested) nodes() string {
+func nodesOf(t tested.Entry) string {
 	if t.Nodes == 0 {
 		return "-"
 	}
 	return strconv.Itoa(t.Nodes)
 }
 
-// checks writes how many there were.
-func (t driverTested) checks() string {
+func checksOf(t tested.Entry) string {
 	s := fmt.Sprintf("%d checks", t.Passed)
 	if len(t.Waived) > 0 {
 		s += fmt.Sprintf(", %d waived", len(t.Waived))
@@ -242,8 +240,8 @@ func (t driverTested) checks() string {
 	return s
 }
 
-// settings says how the system was had, and what was set in it.
-func (t driverTested) settings() string {
+// testedWith says how the system was had, and what was set in it.
+func testedWith(t tested.Entry) string {
 	_, says, _ := strings.Cut(t.Test, "/") // of a test's name, what was set
 	says = strings.ReplaceAll(says, "_", " ")
 	switch {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,14 +22,14 @@ const (
 
 // evidence folds away what the figures rest on: every check of the verdict, what
 // happened in the run, where it was measured, and the scenario, which repeats it.
-func (t *single) evidence(e Entry) {
+func (t *single) evidence() {
 	t.Gap()
 	t.checks()
 	t.events()
 	t.slowestTable()
 	t.serverLogTable()
-	t.place(e)
-	t.scenario(e)
+	t.place()
+	t.scenario()
 }
 
 // listed is a page of one table of prose.
@@ -58,10 +59,10 @@ func (t *single) checks() {
 }
 
 func (t *single) events() {
-	if t.course == nil || len(t.course.marks) == 0 {
+	if t.Course == nil || len(t.Course.marks) == 0 {
 		return
 	}
-	marks := t.course.marks
+	marks := t.Course.marks
 	var rows [][]layout.Span
 	for _, m := range marks[:min(len(marks), mostEvents)] {
 		n := layout.Span{}
@@ -77,18 +78,17 @@ func (t *single) events() {
 	t.Fold(p, plain("what happened in the run"))
 }
 
-// place is where it was measured, and with what.
-func (t *single) place(e Entry) {
+func (t *single) place() {
 	var rows [][]layout.Span
 	add := func(name, value string) {
 		if value != "" {
 			rows = append(rows, []layout.Span{plain(name), plain(value)})
 		}
 	}
-	settings := e.Environment.System.Settings
-	for i, h := range e.Environment.Hosts {
+	settings := t.Environment.System.Settings
+	for i, h := range t.Environment.Hosts {
 		if i == mostValues {
-			add("further hosts", quantity.Count(uint64(len(e.Environment.Hosts)-i)))
+			add("further hosts", quantity.Count(uint64(len(t.Environment.Hosts)-i)))
 			break
 		}
 		if h.Agent != "" {
@@ -99,7 +99,7 @@ func (t *single) place(e Entry) {
 		if h.MemoryBytes > 0 {
 			add("memory", quantity.Bytes(float64(h.MemoryBytes)))
 		}
-		add("system", strings.TrimSpace(or(h.Distribution, h.OS)+" "+h.Kernel))
+		add("system", strings.TrimSpace(cmp.Or(h.Distribution, h.OS)+" "+h.Kernel))
 		add("clock source", h.ClockSource)
 		add("container", h.Container)
 	}
@@ -110,14 +110,14 @@ func (t *single) place(e Entry) {
 		}
 		add(t.r.System.Driver+" "+name, settings[name])
 	}
-	add("measured by", strings.TrimSpace("weir "+or(e.Environment.Weir.Version, t.r.Run.Weir)))
+	add("measured by", strings.TrimSpace("weir "+cmp.Or(t.Environment.Weir.Version, t.r.Run.Weir)))
 	if len(rows) > 0 {
 		t.Fold(listed(rows, "", ""), plain("where it was measured"))
 	}
 }
 
-func (t *single) scenario(e Entry) {
-	text := strings.TrimSpace(string(e.Scenario))
+func (t *single) scenario() {
+	text := strings.TrimSpace(string(t.Scenario))
 	if text == "" {
 		return
 	}

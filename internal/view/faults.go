@@ -12,7 +12,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostFaults bounds the rows of the table of faults.
 const mostFaults = 20
 
 // sentence is that of a finding.
@@ -25,10 +24,8 @@ func (t *single) faults() {
 		return
 	}
 	from := originOf(t.r)
-	x := &layout.Table{Columns: []layout.Column{{Head: "at", Key: true, Tone: layout.Strong}, {Head: "fault", Kind: layout.Word, Tone: layout.Strong}}}
-	for _, head := range []string{"lasted", "unconfirmed", "undelivered", "failed", "slowest", "p99 back"} {
-		x.Columns = append(x.Columns, layout.Column{Head: head, Tone: layout.Strong})
-	}
+	x := &layout.Table{Columns: layout.Columns(layout.Number, layout.Strong, "at", "fault", "lasted", "unconfirmed", "undelivered", "failed", "slowest", "p99 back")}
+	x.Columns[1].Kind = layout.Word
 	var band, bound *int64
 	var step int64
 	var agents []string
@@ -111,20 +108,12 @@ func faulted(f *result.Fault) layout.Span {
 		text += " from " + f.From
 	}
 	if f.ByNS != 0 && len(f.Processes) > 0 {
-		text += " by " + stepOf(f.ByNS)
+		text += " by " + quantity.Time(f.ByNS)
 	}
 	if len(f.Agents) == 1 && f.Do != "disconnect" && f.To != "agents" {
 		text += ", host of " + f.Agents[0]
 	}
 	return plain(text)
-}
-
-// stepOf is a time, which may be one back.
-func stepOf(ns int64) string {
-	if ns < 0 {
-		return "-" + quantity.Time(-ns)
-	}
-	return quantity.Time(ns)
 }
 
 // undoneAfter is how long a fault lasted.
@@ -160,7 +149,6 @@ func unended(e *result.FaultEffect, s *result.Span) bool {
 	return s != nil && s.ToNS > e.UntilNS-max(1, e.StepNS)
 }
 
-// mostOutages is how many faults have a line of their own in the answer.
 const mostOutages = 3
 
 // outages says in a line for each of the first faults what it did to the run, and of a

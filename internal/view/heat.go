@@ -1,12 +1,12 @@
 package view
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"github.com/weirmq/weir/internal/view/layout"
 	"github.com/weirmq/weir/internal/view/plot"
-	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // heat draws all latencies of each direction over time.
 func (t *single) heat() {
-	c := t.course
+	c := t.Course
 	if c == nil || len(c.mosaics) == 0 {
 		return
 	}
@@ -36,7 +36,7 @@ func (t *single) heat() {
 			continue
 		}
 		f := &layout.Chart{Chart: plot.Chart{
-			ID: t.drawn + of + "-heat", Title: of + " " + t.counted() + " of every message", Height: high, Cells: cells,
+			ID: t.o.drawn + of + "-heat", Title: of + " " + t.counted() + " of every message", Height: high, Cells: cells,
 			X: seconds(c.from, c.to),
 		}, Timed: &layout.Timed{Unit: layout.Nanoseconds, Of: of, Heat: true}}
 		for i, x := range []curve{{of + ".p50", "p50", "s1"}, {of + ".p99", "p99", "s2"}} {
@@ -72,13 +72,9 @@ func (t *single) counted() string {
 // cells are the fields of a heat map, and the least and the greatest latency in them.
 func (m *heatmap) cells(o origin) (all []plot.Cell, least, most float64) {
 	lowest, highest := math.MaxInt, 0
-	for _, p := range m.parts {
-		for phase := range measure.NumPhases {
-			for _, tiles := range []map[int]uint64{p.counts[phase], p.never[phase]} {
-				for tile := range tiles {
-					lowest, highest = min(lowest, tile), max(highest, tile)
-				}
-			}
+	for i := range m.parts {
+		for x := range m.parts[i].tiles() {
+			lowest, highest = min(lowest, x.bucket), max(highest, x.bucket)
 		}
 	}
 	if lowest > highest {
@@ -89,51 +85,31 @@ func (m *heatmap) cells(o origin) (all []plot.Cell, least, most float64) {
 		together *= 2
 	}
 	step := (len(m.parts) + mostHeatColumns - 1) / mostHeatColumns
-	type column struct{ counts, never map[int]uint64 }
-	var columns []column
-	densest := uint64(1)
-	for i := 0; i < len(m.parts); i += step {
-		var x column
-		for _, p := range m.parts[i:min(i+step, len(m.parts))] {
-			for phase := range measure.NumPhases {
-				for tile, n := range p.counts[phase] {
-					into(&x.counts, tile/together, n)
-				}
-				for tile, n := range p.never[phase] {
-					into(&x.never, tile/together, n)
-				}
-			}
-		}
-		for _, rows := range []map[int]uint64{x.counts, x.never} {
-			for _, n := range rows {
-				densest = max(densest, n)
-			}
-		}
-		columns = append(columns, x)
+	type field struct {
+		column int
+		tile
 	}
-	for i, x := range columns {
-		first, last := m.parts[i*step], m.parts[min((i+1)*step, len(m.parts))-1]
-		for apart, rows := range []map[int]uint64{x.counts, x.never} {
-			for row, n := range rows {
-				all = append(all, plot.Cell{
-					From: o.seconds(first.from), To: o.seconds(last.to),
-					Lo: float64(max(1, tileLowest(row*together))), Hi: float64(tileLowest((row + 1) * together)),
-					Level: shade(n, densest), Apart: apart == 1,
-				})
-			}
+	counts, densest := map[field]uint64{}, uint64(1)
+	for i := range m.parts {
+		for x, n := range m.parts[i].tiles() {
+			at := field{i / step, tile{x.bucket / together, x.never}}
+			counts[at] += n
+			densest = max(densest, counts[at])
 		}
+	}
+	for at, n := range counts {
+		first, last := m.parts[at.column*step], m.parts[min((at.column+1)*step, len(m.parts))-1]
+		all = append(all, plot.Cell{
+			From: o.seconds(first.from), To: o.seconds(last.to),
+			Lo: float64(max(1, tileLowest(at.bucket*together))), Hi: float64(tileLowest((at.bucket + 1) * together)),
+			Level: shade(n, densest), Apart: at.never,
+		})
 	}
 	slices.SortFunc(all, func(a, b plot.Cell) int { // a map has no order, and a page is to be the same each time
-		if a.From != b.From {
-			return int(math.Copysign(1, a.From-b.From))
+		if by := cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Lo, b.Lo)); by != 0 || !a.Apart {
+			return cmp.Or(by, -1)
 		}
-		if a.Lo != b.Lo {
-			return int(math.Copysign(1, a.Lo-b.Lo))
-		}
-		if a.Apart { // above the other
-			return 1
-		}
-		return -1
+		return 1 // above the other
 	})
 	return all, float64(max(1, tileLowest(lowest))), float64(tileLowest(highest + 1))
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"iter"
 	"maps"
 	"math"
 	"math/bits"
@@ -60,6 +61,27 @@ type tiled struct {
 	intervals int
 	counts    [measure.NumPhases]map[int]uint64 // that completed in it, by bucket
 	never     [measure.NumPhases]map[int]uint64 // that were due in it and never completed, by bucket
+}
+
+// A tile is a bucket of latencies, or of the ages of messages that never completed.
+type tile struct {
+	bucket int
+	never  bool
+}
+
+// tiles are those of a part, of either phase.
+func (p *tiled) tiles() iter.Seq2[tile, uint64] {
+	return func(yield func(tile, uint64) bool) {
+		for phase := range measure.NumPhases {
+			for i, counts := range []map[int]uint64{p.counts[phase], p.never[phase]} {
+				for bucket, n := range counts {
+					if !yield(tile{bucket, i == 1}, n) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // interval begins an interval of the log, which has lines of any distribution. Several lines

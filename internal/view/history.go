@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -69,7 +70,7 @@ func seriesOf(p *layout.Page, h *history.History, s *history.Series) {
 				}
 				at[i] = append([]compare.Difference{}, c.Differs...)
 				shift, between := shiftText(c)
-				t.Row(strconv.Itoa(i+1), day(s.Runs[i]), figureName(f), result.Bound(c.Before, c.BeforeAtLeast).Text(unitText(f.Unit)), result.Bound(c.After, c.AfterAtLeast).Text(unitText(f.Unit)), shift, between, pText(c.P), "")
+				t.Row(strconv.Itoa(i+1), day(s.Runs[i]), figureName(f.Family, f.Name), result.Bound(c.Before, c.BeforeAtLeast).Text(unitText(f.Unit)), result.Bound(c.After, c.AfterAtLeast).Text(unitText(f.Unit)), shift, between, pText(c.P), "")
 				t.Rows[len(t.Rows)-1][8] = wordOf(c)
 			}
 		}
@@ -97,7 +98,7 @@ func differsText(all []compare.Difference) string {
 	}
 	var parts []string
 	for _, d := range all {
-		value := func(i int) string { return or(strings.Join(d.Sides[i], ", "), "not told") }
+		value := func(i int) string { return cmp.Or(strings.Join(d.Sides[i], ", "), "not told") }
 		parts = append(parts, fmt.Sprintf("%s was %s and is %s", d.Name, value(0), value(1)))
 	}
 	const most = 6
@@ -105,14 +106,6 @@ func differsText(all []compare.Difference) string {
 		parts = append(parts[:most], fmt.Sprintf("%d more", n))
 	}
 	return "Before it, " + strings.Join(parts, "; ") + "."
-}
-
-func figureName(f history.Figure) string {
-	if f.Family == "throughput" || f.Family == "resources" || f.Family == "outcomes" {
-		return f.Name
-	}
-	group, _, _ := strings.Cut(f.Family, ".")
-	return group + " " + f.Name
 }
 
 // day writes when a run began, to the minute.
@@ -124,21 +117,12 @@ func day(r history.Run) string {
 	return t.UTC().Format("2006-01-02 15:04")
 }
 
-func shiftText(c history.Change) (shift, between string) {
+func shiftText(c history.Change) (value, between string) {
 	if c.Percent == nil {
 		return "-", "-"
 	}
-	end := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return signedPercent(*v)
-	}
-	between = "-"
-	if c.PercentLo != nil || c.PercentHi != nil {
-		between = end(c.PercentLo) + ".." + end(c.PercentHi) + " %"
-	}
-	return shiftOf(c.BeforeAtLeast, c.AfterAtLeast, signedPercent(*c.Percent)+" %"), between
+	s := shift{*c.Percent, c.PercentLo, c.PercentHi, signedPercent, " %", c.BeforeAtLeast, c.AfterAtLeast}
+	return s.text(), s.between()
 }
 
 func wordOf(c history.Change) layout.Span {
@@ -167,7 +151,7 @@ func answerOf(p *layout.Page, h *history.History) {
 			for _, c := range f.Changes {
 				if c.New && (clearest == "" || worse > 0 && c.Verdict == history.Worse && !strings.HasSuffix(clearest, "worse")) {
 					shift, _ := shiftText(c)
-					clearest = fmt.Sprintf("%s changed by %s from run %d of %d (%s), %s", figureName(f), shift, c.At+1, len(s.Runs), s.Runs[c.At].Dir, c.Verdict)
+					clearest = fmt.Sprintf("%s changed by %s from run %d of %d (%s), %s", figureName(f.Family, f.Name), shift, c.At+1, len(s.Runs), s.Runs[c.At].Dir, c.Verdict)
 				}
 			}
 		}
@@ -202,13 +186,9 @@ func shownBy(h *history.History) string {
 	case worst.After > 0:
 		return fmt.Sprintf("; one could not show yet, however large: a change shows once %d runs follow it", worst.After)
 	case worst.Percent == nil:
-		return fmt.Sprintf("; they vary so much that a tenfold change of %s would not have shown", shownName(worst))
+		return fmt.Sprintf("; they vary so much that a tenfold change of %s would not have shown", figureName(worst.Family, worst.Name))
 	}
-	return fmt.Sprintf("; a change of %s by %.0f %% would have shown", shownName(worst), *worst.Percent)
-}
-
-func shownName(s *history.Shows) string {
-	return figureName(history.Figure{Family: s.Family, Name: s.Name})
+	return fmt.Sprintf("; a change of %s by %.0f %% would have shown", figureName(worst.Family, worst.Name), *worst.Percent)
 }
 
 // HistoryHTML writes a history as a page for a browser: the answer, a chart of each
@@ -238,7 +218,6 @@ func HistoryHTML(w io.Writer, h *history.History) error {
 	return page.Write(w, p)
 }
 
-// mostHistories bounds the charts of a page.
 const mostHistories = 60
 
 // followed draws a figure over the runs: each run a dot, and the median between changes.
@@ -270,8 +249,8 @@ func followed(p *layout.Page, s *history.Series, f history.Figure, id string) {
 	}
 	chart := &layout.Chart{
 		Caption: s.Name + ": each dot is a run. The line is the median of the runs between two changes. An arrow: at least so much.",
-		Legend:  []layout.Key{{Class: "s1", Text: figureName(f)}, {Class: "s2", Text: "median"}},
-		Chart:   plot.Chart{ID: id, Title: s.Name + ": " + figureName(f), Desc: "The table below has the changes.", Height: high},
+		Legend:  []layout.Key{{Class: "s1", Text: figureName(f.Family, f.Name)}, {Class: "s2", Text: "median"}},
+		Chart:   plot.Chart{ID: id, Title: s.Name + ": " + figureName(f.Family, f.Name), Desc: "The table below has the changes.", Height: high},
 	}
 	for _, c := range f.Changes {
 		shift, _ := shiftText(c)
@@ -279,7 +258,7 @@ func followed(p *layout.Page, s *history.Series, f history.Figure, id string) {
 	}
 	whole := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	chart.X = plot.Linear(1, float64(max(2, len(f.Values))), 10, "run", whole)
-	chart.Y = plot.Linear(min(0, least), most, 6, figureName(f), func(v float64) string { return valueText(v, f.Unit) })
+	chart.Y = plot.Linear(min(0, least), most, 6, figureName(f.Family, f.Name), unitText(f.Unit))
 	chart.Lines = []plot.Line{medians, dots}
 	p.Chart(chart)
 }

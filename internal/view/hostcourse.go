@@ -101,11 +101,11 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 		last := func(of string, y float64) { // as it was at the end of the sample
 			raw[h.track(of)] = append(raw[h.track(of)], plot.Point{X: c.origin.seconds(x.ToNS), Y: y})
 		}
-		perSecond := func(n *uint64) float64 { return counted(n) / span }
+		perSecond := func(n *uint64) float64 { return known(n) / span }
 		o := x.Host
-		put("busy", (timed(o.UserS)+timed(o.SystemS))/span)
-		put("iowait", timed(o.IOWaitS)/span)
-		put("steal", timed(o.StealS)/span)
+		put("busy", (known(o.UserS)+known(o.SystemS))/span)
+		put("iowait", known(o.IOWaitS)/span)
+		put("steal", known(o.StealS)/span)
 		put("switches", perSecond(o.ContextSwitches))
 		put("faults", perSecond(o.MajorFaults))
 		put("disk read", perSecond(o.DiskReadBytes))
@@ -116,8 +116,8 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 		put("received", perSecond(o.ReceivedBytes))
 		put("sent", perSecond(o.SentBytes))
 		put("loopback", perSecond(o.LoopbackBytes))
-		last("cached", counted(o.PageCacheBytes))
-		last("dirty", counted(o.DirtyBytes))
+		last("cached", known(o.PageCacheBytes))
+		last("dirty", known(o.DirtyBytes))
 		sums := map[string]float64{}
 		for _, p := range x.Processes {
 			name := host.ProcessWeir
@@ -128,8 +128,8 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 				continue // it was not there
 			}
 			add := func(of string, y float64) { sums[of+" "+name] += y } // what is not known makes the sum so
-			add("cores", (timed(p.UserS)+timed(p.SystemS))/span)
-			add("memory", counted(p.RSSBytes))
+			add("cores", (known(p.UserS)+known(p.SystemS))/span)
+			add("memory", known(p.RSSBytes))
 			add("switches", perSecond(p.VoluntarySwitches)+perSecond(p.InvoluntarySwitches))
 			add("read", perSecond(p.ReadBytes))
 			add("written", perSecond(p.WrittenBytes))
@@ -151,19 +151,12 @@ func (c *Course) layHost(h *hostCourse, samples []host.Sample) {
 	c.lay(raw)
 }
 
-// counted and timed are a figure; not a number where it is not known.
-func counted(n *uint64) float64 {
+// known is a figure; not a number where it is not known.
+func known[N uint64 | float64](n *N) float64 {
 	if n == nil {
 		return math.NaN()
 	}
 	return float64(*n)
-}
-
-func timed(s *float64) float64 {
-	if s == nil {
-		return math.NaN()
-	}
-	return *s
 }
 
 // hostOverTime draws what a host did below the messages, with the same time.
@@ -172,7 +165,7 @@ func (t *single) hostOverTime(i int, h hostCourse) {
 	switch {
 	case h.agent != "":
 		where = "the host of agent " + h.agent
-	case len(t.course.hosts) > 1:
+	case len(t.Course.hosts) > 1:
 		where = "the host that weir was started on"
 	}
 	id := func(s string) string { return fmt.Sprintf("host%d-%s", i, s) }
@@ -187,14 +180,14 @@ func (t *single) hostOverTime(i int, h hostCourse) {
 		append([]curve{own("busy", "all", "s5 wide")}, append(each("cores", "s1", "s2", "s3", "s4"), own("steal", "stolen", "s6 dash"), own("iowait", "waiting for disks", "s6"))...))
 	t.drawOver(id("disk"), "disk bytes: "+where, "Of all disks, as the kernel sends requests to them; beside them what processes made the kernel read, and the pages that they made dirty.", low, ofBytes("bytes per second"), layout.Octets,
 		append([]curve{own("disk read", "read", "s1"), own("disk written", "written", "s2")}, t.diskOf(h)...))
-	t.drawOver(id("operations"), "disk operations: "+where, "A flush makes a disk write what it has in its own memory.", low, upTo("per second", rateText), layout.PerSecond,
+	t.drawOver(id("operations"), "disk operations: "+where, "A flush makes a disk write what it has in its own memory.", low, upTo("per second", quantity.Rate), layout.PerSecond,
 		[]curve{own("reads", "reads", "s1"), own("writes", "writes", "s2"), own("flushes", "flushes", "s3")})
 	t.drawOver(id("cache"), "page cache: "+where, "Files that the kernel has in memory, and of these what is still to be written to a disk.", low, ofBytes("bytes"), layout.Octets,
 		[]curve{own("cached", "page cache", "s1"), own("dirty", "to be written", "s2")})
 	t.drawOver(id("memory"), "memory of processes: "+where, "Resident.", low, ofBytes("bytes"), layout.Octets, each("memory", "s1", "s2", "s3", "s4"))
 	t.drawOver(id("network"), "network: "+where, "Of the network namespace that weir is in. Loopback carries what processes of this host say to each other.", low, ofBytes("bytes per second"), layout.Octets,
 		[]curve{own("received", "received", "s1"), own("sent", "sent", "s2"), own("loopback", "loopback", "s3")})
-	t.drawOver(id("switches"), "context switches: "+where, "How often threads took turns on the cores.", low, upTo("per second", rateText), layout.PerSecond,
+	t.drawOver(id("switches"), "context switches: "+where, "How often threads took turns on the cores.", low, upTo("per second", quantity.Rate), layout.PerSecond,
 		append([]curve{own("switches", "all", "s5 wide")}, each("switches", "s1", "s2", "s3", "s4")...))
 }
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -28,14 +29,13 @@ func HTML(w io.Writer, e Entry, o Options) error {
 	return browser(measured(e.Result)).Write(w, p)
 }
 
-// mostNamed is how many systems a title names.
 const mostNamed = 3
 
 // measuredIn names the systems of several runs.
 func measuredIn(entries []Entry) string {
 	var names []string
 	for _, e := range entries {
-		if name := or(layout.Shortened(e.Result.System.Driver, longestLabel), "a system"); !slices.Contains(names, name) {
+		if name := cmp.Or(layout.Shortened(e.Result.System.Driver, longestLabel), "a system"); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -99,7 +99,7 @@ func OverviewHTML(w io.Writer, entries []Entry, o Options) error {
 	}
 	for i, e := range entries {
 		inside := new(layout.Page)
-		inside.Line(layout.Faint.Of(or(e.Dir, title(e.Result)) + ", " + born(e)))
+		inside.Line(layout.Faint.Of(cmp.Or(e.Dir, title(e.Result)) + ", " + born(e)))
 		x := Options{Session: o.Session, drawn: fmt.Sprintf("c%d-", i+1)}
 		if i >= mostDrawn {
 			x.drawn = ""
@@ -137,5 +137,5 @@ func born(e Entry) string {
 	if e.Result.Events > 0 {
 		parts = append(parts, strings.TrimPrefix(events(e.Result.Events), ", "))
 	}
-	return or(strings.Join(parts, ", "), "a run")
+	return cmp.Or(strings.Join(parts, ", "), "a run")
 }

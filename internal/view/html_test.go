@@ -139,11 +139,8 @@ func look(page string) (s seen, err error) {
 // html1 is a run's page.
 func html1(t testing.TB, e Entry, o Options) string {
 	t.Helper()
-	var b strings.Builder
-	if err := HTML(&b, e, o); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	b := rendered(t, HTML, e, o)
+	return b
 }
 
 // old is the folder of a run that an earlier weir measured.
@@ -380,15 +377,8 @@ func TestAnIntervalThatIsNotKnownIsNotDrawn(t *testing.T) {
 		{P: 100, NS: 9e6, Supported: true},
 	}}
 	r := &result.Result{Run: result.Run{Loop: result.LoopOpen, MeasureS: 10, HorizonS: 2.711}, Latency: result.Latency{Send: result.Send{Response: d}}}
-	var text strings.Builder
-	if err := Text(&text, entry(r), Options{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"not known", "0.900..3.00", "0.900..\n", " ..3.00", "horizon 2.71 s: of 40 runs as long", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate spells"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the table lacks %q:\n%s", want, text.String())
-		}
-	}
+	text := rendered(t, Text, entry(r), Options{})
+	mentions(t, text, "not known", "0.900..3.00", "0.900..\n", " ..3.00", "horizon 2.71 s: of 40 runs as long", "neighbouring messages took similar times", "too few samples lie beyond", "fewer than six separate spells")
 	page := html1(t, entry(r), Options{})
 	if strings.Contains(page, "NaN") {
 		t.Error("the page draws what is not known")

@@ -112,10 +112,8 @@ func sessions(p float64, n uint64) layout.Span {
 	return plain(strconv.FormatFloat(share, 'f', 1, 64) + " %")
 }
 
-// mostPercentiles is how many rows a table of them has, whatever a file holds.
 const mostPercentiles = 200
 
-// latency writes the table of percentiles.
 func (t *single) latency() {
 	all := distributions(t.r)
 	t.Gap()
@@ -137,7 +135,7 @@ func (t *single) latency() {
 			mean, samples = append(mean, layout.Span{}), append(samples, censored(c.d))
 		}
 	}
-	if t.session > 0 {
+	if t.o.Session > 0 {
 		mean, samples = append(mean, layout.Span{}), append(samples, layout.Span{})
 	}
 	x.Rows = append(x.Rows, mean, samples)
@@ -146,9 +144,9 @@ func (t *single) latency() {
 	limited(t.Page, x, t.r)
 	withheld(t.Page, x, t.r)
 	t.unbounded(all)
-	if t.session > 0 {
-		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", quantity.Count(t.session)),
-			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.session), 'f', 4, 64)))
+	if t.o.Session > 0 {
+		t.Note(fmt.Sprintf("share of sessions of %s messages that meet at least one worse, if slow messages do not come together;", quantity.Count(t.o.Session)),
+			fmt.Sprintf("half of such sessions meet worse than %s %%", strconv.FormatFloat(stats.SessionPercentile(0.5, t.o.Session), 'f', 4, 64)))
 	}
 	t.unsupported(x, all, ps)
 }
@@ -162,8 +160,8 @@ func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
 			x.Columns = append(x.Columns, layout.Column{Group: c.headed(), Head: "95 %", Tone: layout.Faint, Kind: layout.Word, Beside: true})
 		}
 	}
-	if t.session > 0 {
-		x.Columns = append(x.Columns, layout.Column{Group: "sessions of " + quantity.Count(t.session), Head: "meet worse", Tone: layout.Strong})
+	if t.o.Session > 0 {
+		x.Columns = append(x.Columns, layout.Column{Group: "sessions of " + quantity.Count(t.o.Session), Head: "meet worse", Tone: layout.Strong})
 	}
 	for _, p := range ps {
 		row := []layout.Span{plain(percent(p))}
@@ -177,8 +175,8 @@ func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
 				row = append(row, c.between(p))
 			}
 		}
-		if t.session > 0 {
-			row = append(row, sessions(p, t.session))
+		if t.o.Session > 0 {
+			row = append(row, sessions(p, t.o.Session))
 		}
 		x.Rows = append(x.Rows, row)
 	}
@@ -188,9 +186,9 @@ func (t *single) percentiles(all []distribution, ps []float64) *layout.Table {
 // rows are the percentiles of the table: those that were asked for, here or by an
 // objective, and those that some distribution has samples enough for; the largest always.
 func (t *single) rows(all []distribution) []float64 {
-	wanted := slices.Clone(t.asked)
+	wanted := slices.Clone(t.o.Percentiles)
 	for i := range t.r.Verdict.SLO {
-		if o, err := judge.ParseObjective(t.r.Verdict.SLO[i].Expr); err == nil && len(t.asked) == 0 {
+		if o, err := judge.ParseObjective(t.r.Verdict.SLO[i].Expr); err == nil && len(t.o.Percentiles) == 0 {
 			if p, ok := o.Percentile(); ok {
 				wanted = append(wanted, p)
 			}
@@ -199,7 +197,7 @@ func (t *single) rows(all []distribution) []float64 {
 	var ps []float64
 	for _, c := range all {
 		for _, p := range c.d.Percentiles {
-			enough := len(t.asked) == 0 && (p.Supported || p.UnsupportedBy != "")
+			enough := len(t.o.Percentiles) == 0 && (p.Supported || p.UnsupportedBy != "")
 			if (enough || p.P >= 100 || slices.Contains(wanted, p.P)) && !slices.Contains(ps, p.P) && len(ps) < mostPercentiles {
 				ps = append(ps, p.P)
 			}
@@ -316,7 +314,7 @@ func older(r *result.Result) bool {
 // the table has one percentile more. It goes by the first response or service.
 func (t *single) unsupported(x *layout.Table, all []distribution, shown []float64) {
 	tooFew(t.Page, x)
-	for _, p := range t.asked {
+	for _, p := range t.o.Percentiles {
 		if !slices.Contains(shown, p) {
 			t.Note(percent(p) + " is not stored in this result: weir run --percentiles stores it")
 		}

@@ -19,11 +19,8 @@ func TestEachResponseIsMarkedByItsOwnMessages(t *testing.T) {
 		E2E:  result.Pair{Response: at(2_100_000), OnTime: at(100_000)},
 	}}
 	page := func() string {
-		var b strings.Builder
-		if err := Text(&b, entry(r), Options{}); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
+		b := rendered(t, Text, entry(r), Options{})
+		return b
 	}
 	if s := page(); strings.Contains(s, "!50.0 ms") || !strings.Contains(s, "!2.10 ms") || strings.Contains(s, "an older weir") {
 		t.Errorf("%s\nwant e2e marked and send not, by what each is on time", s)

@@ -71,19 +71,14 @@ func (t *single) found(s *result.SLO) (value layout.Span, between string) {
 			return x, c.between(p).Text
 		}
 	}
-	write := func(write func(float64) string) layout.Span { return plain(s.Found().Text(write)) }
 	switch s.Unit {
-	case "ns":
-		value = write(timeText)
-		if lo, hi := s.Lo, s.Hi; lo != nil && hi != nil && *lo != *hi {
+	case "ns", "messages", "per_s":
+		value = plain(s.Found().Text(unitText(s.Unit)))
+		if lo, hi := s.Lo, s.Hi; s.Unit == "ns" && lo != nil && hi != nil && *lo != *hi {
 			between = quantity.TimeBeside(int64(*lo), int64(s.Value)) + ".." + quantity.TimeBeside(int64(*hi), int64(s.Value))
 		}
-	case "messages":
-		value = write(countText)
-	case "per_s":
-		value = write(quantity.Rate)
 	case "ratio":
-		value = write(func(v float64) string { return strconv.FormatFloat(v*100, 'g', 3, 64) + " %" })
+		value = plain(s.Found().Text(percentage))
 	default:
 		value = plain("no such figure")
 		if s.Status == "" {

@@ -17,12 +17,9 @@ func TestAnEarlierRunIsNamed(t *testing.T) {
 		"not known\n            2 of them arrived corrupted\n            --of FOLDER names the run that sent them": {Number: 7, Received: 10, Corrupted: 2},
 	} {
 		r := result.Result{Run: result.Run{Mode: result.ModeConsume}, MessagesAll: result.Messages{Foreign: 10}, OfRun: of}
-		var b strings.Builder
-		if err := Text(&b, entry(&r), Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, b.String())
+		b := rendered(t, Text, entry(&r), Options{})
+		if !strings.Contains(b, want) {
+			t.Errorf("it does not say %q:\n%s", want, b)
 		}
 	}
 }
@@ -32,19 +29,12 @@ func TestAnEarlierRunIsBooked(t *testing.T) {
 	of := &result.OfRun{Booked: true, Number: 7, Received: 8}
 	m := result.Messages{Scheduled: 10, Sent: 10, Confirmed: 9, Failed: 1, Delivered: 8, Lost: 1, FailedDelivered: 1}
 	r := result.Result{Run: result.Run{Mode: result.ModeConsume}, Messages: m, MessagesAll: m, OfRun: of}
-	var b strings.Builder
-	if err := Text(&b, entry(&r), Options{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
+	b := rendered(t, Text, entry(&r), Options{})
+	mentions(t, b,
 		"messages    of the earlier run of weir with run number 7, its warm-up included\n",
 		"sent 10, confirmed 9, delivered 8", "failed but delivered 1", "lost 1, duplicated 0", "loss        lost 1, failed 1, of 10 sent",
-	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, b.String())
-		}
-	}
-	if strings.Contains(b.String(), "offered") || strings.Contains(b.String(), "after-drain") {
-		t.Errorf("it speaks of sending, or of listening on:\n%s", b.String())
+	)
+	if strings.Contains(b, "offered") || strings.Contains(b, "after-drain") {
+		t.Errorf("it speaks of sending, or of listening on:\n%s", b)
 	}
 }

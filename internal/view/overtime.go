@@ -28,7 +28,7 @@ func latencies(of string) []curve {
 // overTime puts the run's course on the page: one chart below the other, all with
 // the same time.
 func (t *single) overTime() {
-	c := t.course
+	c := t.Course
 	if c == nil || len(c.tracks) == 0 {
 		return
 	}
@@ -43,7 +43,9 @@ func (t *single) overTime() {
 		if d == nil || d.Censored == 0 {
 			return ""
 		}
-		return fmt.Sprintf(" %s messages %s and are in no second. The table, the percentiles and the heat map include them.", quantity.Count(d.Censored), uncompleted[of])
+		is := uncompleted[of]
+		return " " + quantity.Counted(d.Censored, "message "+strings.Replace(is, "were", "was", 1)+" and is", "messages "+is+" and are") +
+			" in no second. The table, the percentiles and the heat map include all messages."
 	}
 	l := t.r.Latency
 	t.over("send-time", "send "+what, "Of what was confirmed in each second."+never("send", cmp.Or(l.Send.Response, l.Send.Service)), high, layout.Nanoseconds, latencies("send"))
@@ -64,7 +66,7 @@ func (t *single) overTime() {
 
 // overTimeSays explains what all charts over time have in common.
 func (t *single) overTimeSays() string {
-	c := t.course
+	c := t.Course
 	says := "0 is the end of the warm-up. Warm-up and drain are shaded. A step is a second, and what was counted in it. A gap in a line is a second with too few samples for that percentile, not a zero."
 	var kinds []string
 	if len(c.marks) > 0 {
@@ -91,7 +93,6 @@ func (t *single) overTimeSays() string {
 
 func timeText(v float64) string  { return quantity.Time(int64(v)) }
 func countText(v float64) string { return quantity.Count(uint64(max(0, v))) }
-func rateText(v float64) string  { return quantity.Rate(v) }
 
 // over is a chart over time of messages and their latencies.
 func (t *single) over(id, title, caption string, height int, unit layout.Unit, curves []curve) {
@@ -108,7 +109,7 @@ func (t *single) over(id, title, caption string, height int, unit layout.Unit, c
 
 // drawOver is any chart over time; axis is of the least value above 0 and the greatest.
 func (t *single) drawOver(id, title, caption string, height int, axis func(least, most float64) plot.Axis, unit layout.Unit, curves []curve) {
-	c, log, text := t.course, unit == layout.Nanoseconds, textOf(unit)
+	c, log, text := t.Course, unit == layout.Nanoseconds, textOf(unit)
 	curves = slices.DeleteFunc(curves, func(x curve) bool { return len(c.tracks[x.track].points) == 0 })
 	rates := id == "rates"
 	if rates { // those of directions that there were
@@ -127,7 +128,7 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	if len(curves) == 0 || most == 0 {
 		return // nothing of the kind
 	}
-	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: t.drawn + id, Title: title + " over time", Height: height}}
+	f := &layout.Chart{Caption: caption, Chart: plot.Chart{ID: t.o.drawn + id, Title: title + " over time", Height: height}}
 	for _, s := range c.spans {
 		if word := map[string]string{"warmup": "warm-up", "drain": "drain"}[s.Text]; word != "" {
 			f.Spans = append(f.Spans, plot.Span{From: s.From, To: s.To, Text: word})
@@ -164,7 +165,7 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 		f.Under = c.stalled()
 	}
 	f.Desc = c.describe(curves, text)
-	if t.lone { // a page of many runs would become too large
+	if t.o.lone { // a page of many runs would become too large
 		f.Timed = &layout.Timed{Unit: unit}
 		if c.mosaics[of] != nil {
 			f.Timed.Of = of
@@ -173,10 +174,9 @@ func (t *single) drawOver(id, title, caption string, height int, axis func(least
 	t.Chart(f)
 }
 
-// textOf is how values of a unit are written.
 func textOf(unit layout.Unit) func(float64) string {
 	return map[layout.Unit]func(float64) string{
-		layout.Nanoseconds: timeText, layout.PerSecond: rateText, layout.Numbers: countText, layout.Octets: quantity.Bytes, layout.Cores: coresText,
+		layout.Nanoseconds: timeText, layout.PerSecond: quantity.Rate, layout.Numbers: countText, layout.Octets: quantity.Bytes, layout.Cores: coresText,
 	}[unit]
 }
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -256,7 +257,7 @@ func identity(results []*result.Result) []reading {
 			if r.Consuming() {
 				return plain("-")
 			}
-			return plain(or(r.System.Guarantee, "-"))
+			return plain(cmp.Or(r.System.Guarantee, "-"))
 		}),
 		words("verdict", func(r *result.Result) layout.Span {
 			s := string(r.Verdict.Status)
@@ -267,13 +268,6 @@ func identity(results []*result.Result) []reading {
 		out = append(out, words("objectives", objectivesOf))
 	}
 	return out
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // objectivesOf says in short what became of a run's objectives.
@@ -292,7 +286,7 @@ func objectivesOf(r *result.Result) layout.Span {
 			}
 		}
 	}
-	return colour(worst).Of(or(strings.Join(parts, ", "), "-"))
+	return colour(worst).Of(cmp.Or(strings.Join(parts, ", "), "-"))
 }
 
 // rates are of the measured window, of the directions that any run has.

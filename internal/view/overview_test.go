@@ -54,6 +54,26 @@ func run(t *testing.T, name string, objectives ...string) Entry {
 	return e
 }
 
+// rendered is what a writer of runs writes.
+func rendered[E any](t testing.TB, write func(io.Writer, E, Options) error, of E, o Options) string {
+	t.Helper()
+	var b strings.Builder
+	if err := write(&b, of, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// mentions reports each of some texts that got does not have.
+func mentions(t testing.TB, got string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%.5000s", want, got)
+		}
+	}
+}
+
 func same(t *testing.T, name string, write func(io.Writer) error) string {
 	t.Helper()
 	var got bytes.Buffer
@@ -123,12 +143,9 @@ func TestRunsAreCalledByWhatTellsThemApart(t *testing.T) {
 
 func TestRunsThatDifferInNothingAreNotWarnedOf(t *testing.T) {
 	t.Parallel()
-	var b strings.Builder
-	if err := Overview(&b, []Entry{run(t, "nats-500"), run(t, "nats-500")}, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(b.String(), "the recorded settings of these runs are identical\n") || strings.Contains(b.String(), "ranking") {
-		t.Errorf("got\n%s", b.String())
+	b := rendered(t, Overview, []Entry{run(t, "nats-500"), run(t, "nats-500")}, Options{})
+	if !strings.Contains(b, "the recorded settings of these runs are identical\n") || strings.Contains(b, "ranking") {
+		t.Errorf("got\n%s", b)
 	}
 }
 
@@ -170,11 +187,8 @@ func TestSettingsOfServersThatDifferAreNamed(t *testing.T) {
 		"one is gone": {entry(map[string]string{"max_payload": "1048576"}), "setting sync_interval  2m0s; none\n"},
 		"not known":   {Entry{Entry: result.Entry{Result: a.Result, Scenario: a.Scenario}}, ""},
 	} {
-		var b strings.Builder
-		if err := Overview(&b, []Entry{a, x.b}, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		got := b.String()
+		b := rendered(t, Overview, []Entry{a, x.b}, Options{})
+		got := b
 		if x.want == "" && (strings.Contains(got, "settings of the servers") || strings.Contains(got, "setting sync")) {
 			t.Errorf("%s: got\n%s", what, got)
 		}
@@ -214,12 +228,9 @@ func TestManyValuesOfOneFactAreCounted(t *testing.T) {
 		e.Scenario = []byte(strings.Replace(string(e.Scenario), "seed: 1", "seed: 1"+strings.Repeat("0", i), 1))
 		entries = append(entries, e)
 	}
-	var b strings.Builder
-	if err := Overview(&b, entries, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if want := "seed  1; 10; 100; 1000; 10000; 100000; 1000000; 10000000; ... (12 in all)\n"; !strings.Contains(b.String(), want) {
-		t.Errorf("no %q in\n%s", want, b.String())
+	b := rendered(t, Overview, entries, Options{})
+	if want := "seed  1; 10; 100; 1000; 10000; 100000; 1000000; 10000000; ... (12 in all)\n"; !strings.Contains(b, want) {
+		t.Errorf("no %q in\n%s", want, b)
 	}
 }
 
@@ -227,8 +238,5 @@ func TestABrokenScenarioIsNotCompared(t *testing.T) {
 	t.Parallel()
 	a, b := run(t, "nats-500"), run(t, "nats-500")
 	b.Scenario = []byte("{{{")
-	var out strings.Builder
-	if err := Overview(&out, []Entry{a, b}, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	rendered(t, Overview, []Entry{a, b}, Options{})
 }

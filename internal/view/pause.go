@@ -16,7 +16,7 @@ func (t *single) pause() {
 	}
 	t.Gap()
 	t.paused()
-	table := &layout.Table{Columns: []layout.Column{{Head: "e2e response", Key: true, Kind: layout.Word, Tone: layout.Strong}}}
+	table := &layout.Table{Columns: columns("e2e response")}
 	for _, p := range pausePercentiles {
 		table.Columns = append(table.Columns, layout.Column{Head: percent(p), Tone: layout.Strong})
 	}

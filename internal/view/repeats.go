@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -85,20 +86,14 @@ type repeated struct {
 }
 
 func repeatsTable(runs []Entry) *layout.Table {
-	x := &layout.Table{Columns: []layout.Column{
-		{Head: "", Kind: layout.Word, Key: true},
-		{Head: "median", Tone: layout.Strong},
-		{Head: "lowest", Tone: layout.Strong},
-		{Head: "highest", Tone: layout.Strong},
-		{Head: "merged", Tone: layout.Strong},
-	}}
+	x := &layout.Table{Columns: columns("", "median", "lowest", "highest", "merged")}
 	own := min(len(runs), shownRepeats)
 	for _, e := range runs[:own] {
 		x.Columns = append(x.Columns, layout.Column{Group: "each run", Head: fmt.Sprintf("r%d", max(1, e.Result.Run.Repeat)), Tone: layout.Faint})
 	}
 	for _, f := range repeatedFigures(runs) {
 		median, lowest, highest := result.Spread(f.values)
-		row := []layout.Span{plain(f.name), plain(median.Text(f.write)), plain(lowest.Text(f.write)), plain(highest.Text(f.write)), plain(or(f.together, "-"))}
+		row := []layout.Span{plain(f.name), plain(median.Text(f.write)), plain(lowest.Text(f.write)), plain(highest.Text(f.write)), plain(cmp.Or(f.together, "-"))}
 		for _, v := range f.values[:own] {
 			row = append(row, layout.Faint.Of(v.Text(f.write)))
 		}

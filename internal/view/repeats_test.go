@@ -66,11 +66,8 @@ func TestAnInterruptedRunIsNotOneOfASeries(t *testing.T) {
 	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 9_000_000, 1000)}
 	entries[2].Result.Run.Interrupted = true
 	for left, want := range map[int]string{0: "weir run --append r --repeat 1  # finishes the series", 2: "weir run --append r --repeat 3  # finishes the series"} {
-		var b strings.Builder
-		if err := Overview(&b, entries, Options{Left: left}); err != nil {
-			t.Fatal(err)
-		}
-		s := b.String()
+		b := rendered(t, Overview, entries, Options{Left: left})
+		s := b
 		if !strings.Contains(s, want) || !strings.Contains(s, "the median of 2 runs (1.00 ms to 2.00 ms)") || !strings.Contains(s, "x, 2 runs (1 interrupted left out)") {
 			t.Errorf("%d left: want %q in\n%s", left, want, s)
 		}
@@ -80,11 +77,8 @@ func TestAnInterruptedRunIsNotOneOfASeries(t *testing.T) {
 func TestASeriesThatWasTakenUpIsNotToBeFinished(t *testing.T) {
 	entries := []Entry{repeat(1, 1_000_000, 1000), repeat(2, 2_000_000, 1000), repeat(3, 3_000_000, 1000)}
 	entries[1].Result.Run.Interrupted = true
-	var b strings.Builder
-	if err := Overview(&b, entries, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if s := b.String(); strings.Contains(s, "finishes the series") {
+	b := rendered(t, Overview, entries, Options{})
+	if s := b; strings.Contains(s, "finishes the series") {
 		t.Errorf("run 3 came after run 2 was interrupted:\n%s", s)
 	}
 }
@@ -110,13 +104,6 @@ func TestARepeatThatIsABoundIsMarked(t *testing.T) {
 	for i := range entries[1].Result.Latency.Send.Response.Percentiles {
 		entries[1].Result.Latency.Send.Response.Percentiles[i].AtLeast = true
 	}
-	var b strings.Builder
-	if err := Overview(&b, entries, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{">= 2.00 ms, the median of 3 runs (1.00 ms to >= 3.00 ms)", "send 50 %    >= 2.00 ms  1.00 ms  >= 3.00 ms"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("the overview lacks %q:\n%s", want, b.String())
-		}
-	}
+	b := rendered(t, Overview, entries, Options{})
+	mentions(t, b, ">= 2.00 ms, the median of 3 runs (1.00 ms to >= 3.00 ms)", "send 50 %    >= 2.00 ms  1.00 ms  >= 3.00 ms")
 }

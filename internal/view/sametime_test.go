@@ -21,14 +21,11 @@ func TestRunsOfAnOverviewShareATimeAxis(t *testing.T) {
 			e.Dir = fmt.Sprint("r/", i)
 			entries = append(entries, e)
 		}
-		var page strings.Builder
-		if err := OverviewHTML(&page, entries, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := look(page.String()); err != nil {
+		page := rendered(t, OverviewHTML, entries, Options{})
+		if _, err := look(page); err != nil {
 			t.Error(err)
 		}
-		_, chart, found := strings.Cut(page.String(), `<title id="all-e2e-time-t">e2e p99, of each run over time</title>`)
+		_, chart, found := strings.Cut(page, `<title id="all-e2e-time-t">e2e p99, of each run over time</title>`)
 		if found != want {
 			t.Errorf("of %d runs the chart is there: %v", n, found)
 		}
@@ -38,7 +35,7 @@ func TestRunsOfAnOverviewShareATimeAxis(t *testing.T) {
 				t.Errorf("of %d runs there is no line %s", n, line)
 			}
 		}
-		if title := fmt.Sprintf("<title>%s of jetstream</title>", runs(n)); !strings.Contains(page.String(), title) {
+		if title := fmt.Sprintf("<title>%s of jetstream</title>", runs(n)); !strings.Contains(page, title) {
 			t.Errorf("there is no %s", title)
 		}
 	}

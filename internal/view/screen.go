@@ -112,8 +112,8 @@ func under(group string, heads ...string) func(layout.Column) bool {
 }
 
 // screen is a run in short.
-func (t *single) screen(e Entry, o Options) *Screen {
-	s := new(Screen)
+func (t *single) screen() *Screen {
+	o, s := t.o, new(Screen)
 	add := func(rank int, show ...func()) {
 		s.Add(rank, func(p *layout.Page) {
 			t.Page = p
@@ -123,8 +123,8 @@ func (t *single) screen(e Entry, o Options) *Screen {
 		})
 	}
 	add(0, t.verdict)
-	if t.review != nil {
-		add(1, func() { t.reviewed(t.review) })
+	if t.Review != nil {
+		add(1, func() { t.reviewed(t.Review) })
 	}
 	add(0, t.broken)
 	if says := saturated(t.r); says != "" {
@@ -135,7 +135,7 @@ func (t *single) screen(e Entry, o Options) *Screen {
 	s.Gap()
 	add(0, func() { t.Line(append(t.systemNamed(), plain(", "+t.measured()))...) })
 	add(4, t.guaranteed)
-	add(9, func() { t.load(e.Scenario) })
+	add(9, t.load)
 	if t.r.Network != nil {
 		add(7, t.networkMeans)
 	}
@@ -245,7 +245,6 @@ func (t *single) screenTables(s *Screen, add func(int, ...func())) {
 	})
 }
 
-// mostStages is how many stages of a profile a screen has.
 const mostStages = 5
 
 // told are the percentiles of a screen: those that were asked for, else those that most look
@@ -256,13 +255,12 @@ func (t *single) told(all []distribution, few bool) []float64 {
 	if few {
 		wanted = []float64{50, 99, 100}
 	}
-	if len(t.asked) > 0 {
+	if len(t.o.Percentiles) > 0 {
 		wanted = append(slices.Clone(known[max(0, len(known)-len(wanted)):]), 100)
 	}
 	return slices.DeleteFunc(known, func(p float64) bool { return !slices.Contains(wanted, p) })
 }
 
-// mostRows is how many runs of several a screen has.
 const mostRows = 8
 
 // overviewScreen is several runs in short.

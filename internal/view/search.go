@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -147,7 +148,6 @@ func limit(r *capacity.Report) *capacity.Probed {
 	return nil
 }
 
-// probesOf counts the runs of a search: its probes, and those of the curve.
 func probesOf(r *capacity.Report) string {
 	text := fmt.Sprint(len(r.Probes))
 	switch n := len(r.Curve); n {
@@ -160,12 +160,10 @@ func probesOf(r *capacity.Report) string {
 	return text
 }
 
-// spanned writes an estimate with its interval.
 func spanned(s capacity.Span) string {
 	return fmt.Sprintf("%.3g (%.2g to %.2g)", s.At, s.Lo, s.Hi)
 }
 
-// neededText is how many it takes to reach a rate.
 func neededText(t *capacity.Needed) string {
 	switch {
 	case t.Why != "":
@@ -178,7 +176,6 @@ func neededText(t *capacity.Needed) string {
 	return fmt.Sprintf("%s takes %d %s (95 %% interval %s)", quantity.Rate(t.PerS), t.Middle, t.Of, numbersOf(t.Least, t.Most))
 }
 
-// numbersOf writes a range of numbers.
 func numbersOf(least, most int) string {
 	if least == most {
 		return fmt.Sprint(least)
@@ -220,9 +217,8 @@ func (s *Search) next() (command, why string) {
 	return "", ""
 }
 
-// name says in a title what was searched.
 func (s *Search) name() string {
-	return "Capacity under " + or(layout.Shortened(strings.Join(s.Report.Promise, ", "), 120), "no promise")
+	return "Capacity under " + cmp.Or(layout.Shortened(strings.Join(s.Report.Promise, ", "), 120), "no promise")
 }
 
 // drawn puts the latency against the load and all probes on a page. reasons says of each
@@ -267,11 +263,11 @@ func (s *Search) drawn(p *layout.Page, reasons bool) {
 		if i >= len(r.Probes) {
 			why = "curve"
 		}
-		cells := []string{quantity.Rate(x.RatePerS), why, x.Judgement, or(x.Of, "-")}
+		cells := []string{quantity.Rate(x.RatePerS), why, x.Judgement, cmp.Or(x.Of, "-")}
 		for _, p := range percents {
 			cells = append(cells, figureOr(x.Figure(p), "-"))
 		}
-		cells = append(cells, x.Dir, or(x.Why, "-"))
+		cells = append(cells, x.Dir, cmp.Or(x.Why, "-"))
 		t.Row(cells[:len(heads)]...)
 		t.Rows[len(t.Rows)-1][2] = judged(x.Judgement).Of(x.Judgement)
 	}

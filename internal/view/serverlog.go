@@ -39,7 +39,6 @@ func (t *single) serverLog(s *result.Slowest) {
 	t.logLines(all[i].Log)
 }
 
-// faultLogs writes what servers said after faults.
 func (t *single) faultLogs() {
 	label, from := "logs", originOf(t.r)
 	for i := range t.r.Faults {
@@ -63,7 +62,6 @@ func (t *single) faultLogs() {
 	}
 }
 
-// logLines writes some lines of a log.
 func (t *single) logLines(log *result.ServerLog) {
 	told, from := firstOfEach(log.Lines, mostLogLines), originOf(t.r)
 	for _, l := range told {

@@ -23,7 +23,6 @@ func (t *single) servers() {
 	}
 }
 
-// serversUsed says what the processes of the system used.
 func (t *single) serversUsed() {
 	var cores, memory, written, disk float64
 	parts := map[*float64]bool{} // which of them any was told of
@@ -113,7 +112,6 @@ func (t *single) hosts(brief bool) {
 	}
 }
 
-// processorSays is how busy the cores of a host were.
 func processorSays(h *host.HostSample, span float64) (says []string) {
 	if h.UserS == nil || h.SystemS == nil || h.IdleS == nil || h.IOWaitS == nil || h.StealS == nil {
 		return nil
@@ -130,7 +128,6 @@ func processorSays(h *host.HostSample, span float64) (says []string) {
 	return says
 }
 
-// disksSay is what a host's disks and its page cache did.
 func disksSay(h *host.HostSample) (says []string) {
 	for _, x := range []struct {
 		verb       string
@@ -155,7 +152,6 @@ func disksSay(h *host.HostSample) (says []string) {
 	return says
 }
 
-// networkSays is what went over a host's interfaces.
 func networkSays(h *host.HostSample) (says []string) {
 	if h.ReceivedBytes != nil && h.SentBytes != nil {
 		says = append(says, fmt.Sprintf("network received %s and sent %s", quantity.Bytes(float64(*h.ReceivedBytes)), quantity.Bytes(float64(*h.SentBytes))))

@@ -9,7 +9,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostShares bounds the lines about single subscriptions.
 const mostShares = 8
 
 // shares writes what each of several subscriptions got: requests and replies
@@ -31,7 +30,6 @@ func (t *single) shares() {
 	}
 }
 
-// share is a line about one subscription, in the window.
 func share(name string, m result.Received, bad bool) layout.Span {
 	s := plain(fmt.Sprintf("of these, %s: delivered %s, lost %s", name, quantity.Count(m.Delivered), quantity.Count(m.Lost)))
 	for _, c := range []struct {

@@ -12,25 +12,16 @@ import (
 	"github.com/weirmq/weir/internal/judge"
 	"github.com/weirmq/weir/internal/quantity"
 	"github.com/weirmq/weir/internal/view/layout"
-	"github.com/weirmq/weir/measure"
 	"github.com/weirmq/weir/result"
 )
 
 // A single puts one result on a page.
 type single struct {
 	*layout.Page
-	r       *result.Result
-	session uint64    // messages in a session; 0: not asked for
-	asked   []float64 // percentiles that are shown; nil: those with samples enough
-
-	table  *layout.Table // of percentiles
-	lone   bool          // the only run of its page
-	drawn  string        // with charts: their ids begin so; "" without
-	course *Course       // nil where it is not known
-	totals map[string]*measure.Counts
-
-	review *judge.Review // nil: the verdict is the stored one
-	fleet  *Fleet        // nil: not known
+	Entry
+	r     *result.Result // of the entry
+	o     Options
+	table *layout.Table // of percentiles
 }
 
 // colours of the words of a verdict and of an objective.
@@ -41,7 +32,6 @@ func colour[W ~string](word W) layout.Tone {
 	}[strings.ToLower(string(word))]
 }
 
-// verdict writes the status.
 func (t *single) verdict() {
 	word, says := verdictOn(t.r)
 	t.Add(layout.Block{Form: layout.Status, Spans: []layout.Span{word, plain("  " + says)}})
@@ -50,8 +40,8 @@ func (t *single) verdict() {
 // findings writes every check that is not valid, with what to do.
 func (t *single) findings() {
 	v := t.r.Verdict
-	if t.review != nil {
-		t.reviewed(t.review)
+	if t.Review != nil {
+		t.reviewed(t.Review)
 	}
 	if s := saturated(t.r); s != "" {
 		t.Item(layout.Doubtful.Of(s))
@@ -71,7 +61,7 @@ func (t *single) findings() {
 			said = append(said, text, c.Why)
 			t.Add(layout.Block{Form: layout.Item, Mark: colour(c.Status).Of(string(c.Status)), Spans: []layout.Span{plain(text)}, Under: c.Why})
 		case result.NotRun:
-			if !c.Inapplicable && (t.review == nil || !slices.Contains(t.review.Lacking, c.Name)) {
+			if !c.Inapplicable && (t.Review == nil || !slices.Contains(t.Review.Lacking, c.Name)) {
 				notRun = append(notRun, c.Name+aside(c.Why))
 			}
 		}
@@ -143,7 +133,10 @@ func saturated(r *result.Result) string {
 		return ""
 	}
 	m, p := r.Messages, r.Throughput
-	const says = "the system did not take the rate: "
+	says := "the system did not take the rate: "
+	if slices.ContainsFunc(r.Verdict.Checks, judge.SlowAtFirst) {
+		says = "the system did not take the rate at first: "
+	}
 	if left := m.Scheduled - min(m.Sent, m.Scheduled); left*200 > m.Scheduled { // over half a percent
 		var parts []string
 		if m.Dropped > 0 {
@@ -152,9 +145,9 @@ func saturated(r *result.Result) string {
 		if m.Unsent > 0 {
 			parts = append(parts, quantity.Count(m.Unsent)+" unsent")
 		}
-		return fmt.Sprintf(says+"sent %s of %s (%s)", quantity.Count(m.Sent), quantity.Count(m.Scheduled), strings.Join(parts, ", "))
+		return fmt.Sprintf("%ssent %s of %s (%s)", says, quantity.Count(m.Sent), quantity.Count(m.Scheduled), strings.Join(parts, ", "))
 	}
-	return fmt.Sprintf(says+"in the window %s of %s offered were sent; the others waited for room", quantity.Rate(p.SentPerS), quantity.Rate(p.OfferedPerS))
+	return fmt.Sprintf("%sin the window %s of %s offered were sent; the others waited for room", says, quantity.Rate(p.SentPerS), quantity.Rate(p.OfferedPerS))
 }
 
 // system writes what was measured and what a confirmation meant.
@@ -194,7 +187,6 @@ func (t *single) system() {
 	t.Say(text)
 }
 
-// systemNamed is the driver, and the server as it says what it is.
 func (t *single) systemNamed() []layout.Span {
 	s, text := t.r.System, ""
 	if name := server(s); name != "" {
@@ -210,7 +202,6 @@ func (t *single) systemNamed() []layout.Span {
 	return []layout.Span{layout.Strong.Of(s.Driver), plain(text)}
 }
 
-// guaranteed says what a confirmation meant.
 func (t *single) guaranteed() {
 	s := t.r.System
 	if s.Guarantee == "" || t.r.Consuming() {
@@ -223,10 +214,11 @@ func (t *single) guaranteed() {
 	t.Say("a confirmation means: " + came + meant(s) + lessened(s.Weaker))
 }
 
-// measured says how long the measured window was, and how messages were offered.
 func (t *single) measured() string {
 	text := "measured " + quantity.Span(time.Duration(t.r.Run.MeasureS*float64(time.Second)).Round(time.Millisecond))
 	switch {
+	case t.r.Consuming() && t.r.Run.MeasureS == 0: // nothing came
+		return "mode consume: this run did not send"
 	case t.r.Consuming():
 		return text + ", mode consume: this run did not send"
 	case t.r.Run.Loop == result.LoopClosed:
@@ -242,9 +234,9 @@ func (t *single) measured() string {
 
 // load says what the run asked of the system: "load: 1 producer, 1 consumer, 1KiB, 1000/s, at
 // most 10,000 in flight for each producer". A result alone does not tell.
-func (t *single) load(scenario []byte) {
+func (t *single) load() {
 	set := map[string]string{}
-	for _, f := range compare.Settings(scenario, shortLine) {
+	for _, f := range compare.Settings(t.Scenario, shortLine) {
 		set[f.Name] = f.Value
 	}
 	many := func(key, one, more string) string {

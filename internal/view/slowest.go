@@ -14,7 +14,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostClusters is how many times of slow messages are told one by one.
 const mostClusters = 3
 
 // slowest writes what the slowest messages have in common: of the distribution that
@@ -126,7 +125,6 @@ func near(all []result.SlowCluster) bool {
 	return false
 }
 
-// besideSays is what happened, in a sentence.
 func besideSays(what string) string {
 	switch what {
 	case slow.Hiccup:
@@ -151,7 +149,6 @@ func besideSays(what string) string {
 	return fmt.Sprintf("an event %q", layout.Shortened(what, 40))
 }
 
-// shareText is a part of all.
 func shareText(v float64) string {
 	if v > 0 && v < 0.001 {
 		return "less than 0.1 %"
@@ -159,7 +156,6 @@ func shareText(v float64) string {
 	return fmt.Sprintf("%.1f %%", 100*math.Min(1, math.Max(0, v)))
 }
 
-// slowestTable lists each of them, folded, for a browser.
 func (t *single) slowestTable() {
 	var rows [][]layout.Span
 	for _, s := range t.r.Slowest[:min(len(t.r.Slowest), 3)] {

@@ -35,7 +35,7 @@ func (t *single) spectra() {
 	t.Gap()
 	t.Chapter("percentile by percentile")
 	says := howToRead
-	if len(t.totals) > 0 {
+	if len(t.Totals) > 0 {
 		says = "A thin line has all samples, a thick one joins the percentiles of the table. " + says
 	}
 	if h := t.r.Host.Hiccups; h != nil && h.Count > 0 {
@@ -46,16 +46,16 @@ func (t *single) spectra() {
 		for _, name := range names {
 			for _, c := range all {
 				if c.group == group && c.name == name {
-					found = append(found, plotted{c.name, t.r, c, t.totals[c.tag()]})
+					found = append(found, plotted{c.name, t.r, c, t.Totals[c.tag()]})
 				}
 			}
 		}
 		return found
 	}
 	for _, group := range directions {
-		t.spectrum(t.drawn+group, group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
+		t.spectrum(t.o.drawn+group, group, group+" by percentile", t.gapped(group), of(group, "response", "service"))
 	}
-	t.spectrum(t.drawn+"delays", "", "waiting before the system had it, by percentile",
+	t.spectrum(t.o.drawn+"delays", "", "waiting before the system had it, by percentile",
 		"Lateness is the generator's own fault. Blocked is the system's, or the client library's: no free slot, or the library refused. The rest of a response is service.",
 		of("", "blocked", "lateness"))
 }
@@ -125,7 +125,6 @@ func curvesOf(entries []Entry, names []string, group string) (of []plotted, says
 	return of, says
 }
 
-// mostColours is how many lines of a chart can be told apart.
 const mostColours = 6
 
 // gapped is what the chart of a direction is to tell.
@@ -368,7 +367,6 @@ func (x plotted) curve() []curved {
 	return out
 }
 
-// summary says a distribution in words, as the table has it.
 func (x plotted) summary() string {
 	var says []string
 	for _, p := range []float64{50, 99, 99.9, 100} {

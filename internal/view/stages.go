@@ -38,7 +38,6 @@ func (t *single) stages() {
 	t.Note("times: of the messages due in the stage, whenever they came", "rates: what happened in the time of the stage")
 }
 
-// stageTable has a row for each stage, with its rates and latencies.
 func (t *single) stageTable(shown []result.Stage) *layout.Table {
 	x := &layout.Table{Columns: []layout.Column{
 		{Head: "stage", Key: true, Kind: layout.Word, Tone: layout.Strong}, {Head: "lasts", Key: true},
@@ -92,15 +91,15 @@ func (t *single) latenciesOfStages(x *layout.Table, stages []result.Stage, name 
 	ds := make([]distribution, len(stages))
 	any := false
 	ps := []float64{50, 99}
-	if len(t.asked) > 0 {
-		ps = slices.Clone(t.asked[:min(len(t.asked), mostPercentiles)])
+	if len(t.o.Percentiles) > 0 {
+		ps = slices.Clone(t.o.Percentiles[:min(len(t.o.Percentiles), mostPercentiles)])
 	}
 	for i := range stages {
 		ds[i] = distribution{group: name, name: "response", late: true}
 		if pair := of(&stages[i]); pair != nil && pair.Response != nil {
 			ds[i].d, ds[i].onTime = pair.Response, pair.OnTime
 			any = true
-			if row := pair.Response.Percentile(99.9); row != nil && row.Supported && len(t.asked) == 0 && !slices.Contains(ps, 99.9) {
+			if row := pair.Response.Percentile(99.9); row != nil && row.Supported && len(t.o.Percentiles) == 0 && !slices.Contains(ps, 99.9) {
 				ps = append(ps, 99.9)
 			}
 		}

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"io"
 	"regexp"
 	"strings"
@@ -41,11 +40,8 @@ func TestEachStageHasItsFigures(t *testing.T) {
 	e := ramped(t)
 	same(t, "stages.txt", func(w io.Writer) error { return Text(w, e, Options{Width: 80}) })
 	e.Result.Stages = e.Result.Stages[:1]
-	var one bytes.Buffer
-	if err := Text(&one, e, Options{Width: 80}); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(one.String(), "stage") {
+	one := rendered(t, Text, e, Options{Width: 80})
+	if strings.Contains(one, "stage") {
 		t.Error("the only stage repeats the figures of the run")
 	}
 }

@@ -134,7 +134,6 @@ type suitePair struct {
 	figure suite.Figure
 }
 
-// pairsChart is the chart of figures of one unit.
 func pairsChart(id, unit string, all []suitePair, heading string) *layout.Chart {
 	low, high := math.Inf(1), 0.0
 	ours, theirs := plot.Line{Class: "s1 broad", Dots: true}, plot.Line{Class: "s2 broad", Dots: true}
@@ -200,7 +199,6 @@ func (r SuiteReport) Ends(p *layout.Page, dir, name string) {
 	p.Verbatim("written to " + dir + ", with a folder for each run")
 }
 
-// mostSuiteLines is how many runs of a suite a screen has.
 const mostSuiteLines = 10
 
 // Screen is Page in short, a line for each run with the figure that stands first, and what
@@ -263,7 +261,6 @@ func firstFigure(l *suite.Line) *suite.Figure {
 	return &l.Figures[0]
 }
 
-// charts puts the charts of a suite on the page.
 func (r SuiteReport) charts(p *layout.Page) {
 	for i, c := range r.Suite.Charts {
 		unit, spots := r.spots(&c)
@@ -330,7 +327,6 @@ func bestOf(spots []Spot, unit string) (best []Spot) {
 	return best
 }
 
-// curves puts the curves of each line on the page.
 func (r SuiteReport) curves(p *layout.Page) {
 	usual := judge.Percentiles() // these have dots
 	for i, l := range r.Rows {
@@ -339,8 +335,8 @@ func (r SuiteReport) curves(p *layout.Page) {
 		}
 		title := fmt.Sprintf("%s, %s: percentile by percentile, all of one run", l.Row, l.System)
 		c := &layout.Chart{Caption: "An arrow: at least so much. Hollow: too few samples, do not quote; the last dot is the largest."}
-		c.Chart = plot.Chart{ID: fmt.Sprintf("curves%d", i), Title: title, Height: 330}
-		end, least, most := 1.0, math.Inf(1), 1.0
+		c.Chart = plot.Chart{ID: fmt.Sprintf("curves%d", i), Title: title, Height: high}
+		end := 1.0
 		var said []string
 		for n, d := range l.Curves {
 			line := plot.Line{Class: fmt.Sprintf("s%d", n+1), Dots: true}
@@ -349,7 +345,7 @@ func (r SuiteReport) curves(p *layout.Page) {
 			for _, x := range d.Points {
 				at := last + 0.3 // the largest stands right of what has so many samples
 				if x.P < 100 {
-					at = -math.Log10(1 - x.P/100)
+					at = nines(x.P)
 				}
 				form := plot.Full
 				switch {
@@ -360,39 +356,31 @@ func (r SuiteReport) curves(p *layout.Page) {
 				case !x.Supported:
 					form = plot.Hollow
 				}
-				text := fmt.Sprintf("%s, %s: %s", d.As, suitePercent(x.P), result.Bound(float64(x.NS), x.AtLeast).Text(func(v float64) string { return quantity.Time(int64(v)) }))
+				text := fmt.Sprintf("%s, %s: %s", d.As, suitePercent(x.P), result.Bound(float64(x.NS), x.AtLeast).Text(timeText))
 				line.Points = append(line.Points, plot.Point{X: at, Y: float64(x.NS), Text: text, Form: form})
 				if x.P == 50 || x.P == 99 || x.P == 100 {
 					said = append(said, text)
 				}
-				last, end, most = at, max(end, at), max(most, float64(x.NS))
-				if x.NS > 0 {
-					least = min(least, float64(x.NS))
-				}
+				last, end = at, max(end, at)
 			}
 			c.Lines = append(c.Lines, line)
 		}
 		c.Desc = strings.Join(said, "; ")
 		c.X = plot.Axis{Min: 0, Max: end, Label: "percentile, on a scale of nines"}
 		for _, q := range [...]float64{0, 50, 90, 99, 99.9, 99.99, 99.999} {
-			if at := -math.Log10(1 - q/100); at <= end {
+			if at := nines(q); at <= end {
 				c.X.Ticks = append(c.X.Ticks, plot.Tick{At: at, Text: suitePercent(q)})
 			}
 		}
-		c.Y = plot.Log(min(least, most), most, "latency", func(v float64) string { return suite.Shown("ns", v) })
+		least, most := ends(c.Lines)
+		c.Y = plot.Log(min(least, most), most, "latency", timeText)
 		p.Gap()
 		p.Chart(c)
 	}
 }
 
 func suitePercent(p float64) string {
-	switch p {
-	case 0:
-		return "least"
-	case 100:
-		return "largest"
-	}
-	return strconv.FormatFloat(p, 'f', -1, 64) + " %"
+	return cmp.Or(map[float64]string{0: "least", 100: "largest"}[p], percent(p))
 }
 
 // chancesChart draws how likely a page of so many requests meets a percentile: 1 - p^N.
@@ -403,7 +391,7 @@ func chancesChart(c *suite.Chances, p *layout.Page) {
 	const steps = 120
 	title := "pages with a request that is slower than a percentile, by requests of a page"
 	out := &layout.Chart{Caption: "1 - p^N, if requests are slow independently of one another. It needs no run."}
-	out.Chart = plot.Chart{ID: "chances", Title: title, Height: 330}
+	out.Chart = plot.Chart{ID: "chances", Title: title, Height: high}
 	var said []string
 	for i, q := range c.Percentiles {
 		line := plot.Line{Class: fmt.Sprintf("s%d", i+1), Dots: true}
@@ -505,7 +493,6 @@ func (r SuiteReport) notRun(p *layout.Page) {
 	}
 }
 
-// heading is the title of the page, with the scale in it.
 func (r SuiteReport) heading() string {
 	if r.Scale == 1 {
 		return "suite " + r.Suite.Name
@@ -513,7 +500,6 @@ func (r SuiteReport) heading() string {
 	return "suite " + r.Suite.Name + ", scaled by " + suite.Factor(r.Scale)
 }
 
-// hosts are what the runs were on, each once.
 func (r SuiteReport) hosts() []string {
 	var all []string
 	for _, l := range r.Rows {

@@ -73,11 +73,7 @@ func TestTheArticlesFigureStandsBesideOurs(t *testing.T) {
 	r.Add(&items[1], items[1].Failed("nothing answers"))
 	r.Add(&items[0], items[0].Measured(res, &result.Environment{}, "one-chan", 1))
 	text := layout.Terminal(140, false).Page(r.Page())
-	for _, want := range []string{"2.00 µs", "1.00 µs..3.00 µs", "1.5 ms (about)", "VALID", "was channels", "nothing answers", "1 of 3"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the page lacks %q:\n%s", want, text)
-		}
-	}
+	mentions(t, text, "2.00 µs", "1.00 µs..3.00 µs", "1.5 ms (about)", "VALID", "was channels", "nothing answers", "1 of 3")
 	if !strings.Contains(drawnSuite(t, r), "ours 2.00 µs, article 1.5 ms") {
 		t.Error("no picture of both figures")
 	}
@@ -100,11 +96,7 @@ func TestThePageDrawsCurvesOfOneRunAndTheChancesOfAPage(t *testing.T) {
 	res.Latency.E2E.Service = &result.Dist{Percentiles: []result.Percentile{{P: 50, NS: 1_000_000, Supported: true}}}
 	r.Add(&items[0], items[0].Measured(res, &result.Environment{}, "one-chan", 1))
 	html := drawnSuite(t, r)
-	for _, want := range []string{"what users wait, 50 %: 2.00 ms", "what is reported, 50 %: 1.00 ms", "what users wait, largest: &gt;= 3.00 ms", "half of all pages of 69 requests meet the 99 %"} {
-		if !strings.Contains(html, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	mentions(t, html, "what users wait, 50 %: 2.00 ms", "what is reported, 50 %: 1.00 ms", "what users wait, largest: &gt;= 3.00 ms", "half of all pages of 69 requests meet the 99 %")
 }
 
 // TestAChartDrawsAFigureOverAKey: a line for each system, with the article's figures, and
@@ -146,14 +138,10 @@ rows:
 		t.Errorf("the third run has %q; want its size", got)
 	}
 	html := drawnSuite(t, r)
-	for _, want := range []string{
+	mentions(t, html,
 		"chan, message.size 64B: 1,000/s", "chan, message.size 64B: 5,000/s (the article)", "chan, message.size 32KiB: 3,000/s",
 		"best row, system chan: 1.00 µs", "best row, system ring: 2.00 µs", "suite sizes: the best", "suite sizes: received.rate over message.size",
-	} {
-		if !strings.Contains(html, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	)
 	if strings.Contains(html, "ring, message.size 32KiB") {
 		t.Error("an INVALID run is drawn")
 	}
@@ -196,9 +184,5 @@ func TestTheScreenOfASuiteIsOneScreen(t *testing.T) {
 	}
 	got := b.String()
 	fits(t, got, MostLines)
-	for _, want := range []string{"\nrow-0  chan    e2e.p99  2.00 ms     1 ms  SUSPECT\n", "and 20 more runs", "not run     10 of 40", "runs        30 SUSPECT", "weir suite show results/x\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in\n%s", want, got)
-		}
-	}
+	mentions(t, got, "\nrow-0  chan    e2e.p99  2.00 ms     1 ms  SUSPECT\n", "and 20 more runs", "not run     10 of 40", "runs        30 SUSPECT", "weir suite show results/x\n")
 }

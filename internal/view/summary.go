@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// mostDoubts is how many runs of an overview have their reasons on it.
 const mostDoubts = 12
 
 // doubts says of each run that is not valid why, and how its report is shown.
@@ -144,26 +144,10 @@ func above(entries []Entry) string {
 	return dir
 }
 
-// addMessages adds the counts that losses are of.
 func addMessages(sum, m *result.Messages) {
-	for _, x := range []struct {
-		to *uint64
-		n  uint64
-	}{
-		{&sum.Sent, m.Sent},
-		{&sum.Confirmed, m.Confirmed},
-		{&sum.Delivered, m.Delivered},
-		{&sum.Lost, m.Lost},
-		{&sum.Duplicated, m.Duplicated},
-		{&sum.Reordered, m.Reordered},
-		{&sum.Corrupted, m.Corrupted},
-		{&sum.Misrouted, m.Misrouted},
-		{&sum.Pending, m.Pending},
-		{&sum.Unknown, m.Unknown},
-		{&sum.Failed, m.Failed},
-		{&sum.Unconfirmed, m.Unconfirmed},
-	} {
-		*x.to += x.n
+	to, of := reflect.ValueOf(sum).Elem(), reflect.ValueOf(m).Elem()
+	for i := range to.NumField() {
+		to.Field(i).SetUint(to.Field(i).Uint() + of.Field(i).Uint())
 	}
 }
 

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"context"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -33,34 +32,6 @@ type System struct {
 	Answers   *bool          `json:"answers,omitempty"`   // of one that is up: its driver was answered
 	Server    *driver.Facts  `json:"-"`
 	Why       string         `json:"why,omitempty"` // it does not answer
-}
-
-// LookAtSystem finds out what is so of one system.
-func LookAtSystem(ctx context.Context, cache string, x broker.Entry, drivers *driver.Registry) (*System, error) {
-	s := &System{DriverRecipe: RecipeOf(x.Recipe), Drivers: x.Drivers, Settings: SettingsOf(x.Recipe, "")}
-	in, err := broker.Installed(ctx, x.Recipe, cache)
-	switch {
-	case err != nil:
-		s.Lacks = err.Error()
-	case in != nil && in.Source == "host":
-		s.Installed = "host"
-	case in != nil:
-		s.Installed = in.Dir
-	}
-	if s.Kept, err = broker.KeptNamed(cache, x.Recipe.Name); err != nil || s.Kept == nil || !s.Kept.Up {
-		return s, err
-	}
-	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	f, err := s.Kept.Answers(asking, drivers)
-	answers := err == nil
-	s.Answers = &answers
-	if err != nil {
-		s.Why = strings.ReplaceAll(err.Error(), "\n", "; ")
-	} else {
-		s.Server = &f
-	}
-	return s, nil
 }
 
 // state says in some words how a system is.
@@ -147,7 +118,6 @@ func ShowLogs(p *layout.Page, k *broker.Kept, lines int) {
 	showLog(p, "weir: "+k.Log, k.Log, lines)
 }
 
-// showLog writes the end of a log.
 func showLog(p *layout.Page, title, name string, lines int) {
 	p.Verbatim(title)
 	text, err := broker.LogEnd(name, lines)

@@ -62,7 +62,7 @@ func Text(w io.Writer, e Entry, o Options) error {
 	p := new(layout.Page)
 	o.lone = true
 	if o.Short {
-		return singleOf(nil, e, o).screen(e, o).Write(w, MostLines, o.Width, o.Colour)
+		return singleOf(nil, e, o).screen().Write(w, MostLines, o.Width, o.Colour)
 	}
 	one(p, e, o)
 	_, err := io.WriteString(w, o.text().Page(p))
@@ -88,12 +88,10 @@ func title(r *result.Result) string {
 	return r.Run.Name
 }
 
-// singleOf is a run that is put on a page.
 func singleOf(p *layout.Page, e Entry, o Options) *single {
-	return &single{Page: p, r: e.Result, session: o.Session, asked: o.Percentiles, lone: o.lone, drawn: o.drawn, course: e.Course, totals: e.Totals, review: e.Review, fleet: o.Fleet}
+	return &single{Page: p, Entry: e, r: e.Result, o: o}
 }
 
-// one puts one result on a page.
 func one(p *layout.Page, e Entry, o Options) {
 	r := e.Result
 	t := singleOf(p, e, o)
@@ -116,10 +114,10 @@ func one(p *layout.Page, e Entry, o Options) {
 	}
 	chapter("system and latency")
 	t.system()
-	t.load(e.Scenario)
+	t.load()
 	t.latency()
 	t.stages()
-	t.windows(e.Windows)
+	t.windows()
 	chapter("messages and resources")
 	t.outcomes()
 	t.throughput()
@@ -139,7 +137,7 @@ func one(p *layout.Page, e Entry, o Options) {
 		}
 		t.overTime()
 		chapter("what it rests on")
-		t.evidence(e)
+		t.evidence()
 	}
 	if o.lone && o.first == "" {
 		p.Gap()

@@ -16,7 +16,6 @@ func apart(p result.Throughput) bool {
 	return p.SendS > 0 && p.ReceiveS > 0 && math.Abs(p.ReceiveS-p.SendS) > p.SendS/1000
 }
 
-// throughput writes the rates, of the directions that there were.
 func (t *single) throughput() {
 	rates, bytes := t.flows()
 	text := strings.Join(rates, ", ")

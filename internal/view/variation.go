@@ -38,7 +38,6 @@ const (
 	mostPlaces      = 24   // of a key with words
 	mostTicks       = 12   // of a key with numbers
 	logarithmicFrom = 20.0 // times the least value is the largest: the axis is logarithmic
-	chartHeight     = 330
 )
 
 // keyNumber reads the value of a key: a number, a size, a time or a rate. Values of one key
@@ -87,7 +86,6 @@ func (p *variedPlace) summary() (middle, low, high float64, atLeast bool) {
 	return middle, low, high, atLeast
 }
 
-// says is what a dot or a bar tells.
 func (p *variedPlace) says(f *Variation) string {
 	median, lowest, highest := result.Spread(p.values)
 	text := p.series + ", " + f.Key + " " + p.key + ": " + median.Text(f.Write)
@@ -131,7 +129,7 @@ func (f Variation) Chart() *layout.Chart {
 		return nil
 	}
 	c := &layout.Chart{Caption: f.Caption}
-	c.Chart = plot.Chart{ID: f.ID, Title: f.Title, Height: chartHeight}
+	c.Chart = plot.Chart{ID: f.ID, Title: f.Title, Height: high}
 	if n := len(names) - layout.MostSeries; n > 0 {
 		c.Caption += fmt.Sprintf(" The first %d of %d are drawn.", layout.MostSeries, len(names))
 		names = names[:layout.MostSeries]
@@ -154,7 +152,6 @@ func (f Variation) Chart() *layout.Chart {
 	return c
 }
 
-// value makes the axis of the figure itself.
 func (f *Variation) value(c *layout.Chart, places []*variedPlace) {
 	least, most := math.Inf(1), 0.0
 	for _, p := range places {
@@ -170,21 +167,12 @@ func (f *Variation) value(c *layout.Chart, places []*variedPlace) {
 	c.Y = plot.Linear(0, 1.08*max(most, math.SmallestNonzeroFloat64), 5, "", f.Write)
 }
 
-// lines draws a line for each series, over numbers.
 func (f *Variation) lines(c *layout.Chart, places []*variedPlace, names, keys []string) {
 	at := map[string]float64{}
 	for _, k := range keys {
 		at[k], _ = keyNumber(k)
 	}
-	slices.SortFunc(keys, func(a, b string) int {
-		switch {
-		case at[a] < at[b]:
-			return -1
-		case at[a] > at[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(at[a], at[b]) })
 	first, last := at[keys[0]], at[keys[len(keys)-1]]
 	c.X = plot.Axis{Min: first, Max: last, Label: f.Key}
 	if c.X.Log = first >= 1 && last >= logarithmicFrom*first; !c.X.Log {
@@ -237,7 +225,6 @@ func (f *Variation) lines(c *layout.Chart, places []*variedPlace, names, keys []
 	f.marks(c, places)
 }
 
-// bars draws for each word a bar of each series.
 func (f *Variation) bars(c *layout.Chart, places []*variedPlace, names, keys []string) {
 	if len(keys) > mostPlaces {
 		c.Caption += fmt.Sprintf(" The first %d of %d values are drawn.", mostPlaces, len(keys))

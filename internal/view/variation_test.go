@@ -73,11 +73,7 @@ func TestNumbersAreLinesInTheirOrder(t *testing.T) {
 	if got := c.Lines[0].Points[1].Form; got != plot.Hollow {
 		t.Errorf("too few samples are %v; want hollow", got)
 	}
-	for _, want := range []string{"nats, message.size 64B: 20, median of 3 runs from 10 to 30", "kafka, message.size 1KiB: 600 (the article)"} {
-		if !strings.Contains(c.Desc, want) {
-			t.Errorf("the description lacks %q: %s", want, c.Desc)
-		}
-	}
+	mentions(t, c.Desc, "nats, message.size 64B: 20, median of 3 runs from 10 to 30", "kafka, message.size 1KiB: 600 (the article)")
 }
 
 func TestValuesThatAreNearHaveALinearAxis(t *testing.T) {
@@ -173,11 +169,7 @@ func TestEachRunOfABarIsDrawn(t *testing.T) {
 	if l[0].X != l[2].X || l[0].X <= c.Bars[0].From || l[0].X >= c.Bars[0].To || l[2].Form != plot.Upward || l[0].Form != plot.Hollow {
 		t.Errorf("they are drawn as %+v; want a line in the bar %+v, and an arrow", l, c.Bars[0])
 	}
-	for _, want := range []string{"a, storage file: 30, median of 3 runs from 12 to >= 120", "b, storage memory: >= 20, median of 3 runs from >= 9 to >= 30"} {
-		if !strings.Contains(c.Desc, want) {
-			t.Errorf("the description lacks %q: %s", want, c.Desc)
-		}
-	}
+	mentions(t, c.Desc, "a, storage file: 30, median of 3 runs from 12 to >= 120", "b, storage memory: >= 20, median of 3 runs from >= 9 to >= 30")
 	if !strings.Contains(c.Caption, "each run on a line from the lowest to the highest") || !strings.Contains(c.Caption, "An arrow: at least so much") {
 		t.Errorf("the caption is %q", c.Caption)
 	}

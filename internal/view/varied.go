@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -41,7 +42,7 @@ func variedKeys(entries []Entry) []variedKey {
 	for _, path := range order {
 		k := variedKey{path: path}
 		for _, s := range settings {
-			v := or(s[path], unset)
+			v := cmp.Or(s[path], unset)
 			k.of = append(k.of, v)
 			if !slices.Contains(k.distinct, v) {
 				k.distinct = append(k.distinct, v)
@@ -108,7 +109,7 @@ func varied(p *layout.Page, entries []Entry) {
 			}
 			words = append(words, word)
 		}
-		return or(strings.Join(words, ", "), lone)
+		return cmp.Or(strings.Join(words, ", "), lone)
 	}
 	head, group := headlines(entries)
 	first := true
@@ -142,7 +143,7 @@ func varied(p *layout.Page, entries []Entry) {
 		}
 		p.Chart(c)
 	}
-	draw("varied-rate", "messages per second", rateText, func(r *result.Result) (Spot, bool) {
+	draw("varied-rate", "messages per second", quantity.Rate, func(r *result.Result) (Spot, bool) {
 		v, ok := carried(r)
 		return Spot{Value: v}, ok
 	})
@@ -190,7 +191,7 @@ func best(p *layout.Page, entries []Entry, x *variedKey) {
 		}
 		_, _, highest[name] = result.Spread([]result.Value{highest[name], v})
 	}
-	f := Variation{ID: "varied-best", Title: "highest messages per second of each system", Key: by, Write: rateText, Caption: "Of all values of " + x.path + " the best. It ranks nothing: see the guarantees."}
+	f := Variation{ID: "varied-best", Title: "highest messages per second of each system", Key: by, Write: quantity.Rate, Caption: "Of all values of " + x.path + " the best. It ranks nothing: see the guarantees."}
 	for _, name := range order {
 		f.Spots = append(f.Spots, Spot{Series: "best run", Key: name, Value: highest[name]})
 	}

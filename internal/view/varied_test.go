@@ -33,14 +33,11 @@ func chart(page, id string) string {
 
 func htmlOf(t *testing.T, entries []Entry) string {
 	t.Helper()
-	var page strings.Builder
-	if err := OverviewHTML(&page, entries, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := look(page.String()); err != nil {
+	page := rendered(t, OverviewHTML, entries, Options{})
+	if _, err := look(page); err != nil {
 		t.Error(err)
 	}
-	return page.String()
+	return page
 }
 
 // TestAFigureIsDrawnOverTheKeyThatWasVaried: over the key with the most numbers, a line for
@@ -57,13 +54,9 @@ func TestAFigureIsDrawnOverTheKeyThatWasVaried(t *testing.T) {
 	entries[5].Result.Verdict.Status = result.Invalid
 	page := htmlOf(t, entries)
 	rate := chart(page, "varied-rate")
-	for _, want := range []string{
+	mentions(t, rate,
 		"messages per second over message.size", "file, message.size 64B: 1,000/s", "memory, message.size 1KiB: 500/s", ">64KiB</text>", "file, message.size 64KiB: 333/s",
-	} {
-		if !strings.Contains(rate, want) {
-			t.Errorf("the chart of rates lacks %q:\n%s", want, rate)
-		}
-	}
+	)
 	if strings.Contains(rate, "memory, message.size 64KiB") {
 		t.Error("an INVALID run is drawn")
 	}

@@ -31,7 +31,6 @@ type window struct {
 	counts   map[string]*measure.Counts
 }
 
-// mostWindows bounds a table.
 const mostWindows = 400
 
 // windowed reads the samples of a run in windows of some seconds, from its interval log. The
@@ -85,17 +84,18 @@ func firstSecond(r *result.Result) int64 {
 
 // windows writes percentiles of each window: of what was confirmed, answered or delivered
 // in it.
-func (t *single) windows(w *Windows) {
+func (t *single) windows() {
+	w := t.Windows
 	if w == nil || len(w.parts) == 0 {
 		return
 	}
-	asked := t.asked
+	asked := t.o.Percentiles
 	if len(asked) == 0 {
 		asked = []float64{50, 95, 99}
 	}
 	asked = append(slices.DeleteFunc(slices.Clone(asked), func(p float64) bool { return p >= 100 }), 100)
 	t.Gap()
-	if t.drawn != "" {
+	if t.o.drawn != "" {
 		t.Chapter("in windows of " + quantity.Span(w.Every))
 	}
 	says := "in windows of " + quantity.Span(w.Every) + " since the end of the warm-up, of what was confirmed, answered or delivered in each"
@@ -150,7 +150,7 @@ func (t *single) windows(w *Windows) {
 	if marked(x, "~") {
 		t.Note("~ too few samples for this percentile in this window: do not quote it")
 	}
-	if t.drawn == "" {
+	if t.o.drawn == "" {
 		return
 	}
 	for i, c := range of {
@@ -159,7 +159,7 @@ func (t *single) windows(w *Windows) {
 			continue
 		}
 		f := &layout.Chart{Caption: "Percentiles of each window, at its middle. Time counts from the end of the warm-up. A hollow dot has too few samples."}
-		f.Chart = plot.Chart{ID: t.drawn + "windows-" + c.group, Title: c.group + " " + c.name + " in windows of " + quantity.Span(w.Every), Height: low, Lines: lines[i]}
+		f.Chart = plot.Chart{ID: t.o.drawn + "windows-" + c.group, Title: c.group + " " + c.name + " in windows of " + quantity.Span(w.Every), Height: low, Lines: lines[i]}
 		var heads []string
 		for k, p := range asked {
 			f.Legend = append(f.Legend, layout.Key{Class: layout.Series(k + 1), Text: headOf(p)})
@@ -172,7 +172,6 @@ func (t *single) windows(w *Windows) {
 	}
 }
 
-// headOf is a percentile as the head of a column.
 func headOf(p float64) string {
 	if p >= 100 {
 		return "max"

@@ -53,23 +53,13 @@ func TestWindowsHavePercentilesOfTheirOwn(t *testing.T) {
 	}
 	e := repeat(1, ms, 11_000)
 	e.Windows = w
-	var text strings.Builder
-	if err := Text(&text, e, Options{Percentiles: []float64{95}, Width: 120}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"in windows of 5 s", "0..5 s", "5,000", "5..10 s", "10..15 s", "3.00 ms"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the report lacks %q:\n%s", want, text.String())
-		}
-	}
-	var page strings.Builder
-	if err := HTML(&page, e, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := look(page.String()); err != nil {
+	text := rendered(t, Text, e, Options{Percentiles: []float64{95}, Width: 120})
+	mentions(t, text, "in windows of 5 s", "0..5 s", "5,000", "5..10 s", "10..15 s", "3.00 ms")
+	page := rendered(t, HTML, e, Options{})
+	if _, err := look(page); err != nil {
 		t.Error(err)
 	}
-	c := chart(page.String(), "c-windows-send")
+	c := chart(page, "c-windows-send")
 	if !strings.Contains(c, "5..10 s, p95: 3.") || !strings.Contains(c, "send response in windows of 5 s") {
 		t.Errorf("the chart of windows: %s", c)
 	}
@@ -107,11 +97,8 @@ func TestWindowsBeginWithTheMeasuredWindow(t *testing.T) {
 	if e.Windows, err = windowed(dir, time.Second, 2001_799785); err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder
-	if err := Text(&text, e, Options{Percentiles: []float64{50}, Width: 120}); err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(text.String(), "in windows of 1 s since the end of the warm-up")
+	text := rendered(t, Text, e, Options{Percentiles: []float64{50}, Width: 120})
+	_, table, _ := strings.Cut(text, "in windows of 1 s since the end of the warm-up")
 	var got []string
 	for line := range strings.Lines(table) {
 		if f := strings.Fields(line); len(f) > 2 && f[1] == "s" {

@@ -24,6 +24,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	client "github.com/Azure/go-amqp"
+
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/each"
 	"github.com/weirmq/weir/drivers/internal/known"
@@ -49,6 +51,13 @@ type System interface {
 type Addressed interface {
 	// Address returns what a link to a queue attaches to.
 	Address(queue string) string
+}
+
+// A Deferring is a System that answers the end of a link before it has taken all messages of the
+// link, and takes the messages of a session in order.
+type Deferring interface {
+	// Question returns a message that the server takes at an address.
+	Question() (m *client.Message, address string)
 }
 
 // A Conn is one run's hold on the server. It implements driver.Conn and driver.Backlogger.
@@ -84,7 +93,6 @@ func Open(ctx context.Context, run driver.Run, o *Options, s System) (driver.Con
 // longest is how many bytes the name of a queue has at most.
 const longest = 200
 
-// queue returns the queue of a destination.
 func (c *Conn) queue(destination string) string {
 	q := destination
 	if !c.run.Existing {
@@ -122,12 +130,10 @@ func (c *Conn) existing(ctx context.Context, destination string) (string, error)
 	return q, err
 }
 
-// Declare implements driver.Conn.
 func (c *Conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error { return c.system.Declare(ctx, c.admin, c.queue(d.Name), d.Replicas) })
 }
 
-// Delete implements driver.Conn.
 func (c *Conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		q := c.queue(d.Name)
@@ -151,7 +157,6 @@ func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 	})
 }
 
-// Facts implements driver.Conn.
 func (c *Conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return c.system.Facts(ctx, c.admin, c.queues.Names())
 }

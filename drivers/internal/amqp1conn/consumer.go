@@ -2,11 +2,9 @@ package amqp1conn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -22,6 +20,7 @@ const prefetch = 200
 // A consumer has a connection with a link to each of its queues.
 type consumer struct {
 	conn   *Conn
+	run    driver.Run
 	name   string
 	queues []string
 	credit int32 // of each link
@@ -37,7 +36,7 @@ type inlet struct {
 
 // Consumer connects. Run attaches to the queues, so that nothing arrives before it.
 func (c *Conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{conn: c, name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), settle: spec.Settle}
+	x := &consumer{conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), settle: spec.Settle}
 	for _, d := range spec.Destinations {
 		q, err := c.existing(ctx, d)
 		if err != nil {
@@ -124,14 +123,14 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 				}
 				in.end()
 			default:
-				if unsure := in.finish(); unsure != nil && x.settle != driver.SettleAuto {
+				if unsure := finish(in.link, in.receivers); unsure != nil && x.settle != driver.SettleAuto {
 					sink.Fault(fmt.Errorf("last settlements: %w", words.Lost(unsure)))
 				}
 			}
 			return why
 		},
 		Made: func(_, _ *inlet, why error) {
-			x.conn.run.Tell("reconnect", x.name+": "+why.Error())
+			x.run.Tell(driver.Reconnect, x.name+": "+why.Error())
 			if broken != nil {
 				broken = nil
 				sink.Ready()
@@ -143,21 +142,6 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		return fmt.Errorf("subscription lost: %w", err)
 	}
 	return nil
-}
-
-// finish ends the links, waits for the server's answers, and ends the connection. What was
-// not settled the server gives to others. An answer says that the settlements before it are
-// done. A quorum queue of RabbitMQ keeps some of them back, and forgets those with a
-// connection that ends without it (github.com/rabbitmq/rabbitmq-server/issues/10327).
-func (in *inlet) finish() error {
-	late := time.AfterFunc(endLimit, in.kill)
-	var errs []error
-	for _, r := range in.receivers {
-		errs = append(errs, r.Close(context.Background())) // ended by the socket
-	}
-	late.Stop()
-	in.end()
-	return errors.Join(errs...)
 }
 
 // receive delivers what a link brings, until ctx ends or the link does. It counts itself

@@ -78,6 +78,24 @@ func (c *Conn) dialOne(ctx context.Context, s server, name string) (*link, error
 	return l, nil
 }
 
+// finish ends links, waits for the server's answers, and ends the connection. An answer says
+// that the server has taken the messages and the settlements before it. What a receiver has
+// not settled the server gives to others. A quorum queue of RabbitMQ keeps some settlements
+// back, and forgets these with a connection that ends without an answer
+// (github.com/rabbitmq/rabbitmq-server/issues/10327).
+func finish[E interface {
+	Close(ctx context.Context) error
+}](l *link, links []E) error {
+	late := time.AfterFunc(endLimit, l.kill)
+	var errs []error
+	for _, e := range links {
+		errs = append(errs, e.Close(context.Background())) // ended by the socket
+	}
+	late.Stop()
+	l.end()
+	return errors.Join(errs...)
+}
+
 // end closes the connection, within endLimit, and waits for the client's goroutines.
 func (l *link) end() {
 	late := time.AfterFunc(endLimit, l.kill)

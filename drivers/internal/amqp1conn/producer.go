@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	client "github.com/Azure/go-amqp"
 
@@ -42,7 +43,7 @@ type route struct {
 	waiting *fifo.Queue[item]    // to the goroutine that sends
 	sent    *fifo.Queue[receipt] // to the goroutine that waits for outcomes
 
-	taken   atomic.Uint64 // messages that the server gave credit for
+	taken   atomic.Uint64 // messages that the server gave credit for, and outcomes: it renews credit for many at a time
 	sending atomic.Bool   // the client sends one, or waits for credit
 }
 
@@ -236,10 +237,12 @@ func (r *route) confirm() {
 			err = outcome(state)
 		}
 		r.Complete(sent.m, err)
+		r.taken.Add(1)
 	}
 }
 
-// Close implements driver.Producer. It waits for answers under way, at most 2 s.
+// Close implements driver.Producer. It waits for answers under way, at most 2 s, and where
+// messages are sent settled for the server to have taken them.
 func (p *producer) Close(ctx context.Context) error {
 	return p.End(ctx, func(late bool) error {
 		for _, r := range p.routes {
@@ -250,7 +253,27 @@ func (p *producer) Close(ctx context.Context) error {
 			p.out.Now().kill()
 		}
 		p.all.Wait()
-		p.out.Now().end()
+		o := p.out.Now()
+		if late || p.conn.options.Confirm {
+			o.end()
+			return nil
+		}
+		o.settle(p.conn.system)
 		return nil
 	})
+}
+
+// settle waits until the server has taken what was sent settled, within endLimit, and ends the
+// connection. Of messages whose connection is lost meanwhile nothing is known.
+func (o *outlet) settle(s System) {
+	if d, ok := s.(Deferring); ok {
+		late := time.AfterFunc(endLimit, o.kill)
+		m, address := d.Question()
+		ctx := context.Background() // ended by the socket
+		if x, err := o.session.NewSender(ctx, address, nil); err == nil {
+			_ = x.Send(ctx, m, nil)
+		}
+		late.Stop()
+	}
+	_ = finish(o.link, o.senders)
 }

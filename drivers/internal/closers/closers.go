@@ -21,7 +21,6 @@ func (s *Set[T]) Add(end T, subscription string) {
 	s.open[end] = subscription
 }
 
-// Remove forgets an end.
 func (s *Set[T]) Remove(end T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

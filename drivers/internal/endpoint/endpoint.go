@@ -36,13 +36,11 @@ type Endpoint struct {
 	Path               string
 }
 
-// HostPort returns host:port.
 func (e Endpoint) HostPort() string { return net.JoinHostPort(e.Host, e.Port) }
 
 // String returns scheme://host:port and the path, without user and password.
 func (e Endpoint) String() string { return e.Scheme + "://" + e.HostPort() + e.Path }
 
-// Parse reads one address.
 func (k Kind) Parse(address string) (Endpoint, error) {
 	bad := fmt.Errorf("is not an address such as %s", k.Like)
 	if !strings.Contains(address, "://") {
@@ -94,7 +92,6 @@ func (k Kind) All(option string, addresses []string) (List, error) {
 	return l, errors.Join(errs...)
 }
 
-// HostPorts returns host:port of each.
 func (l List) HostPorts() []string {
 	out := make([]string, len(l))
 	for i, e := range l {
@@ -106,7 +103,6 @@ func (l List) HostPorts() []string {
 // Secure reports whether any asks for TLS.
 func (l List) Secure() bool { return slices.ContainsFunc(l, func(e Endpoint) bool { return e.Secure }) }
 
-// String returns host:port of each, joined by commas.
 func (l List) String() string { return strings.Join(l.HostPorts(), ", ") }
 
 // TLS returns the settings for TLS with a server: nil where neither its address nor an

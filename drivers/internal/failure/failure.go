@@ -43,7 +43,6 @@ type Map struct {
 // it is; nil: none.
 type Table map[error]error
 
-// Find returns what err is, and whether it is in the table.
 func (t Table) Find(err error) (is error, ok bool) {
 	for e, is := range t {
 		if errors.Is(err, e) {

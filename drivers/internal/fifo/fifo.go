@@ -21,7 +21,6 @@ type Queue[T any] struct {
 // mostKept bounds the room that an empty Queue keeps, in elements.
 const mostKept = 16 << 10
 
-// New returns an empty Queue.
 func New[T any]() *Queue[T] { return &Queue[T]{wake: make(chan struct{}, 1)} }
 
 // Put adds x at the end. It must not follow Close.

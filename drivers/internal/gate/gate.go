@@ -38,7 +38,6 @@ func (g *Gate) Enter(ctx context.Context) {
 	g.seq.Add(1)
 }
 
-// Leave says that it has returned.
 func (g *Gate) Leave() { g.seq.Add(1) }
 
 // watch watches ctx from now on instead of the one before: as a rule there is

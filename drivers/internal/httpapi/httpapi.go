@@ -57,7 +57,6 @@ type Refusal struct {
 	Message  string // of the answer {"message": ...} or {"reason": ...}, in brief, or the status as a text
 }
 
-// Error returns the message and the status.
 func (e *Refusal) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status) }
 
 // Unwrap returns driver.ErrAuth for refused credentials.

@@ -40,7 +40,7 @@ type Hold struct {
 func Open(ctx context.Context, cfg *Common, run driver.Run) (*Hold, error) {
 	h := &Hold{Run: run, cfg: cfg, groups: map[string]bool{}}
 	var err error
-	if h.Link, err = h.Connect(ctx, "control", nil); err != nil {
+	if h.Link, err = h.Connect(ctx, run, "control", nil); err != nil {
 		return nil, err
 	}
 	if err := h.Link.Advertised(ctx); err != nil {
@@ -51,8 +51,8 @@ func Open(ctx context.Context, cfg *Common, run driver.Run) (*Hold, error) {
 }
 
 // Connect makes one more client of the Hold's brokers; see Connect.
-func (h *Hold) Connect(ctx context.Context, name string, lost func(error), more ...kgo.Opt) (*Link, error) {
-	return Connect(ctx, &h.cfg.Options, h.Run, name, lost, more...)
+func (h *Hold) Connect(ctx context.Context, run driver.Run, name string, lost func(error), more ...kgo.Opt) (*Link, error) {
+	return Connect(ctx, &h.cfg.Options, run, name, lost, more...)
 }
 
 // topic returns the topic of a destination, which must exist, and how many partitions

@@ -133,7 +133,7 @@ func (w *watch) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.
 	delete(w.down, meta.NodeID)
 	w.mu.Unlock()
 	if back {
-		w.run.Tell("reconnect", w.name+", "+called(meta))
+		w.run.Tell(driver.Reconnect, w.name+", "+called(meta))
 	}
 }
 

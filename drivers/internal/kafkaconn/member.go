@@ -23,6 +23,7 @@ const (
 
 // A Membership is a place in a group, and the receiver of what it gets.
 type Membership struct {
+	Run        driver.Run
 	Name       string         // of the member, in events
 	Group      string         // its name
 	Partitions map[string]int // how many each of its topics has
@@ -52,7 +53,6 @@ type Member struct {
 	Membership
 	Link *Link
 
-	run    driver.Run
 	gone   chan error
 	joined atomic.Bool  // it was given its share, if only none
 	share  atomic.Int64 // partitions given in all
@@ -63,12 +63,12 @@ type Member struct {
 // Join connects a client that joins the group, with more options. The Reader may be
 // called before Join returns.
 func (h *Hold) Join(ctx context.Context, ms Membership, more ...kgo.Opt) (*Member, error) {
-	m := &Member{Membership: ms, run: h.Run, gone: make(chan error, 1)}
+	m := &Member{Membership: ms, gone: make(chan error, 1)}
 	opts := append(h.cfg.Receiving.client(m.Group, slices.Sorted(maps.Keys(m.Partitions))),
 		kgo.OnOffsetsFetched(m.offsets), kgo.OnPartitionsAssigned(m.assigned), kgo.OnPartitionsRevoked(m.revoked), kgo.OnPartitionsLost(m.lost),
 		kgo.WithHooks(groupErrors(m.groupError)))
 	var err error
-	if m.Link, err = h.Connect(ctx, m.Name, m.Fault, append(opts, more...)...); err != nil {
+	if m.Link, err = h.Connect(ctx, m.Run, m.Name, m.Fault, append(opts, more...)...); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -215,6 +215,6 @@ func (m *Member) tell(what string, ps map[string][]int32) {
 		n += len(p)
 	}
 	if n > 0 {
-		m.run.Tell("rebalance", fmt.Sprintf("%s: %s %d partitions", m.Name, what, n))
+		m.Run.Tell("rebalance", fmt.Sprintf("%s: %s %d partitions", m.Name, what, n))
 	}
 }

@@ -35,7 +35,6 @@ func Topic(run driver.Run, destination string) (string, error) {
 	return name, nil
 }
 
-// Group returns the consumer group of a subscription.
 func Group(run driver.Run, subscription string) string {
 	return "weir." + Token(run.ID) + "." + Token(strings.TrimPrefix(subscription, run.ID+"-"))
 }

@@ -86,7 +86,7 @@ func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 		return nil, err
 	}
 	s := &h.cfg.Sending
-	p.Link, err = h.Connect(ctx, fmt.Sprintf("producer %d", spec.Index), nil, append(s.Client(id),
+	p.Link, err = h.Connect(ctx, h.Run, fmt.Sprintf("producer %d", spec.Index), nil, append(s.Client(id),
 		kgo.RecordPartitioner(s.partitioner()), kgo.MaxBufferedRecords(spec.Room()+spare), kgo.ProducerBatchMaxBytes(s.Batch(spec.Largest, most)))...)
 	if err != nil {
 		return nil, err

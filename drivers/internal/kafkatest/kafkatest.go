@@ -48,7 +48,6 @@ type Fates struct {
 	Errs map[*driver.Message][]error
 }
 
-// Complete implements driver.Completer.
 func (f *Fates) Complete(m *driver.Message, err error) {
 	f.Lock()
 	defer f.Unlock()

@@ -218,7 +218,7 @@ func (k *Keeper[C]) reconnect() {
 	for retry.Pause(k.life, k.plan.Wait) {
 		err := k.connect(k.life)
 		if err == nil {
-			k.plan.Run.Tell("reconnect", k.plan.Name)
+			k.plan.Run.Tell(driver.Reconnect, k.plan.Name)
 			return
 		}
 		err = k.plan.unmade(err)

@@ -37,7 +37,6 @@ func (t *Table[T]) Get(name string) (is T, ok bool) {
 	return is, ok
 }
 
-// Note keeps what a name is.
 func (t *Table[T]) Note(name string, is T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +46,6 @@ func (t *Table[T]) Note(name string, is T) {
 	t.of[name] = is
 }
 
-// Forget forgets a name.
 func (t *Table[T]) Forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,5 +61,4 @@ func (t *Table[T]) All() map[string]T {
 	return all
 }
 
-// Names returns the names, sorted.
 func (t *Table[T]) Names() []string { return slices.Sorted(maps.Keys(t.All())) }

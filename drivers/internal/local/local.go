@@ -80,7 +80,6 @@ type destination struct {
 	queues atomic.Pointer[[]Queue] // what producers put into; replaced under Conn.mu
 }
 
-// Declare makes the destinations.
 func (c *Conn) Declare(_ context.Context, ds ...driver.Destination) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"github.com/weirmq/weir/driver"
 	channel "github.com/weirmq/weir/drivers/chan"
 	"github.com/weirmq/weir/drivers/internal/local"
+	"github.com/weirmq/weir/drivers/internal/trial"
 	"github.com/weirmq/weir/drivers/ring"
 )
 
@@ -42,60 +43,14 @@ func each(t *testing.T, f func(t *testing.T, conn driver.Conn)) {
 	}
 }
 
-// fates is a completer that keeps the last error and the count.
-type fates struct {
-	mu   sync.Mutex
-	errs []error
-}
-
-func (f *fates) Complete(_ *driver.Message, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.errs = append(f.errs, err)
-}
-
-func (f *fates) last() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.errs) == 0 {
+// last returns what became of the last message that completed.
+func last(l *trial.Log) error {
+	l.Lock()
+	defer l.Unlock()
+	if len(l.Errs) == 0 {
 		return errors.New("no completion")
 	}
-	return f.errs[len(f.errs)-1]
-}
-
-// sink counts what arrives, and whether two goroutines deliver at once.
-type sink struct {
-	t     *testing.T
-	in    sync.Mutex
-	mu    sync.Mutex
-	ready int
-	got   map[string]int
-}
-
-func (s *sink) Ready() { s.ready++ }
-func (s *sink) Deliver(ds []driver.Delivery) error {
-	if !s.in.TryLock() {
-		s.t.Error("two goroutines deliver at once")
-		return nil
-	}
-	defer s.in.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.got == nil {
-		s.got = map[string]int{}
-	}
-	for _, d := range ds {
-		s.got[string(d.Payload)]++
-	}
-	return nil
-}
-func (s *sink) Settled([]driver.Delivery, error) { s.t.Error("Settled") }
-func (s *sink) Fault(err error)                  { s.t.Errorf("Fault: %v", err) }
-
-func (s *sink) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.got)
+	return l.Errs[len(l.Errs)-1]
 }
 
 // pause lets everybody do what can be done, in virtual time: longer than the
@@ -128,11 +83,20 @@ func TestAConsumerServesSeveralDestinations(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &sink{t: t}
+		var alone sync.Mutex
+		s := trial.NewLog()
+		s.OnDeliver = func([]driver.Delivery) error {
+			if !alone.TryLock() {
+				t.Error("two goroutines deliver at once")
+				return nil
+			}
+			defer alone.Unlock()
+			return nil
+		}
 		ended := make(chan error, 1)
 		go func() { ended <- c.Run(ctx, s) }()
-		var f fates
-		p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: names}, &f)
+		f := trial.NewLog()
+		p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: names}, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,8 +109,8 @@ func TestAConsumerServesSeveralDestinations(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)
 		}
-		if s.count() != n || s.ready != 1 {
-			t.Errorf("%d of %d messages, ready %d times", s.count(), n, s.ready)
+		if len(s.Distinct()) != n || !s.IsReady() || len(s.Faults) > 0 || s.Settlements > 0 {
+			t.Errorf("%d of %d messages, ready %v, faults %v, %d settled", len(s.Distinct()), n, s.IsReady(), s.Faults, s.Settlements)
 		}
 	})
 }
@@ -162,13 +126,13 @@ func TestDeletingADestinationEndsThoseWhoWaitOnIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		ended := make(chan error, 1)
-		go func() { ended <- c.Run(t.Context(), &sink{t: t}) }()
+		go func() { ended <- c.Run(t.Context(), trial.NewLog()) }()
 		// Another subscription, which nobody reads, holds a publisher up.
 		if _, err := conn.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "idle", Destinations: names, Settle: driver.SettleNone}); err != nil {
 			t.Fatal(err)
 		}
-		var f fates
-		p, err := conn.Producer(t.Context(), driver.ProducerSpec{}, &f)
+		f := trial.NewLog()
+		p, err := conn.Producer(t.Context(), driver.ProducerSpec{}, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,25 +148,25 @@ func TestDeletingADestinationEndsThoseWhoWaitOnIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-published
-		if err := f.last(); !errors.Is(err, local.ErrGone) {
+		if err := last(f); !errors.Is(err, local.ErrGone) {
 			t.Errorf("the blocked message completed with %v", err)
 		}
 		if err := <-ended; !errors.Is(err, local.ErrGone) {
 			t.Errorf("Run returned %v", err)
 		}
 		p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
-		if f.last() == nil {
+		if last(f) == nil {
 			t.Error("a message to a deleted destination was confirmed")
 		}
 		p.Publish(t.Context(), &driver.Message{Destination: "d1", Payload: []byte("x")})
-		if err := f.last(); err != nil {
+		if err := last(f); err != nil {
 			t.Errorf("a message to the other destination: %v", err)
 		}
 		if err := conn.Declare(t.Context(), ds[0]); err != nil {
 			t.Fatal(err)
 		}
 		p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
-		if err := f.last(); err != nil {
+		if err := last(f); err != nil {
 			t.Errorf("a message to the destination made again: %v", err)
 		}
 	})
@@ -214,14 +178,14 @@ func TestADestinationWithoutSubscriptionsDiscards(t *testing.T) {
 		if err := conn.Declare(t.Context(), ds...); err != nil {
 			t.Fatal(err)
 		}
-		var f fates
-		p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: names}, &f)
+		f := trial.NewLog()
+		p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: names}, f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 100 { // of capacity 4
 			p.Publish(t.Context(), &driver.Message{Destination: "d0", Payload: []byte("x")})
-			if err := f.last(); err != nil {
+			if err := last(f); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -233,20 +197,20 @@ func TestWhatIsNotDeclaredIsRefused(t *testing.T) {
 		if _, err := conn.Consumer(t.Context(), none("nowhere")); err == nil {
 			t.Error("a consumer of a destination that was not declared")
 		}
-		var f fates
-		p, err := conn.Producer(t.Context(), driver.ProducerSpec{}, &f)
+		f := trial.NewLog()
+		p, err := conn.Producer(t.Context(), driver.ProducerSpec{}, f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.Publish(t.Context(), &driver.Message{Destination: "nowhere"})
-		if f.last() == nil {
+		if last(f) == nil {
 			t.Error("a message to a destination that was not declared was confirmed")
 		}
 		if err := p.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		p.Publish(t.Context(), &driver.Message{Destination: "nowhere"})
-		if err := f.last(); !errors.Is(err, driver.ErrClosed) {
+		if err := last(f); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 		if err := conn.Close(t.Context()); err != nil {

@@ -33,7 +33,6 @@ func newMarking() *marking {
 	return m
 }
 
-// next returns a new number and its marker.
 func (m *marking) next() (number uint64, payload []byte) {
 	number = m.last.Add(1)
 	return number, binary.BigEndian.AppendUint64(slices.Clone(m.token[:]), number)

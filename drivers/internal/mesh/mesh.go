@@ -91,7 +91,6 @@ type Options struct {
 // Defaults returns a pipeline over TCP, where consumers bind.
 func Defaults() Options { return Options{Pattern: "pipeline", Transport: "tcp", Bind: "consumers"} }
 
-// Narrow implements driver.Narrowed.
 func (o Options) Narrow(c driver.Capabilities) driver.Capabilities {
 	if o.pipeline() {
 		c.Subscriptions = false
@@ -288,7 +287,6 @@ func (p *place) count(side int) uint64 {
 	return sum
 }
 
-// Declare implements driver.Conn.
 func (c *Conn) Declare(_ context.Context, ds ...driver.Destination) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,7 +321,6 @@ func (c *Conn) remove(destination string) error {
 	return errors.Join(errs...)
 }
 
-// Facts implements driver.Conn.
 func (c *Conn) Facts(context.Context) (driver.Facts, error) {
 	f := driver.Facts{
 		Name: c.lib.Name, Version: c.lib.Version, Confirms: driver.Confirms{Guarantee: c.lib.Guarantee},

@@ -99,7 +99,7 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 				return
 			}
 			log.Info("connected again", "connection", name, "server", nc.ConnectedUrlRedacted())
-			run.Tell("reconnect", name)
+			run.Tell(driver.Reconnect, name)
 		}
 		no.ClosedCB = func(nc *nats.Conn) {
 			if !l.closed.Load() && ev.Gone != nil {

@@ -14,7 +14,6 @@ import (
 // Different s give different tokens.
 func Token(s string) string { return names.Token(s) }
 
-// Subject returns the subject of a destination of a run.
 func Subject(run driver.Run, destination string) string {
 	return "weir." + Token(run.ID) + "." + Token(destination)
 }

@@ -90,7 +90,6 @@ func (o *Options) Show() string {
 	return strings.Join(shown, ", ")
 }
 
-// HostPorts returns the addresses as host:port.
 func (o *Options) HostPorts() []string {
 	l, _ := servers.All("address", o.Address)
 	all := make([]string, len(l))

@@ -36,7 +36,7 @@ type pending interface {
 func Receive(ctx context.Context, o *Options, run driver.Run, spec *driver.ConsumerSpec) (*Receiver, error) {
 	r := &Receiver{Lost: make(chan struct{}, 1), Gone: make(chan error, 1), options: o, run: run}
 	var err error
-	r.Link, err = Connect(ctx, o, run, fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), Events{
+	r.Link, err = Connect(ctx, o, run.For(spec), fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), Events{
 		Lost: func(err error) {
 			select {
 			case r.Lost <- struct{}{}:

@@ -66,7 +66,6 @@ type Server struct {
 	process *guard.Process
 }
 
-// Start starts a server for the length of the test.
 func Start(t testing.TB, o natsd.Options) *Server {
 	t.Helper()
 	s := &Server{t: t, options: o}

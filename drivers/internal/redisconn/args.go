@@ -68,7 +68,6 @@ func (a *Args) Field(name any, b []byte) *Args {
 	return a.Bytes(b)
 }
 
-// Bytes appends bytes.
 func (a *Args) Bytes(b []byte) *Args {
 	x := &a.blobs[a.used]
 	a.used++

@@ -83,7 +83,6 @@ func (c *Cluster) Refresh(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// is reports whether s and other are one server.
 func (s server) is(other server) bool { return s.HostPort() == other.HostPort() }
 
 // ask asks one server for the map.
@@ -173,14 +172,14 @@ func (c *Cluster) Seats() []Seat {
 
 // Link makes a connection, for name, to the master of a slot. When it is lost, or the
 // server says that the slot has moved, the next is to the master that the slot has then.
-func (c *Cluster) Link(ctx context.Context, slot int, name string) (*Link, error) {
+func (c *Cluster) Link(ctx context.Context, run driver.Run, slot int, name string) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
 	r, err := c.of(slot)
 	if err != nil {
 		return nil, err
 	}
-	return connect(ctx, c.o, r.at, c.run, name, func(ctx context.Context) (server, error) {
+	return connect(ctx, c.o, r.at, run, name, func(ctx context.Context) (server, error) {
 		if err := c.Refresh(ctx); err != nil {
 			return server{}, err
 		}
@@ -206,7 +205,7 @@ func (c *Cluster) Control(ctx context.Context, slot int) (*Link, error) {
 		}
 		return l, nil
 	}
-	if l, err = c.Link(ctx, r.first, "control"); err != nil {
+	if l, err = c.Link(ctx, c.run, r.first, "control"); err != nil {
 		return nil, err
 	}
 	l.AddHook(heedful{l})

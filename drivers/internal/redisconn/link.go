@@ -125,10 +125,10 @@ func (l *Link) unasked(err error) error {
 func (l *Link) Master() []string { return []string{l.at.Load().HostPort()} }
 
 // Another makes another connection to the same server, for name.
-func (l *Link) Another(ctx context.Context, name string) (*Link, error) {
+func (l *Link) Another(ctx context.Context, run driver.Run, name string) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	return connect(ctx, l.Options, *l.at.Load(), l.run, name, l.seek)
+	return connect(ctx, l.Options, *l.at.Load(), run, name, l.seek)
 }
 
 // connect makes a client, and asks the server whether it is there.
@@ -215,7 +215,7 @@ func (l *Link) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 		if l.moved.Swap(false) {
 			text += " to " + at.HostPort()
 		}
-		l.run.Tell("reconnect", text)
+		l.run.Tell(driver.Reconnect, text)
 	}
 	return c, nil
 }

@@ -30,7 +30,7 @@ func (k Connection[T]) Start(first *T, run driver.Run, name string) *Kept[T] {
 			made(lost, now, why)
 			return
 		}
-		run.Tell("reconnect", name+": "+why.Error())
+		run.Tell(driver.Reconnect, name+": "+why.Error())
 	}
 	x.over.Go(func() {
 		err := k.Keep(x.life, first)

@@ -56,7 +56,6 @@ func version(r *broker.Recipe, running *broker.Running) string {
 	return r.Version
 }
 
-// ReadLog reads a log.
 func ReadLog(path string) ([]Line, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -71,7 +71,6 @@ func TestTheEndOfASocketEndsACall(t *testing.T) {
 	}
 }
 
-// TestEpochsTellConnectionsApart, and a connection from none.
 func TestEpochsTellConnectionsApart(t *testing.T) {
 	var s sockets.Set
 	seen := map[uint64]string{}

@@ -34,7 +34,6 @@ type Log struct {
 	once  sync.Once
 }
 
-// NewLog returns an empty Log.
 func NewLog() *Log { return &Log{Done: map[string]error{}, ready: make(chan struct{})} }
 
 // Ready implements driver.Sink.
@@ -79,7 +78,6 @@ func (l *Log) Fault(err error) {
 	l.Faults = append(l.Faults, err)
 }
 
-// Complete implements driver.Completer.
 func (l *Log) Complete(m *driver.Message, err error) {
 	l.Lock()
 	defer l.Unlock()
@@ -107,7 +105,6 @@ func (l *Log) Distinct() []string {
 	return slices.Compact(slices.Sorted(slices.Values(l.Got)))
 }
 
-// Event notes an event.
 func (l *Log) Event(kind, text string) {
 	l.Lock()
 	defer l.Unlock()

@@ -68,7 +68,6 @@ func Open(t testing.TB, def driver.Definition, run driver.Run, system map[string
 // Fates take what became of messages, in that order. Make them with room for all.
 type Fates chan error
 
-// Complete implements driver.Completer.
 func (f Fates) Complete(_ *driver.Message, err error) { f <- err }
 
 // Next waits for what became of a message, within Patience.

@@ -36,9 +36,9 @@ type invitation struct {
 	ends  time.Time
 }
 
-// NewDoor returns the door of a coordinator of that version. Agents prove a token of the
+// NewAuthenticator returns the authenticator of a coordinator of that version. Agents prove a token of the
 // keep; where keep is nil none is asked for. A nil now is time.Now.
-func NewDoor(keep *Keep, version string, now func() time.Time) *Authenticator {
+func NewAuthenticator(keep *Keep, version string, now func() time.Time) *Authenticator {
 	if now == nil {
 		now = time.Now
 	}

@@ -42,7 +42,7 @@ func TestWhoMayJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := noon
-	d := NewDoor(k, "v1", func() time.Time { return clock })
+	d := NewAuthenticator(k, "v1", func() time.Time { return clock })
 	nonce := func(agent string) string {
 		n, err := d.Challenge(agent)
 		if err != nil {
@@ -97,7 +97,7 @@ func TestWhoMayJoin(t *testing.T) {
 			t.Errorf("after that a join that is in order: %v", err)
 		}
 	}
-	open := NewDoor(nil, "v1", nil)
+	open := NewAuthenticator(nil, "v1", nil)
 	j := joining(t, open, Token{}, nil, nil)
 	if err := open.Admit(j); err != nil {
 		t.Errorf("no token where none is asked for: %v", err)
@@ -109,7 +109,7 @@ func TestWhoMayJoin(t *testing.T) {
 
 func TestOfManyThatReplayAJoinOneIsAdmitted(t *testing.T) {
 	k := keep(t)
-	d := NewDoor(k, "v1", func() time.Time { return noon })
+	d := NewAuthenticator(k, "v1", func() time.Time { return noon })
 	j := joining(t, d, token(t, k, time.Hour), nil, nil)
 	var admitted, replayed atomic.Int32
 	var wg sync.WaitGroup
@@ -131,7 +131,7 @@ func TestOfManyThatReplayAJoinOneIsAdmitted(t *testing.T) {
 
 func TestADoorRemembersABoundedNumberOfNonces(t *testing.T) {
 	clock := noon
-	d := NewDoor(nil, "v1", func() time.Time { return clock })
+	d := NewAuthenticator(nil, "v1", func() time.Time { return clock })
 	first, err := d.Challenge("agent-1")
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(plain(nil))
 	f.Add([]byte(`{"agent":"a","AGENT":"b","nonce":null}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d := NewDoor(k, "v1", func() time.Time { return noon })
+		d := NewAuthenticator(k, "v1", func() time.Time { return noon })
 		j, err := Decode(b)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) {
@@ -285,7 +285,7 @@ func TestUnlikeBuildsAreRefused(t *testing.T) {
 		{"v1.2.0", "v1.2.1", true, false},
 		{one, "devel@darwin/arm64:000000000002", false, false},
 	} {
-		d := NewDoor(nil, tt.coordinator, nil)
+		d := NewAuthenticator(nil, tt.coordinator, nil)
 		nonce, err := d.Challenge("a")
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 	"github.com/weirmq/weir/internal/fault"
 	"github.com/weirmq/weir/internal/fleet/protocol"
 	"github.com/weirmq/weir/internal/latch"
-	"github.com/weirmq/weir/internal/offset"
 	"github.com/weirmq/weir/internal/pace"
 	"github.com/weirmq/weir/internal/proctree"
 	"github.com/weirmq/weir/internal/tcpreset"
@@ -66,28 +65,20 @@ type troubling struct {
 	ctx   context.Context // of the system
 	wg    sync.WaitGroup
 
-	mu        sync.Mutex
-	exchanges []offset.Exchange
-	notes     []protocol.Note
-	last      protocol.Note      // that Tell completes
-	end       context.CancelFunc // of what is done; nil: the run has not begun
-	over      chan struct{}      // closed when nothing is done any more
+	exchanges exchanges
+
+	mu    sync.Mutex
+	notes []protocol.Note
+	last  protocol.Note      // that Tell completes
+	end   context.CancelFunc // of what is done; nil: the run has not begun
+	over  chan struct{}      // closed when nothing is done any more
 }
 
 // newTroubling begins to compare clocks with the coordinator, so that the epoch of the run can
 // be told. It ends with ctx.
 func newTroubling(ctx context.Context, a *Agent, h *hosting, does func(context.Context, Disturbance)) *troubling {
 	t := &troubling{agent: a, of: h, does: does, ctx: ctx, over: make(chan struct{})}
-	t.wg.Go(func() {
-		a.compare(ctx, a.base, h.session, func(e offset.Exchange) {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			if len(t.exchanges) == exchanges {
-				t.exchanges = t.exchanges[1:]
-			}
-			t.exchanges = append(t.exchanges, e)
-		})
-	})
+	t.wg.Go(func() { a.compare(ctx, a.base, h.session, &t.exchanges) })
 	return t
 }
 
@@ -127,7 +118,7 @@ func (t *troubling) answer(o *protocol.Trouble) (x protocol.Troubled) {
 		})
 	}
 	over := latch.Closed(t.over)
-	x.Exchanges, t.exchanges = t.exchanges, nil
+	x.Exchanges = t.exchanges.take()
 	left := t.notes[min(o.Seen, len(t.notes)):]
 	x.Notes = left[:min(len(left), protocol.MostNotes)]
 	x.Over = over && len(x.Notes) == len(left)

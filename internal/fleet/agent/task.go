@@ -32,7 +32,6 @@ import (
 const (
 	postLimit  = 5 * time.Minute  // for the last report to be taken
 	errorLimit = 15 * time.Second // for the coordinator to hear that the part failed
-	exchanges  = 64               // kept until they are told
 )
 
 // A task is an agent's part of one run.
@@ -59,11 +58,11 @@ type task struct {
 	status    engine.Status
 	stood     bool
 	drainedAt time.Time // since when the part drains
-	exchanges []offset.Exchange
-	failure   error // it ended without figures
+	failure   error     // it ended without figures
 	cut       bool
 	folder    *result.Folder
 	seconds   measure.Seconds // for the folder
+	exchanges exchanges
 	lines     atomic.Pointer[[]protocol.Line]
 	epoch     atomic.Int64 // on the host's monotonic clock; 0 before it is known
 	owners    []int        // the agent of each producer
@@ -153,7 +152,7 @@ func (t *task) run() {
 	var side sync.WaitGroup
 	telling, end := context.WithCancel(context.Background())
 	side.Go(func() { t.stand(telling) })
-	side.Go(func() { t.compare(telling) })
+	side.Go(func() { t.agent.compare(telling, t.clock, t.job.Session, &t.exchanges) })
 	side.Go(func() { t.post.run(telling) })
 	defer side.Wait()
 	defer end()
@@ -362,7 +361,7 @@ func (t *task) stand(ctx context.Context) {
 	tick := time.NewTicker(standingEvery)
 	defer tick.Stop()
 	for {
-		s := protocol.Standing{Run: t.job.Run}
+		s := protocol.Standing{Run: t.job.Run, Exchanges: t.exchanges.take()}
 		t.mu.Lock()
 		s.Come = t.come
 		if t.stood {
@@ -375,9 +374,7 @@ func (t *task) stand(ctx context.Context) {
 		if t.failure != nil {
 			s.Error, s.Kind = t.failure.Error(), protocol.KindOf(t.failure)
 		}
-		s.Exchanges = t.exchanges
 		b := protocol.Encode(&s)
-		t.exchanges = nil
 		t.mu.Unlock()
 		_ = t.agent.nc.Publish(protocol.StandingSubject(t.job.Session, t.agent.instance), b) // the next says it again
 		select {
@@ -388,25 +385,38 @@ func (t *task) stand(ctx context.Context) {
 	}
 }
 
-// compare compares clocks with the coordinator, until ctx ends.
-func (t *task) compare(ctx context.Context) {
-	t.agent.compare(ctx, t.clock, t.job.Session, func(e offset.Exchange) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if len(t.exchanges) == exchanges {
-			t.exchanges = t.exchanges[1:]
-		}
-		t.exchanges = append(t.exchanges, e)
-	})
+// exchanges are the latest with a coordinator's clock that were not reported yet.
+type exchanges struct {
+	mu  sync.Mutex
+	all []offset.Exchange
+}
+
+// mostExchanges is how many wait to be reported.
+const mostExchanges = 64
+
+func (x *exchanges) add(e offset.Exchange) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.all) == mostExchanges {
+		x.all = x.all[1:]
+	}
+	x.all = append(x.all, e)
+}
+
+func (x *exchanges) take() (all []offset.Exchange) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all, x.all = x.all, nil
+	return all
 }
 
 // compare compares a clock with that of the coordinator of a session, until ctx ends.
-func (a *Agent) compare(ctx context.Context, clock *pace.Clock, session string, take func(offset.Exchange)) {
+func (a *Agent) compare(ctx context.Context, clock *pace.Clock, session string, into *exchanges) {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
 	for {
 		if e, ok := a.exchange(ctx, clock, session); ok {
-			take(e)
+			into.add(e)
 		}
 		select {
 		case <-tick.C:

@@ -21,7 +21,7 @@ func TestJoinsThatAreNoneDisturbNobody(t *testing.T) {
 	h := begin(t, Options{Keep: k})
 	x := token(t, k, time.Hour)
 	a := h.JoinURL("", x)
-	door := admission.NewDoor(k, "v1", nil)
+	door := admission.NewAuthenticator(k, "v1", nil)
 	coordinator, _ := inside(t, h)
 	verdicts := make(chan error, 1)
 	for subject, answer := range map[string]func(*nats.Msg) string{
@@ -118,7 +118,7 @@ func (l *leaving) RemoteAddress() net.Addr {
 // TestAClientThatLeavesIsNotTakenForTheCoordinator: nor does it bring the hub down.
 func TestAClientThatLeavesIsNotTakenForTheCoordinator(t *testing.T) {
 	d := &diary{}
-	v := newVoice(d.log())
+	v := newLogger(d.log())
 	v.loud.Store(true)
 	g := &authenticator{keep: keep(t), now: time.Now, said: v, fleetKey: "f", booksKey: "b"}
 	if g.Check(&leaving{}) || d.lines("was refused") != 0 {

@@ -2,7 +2,7 @@
 // process, and connects to one.
 //
 // On every connection, on loopback as elsewhere, it asks for TLS 1.3, a token of its
-// keep (package join), and a signature by which it knows the process again.
+// keep (package admission), and a signature by which it knows the process again.
 //
 // There are two accounts. In one the agents and the coordinator meet; in the other, the
 // books, JetStream is, and only the coordinator. What is published below
@@ -97,7 +97,7 @@ type Hub struct {
 	addr   *net.TCPAddr
 	auth   *authenticator
 	log    *slog.Logger
-	voice  *logger
+	logger *logger
 	locked *os.File
 	close  sync.Once
 }
@@ -156,8 +156,8 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{keep: o.Keep, log: o.Log, locked: locked, voice: newVoice(o.Log)}
-	h.auth = &authenticator{keep: o.Keep, now: o.Now, said: h.voice, fleetKey: rand.Text(), booksKey: rand.Text()}
+	h := &Hub{keep: o.Keep, log: o.Log, locked: locked, logger: newLogger(o.Log)}
+	h.auth = &authenticator{keep: o.Keep, now: o.Now, said: h.logger, fleetKey: rand.Text(), booksKey: rand.Text()}
 	so, err := settings(host, port, o)
 	if err == nil {
 		so.CustomClientAuthentication = h.auth
@@ -170,20 +170,20 @@ func start(ctx context.Context, o Options) (*Hub, error) {
 		_ = locked.Close()
 		return nil, err
 	}
-	h.server.SetLoggerV2(h.voice, false, false, false)
+	h.server.SetLoggerV2(h.logger, false, false, false)
 	h.server.Start()
 	if err := h.await(ctx); err != nil {
 		h.Close()
 		return nil, err
 	}
 	h.addr, _ = h.server.Addr().(*net.TCPAddr)
-	h.voice.loud.Store(true)
+	h.logger.loud.Store(true)
 	return h, nil
 }
 
 // Full reports whether the disk of the hub's folder had no room for what was to be
 // stored, at any time since Start. A stream that met that takes nothing more.
-func (h *Hub) Full() bool { return h.voice.full.Load() }
+func (h *Hub) Full() bool { return h.logger.full.Load() }
 
 // settings returns the server's options.
 func settings(host string, port int, o Options) (*server.Options, error) {
@@ -246,10 +246,10 @@ func (h *Hub) await(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
-		case err := <-h.voice.fatal:
+		case err := <-h.logger.fatal:
 			return err
 		case <-ctx.Done():
-			if last := h.voice.last.Load(); last != nil {
+			if last := h.logger.last.Load(); last != nil {
 				return fmt.Errorf("not ready: %w (the server says: %s)", ctx.Err(), *last)
 			}
 			return fmt.Errorf("not ready: %w", ctx.Err())
@@ -301,7 +301,7 @@ func (h *Hub) dial(ctx context.Context, key, name string, log *slog.Logger, more
 }
 
 // Tick tells, from time to time, how many lines of the log were left out.
-func (h *Hub) Tick() { h.voice.log.Tick() }
+func (h *Hub) Tick() { h.logger.log.Tick() }
 
 // Clients returns how many connections there are, the coordinator's own among them.
 func (h *Hub) Clients() int { return h.server.NumClients() }
@@ -310,8 +310,8 @@ func (h *Hub) Clients() int { return h.server.NumClients() }
 // folder. It is idempotent.
 func (h *Hub) Close() {
 	h.close.Do(func() {
-		h.voice.log.End()
-		if h.voice.loud.Swap(false) { // what the end does to connections is not news
+		h.logger.log.End()
+		if h.logger.loud.Swap(false) { // what the end does to connections is not news
 			h.bidFarewell()
 		}
 		done := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// A voice passes on what the server warns of, and who was refused, in bounded numbers.
+// A logger passes on what the server warns of, and who was refused, in bounded numbers.
 type logger struct {
 	log   *LimitedLog
 	loud  atomic.Bool            // between the start and the end; otherwise all is said at level debug
@@ -19,52 +19,52 @@ type logger struct {
 	full  atomic.Bool // what was to be stored had no room
 }
 
-func newVoice(log *slog.Logger) *logger {
+func newLogger(log *slog.Logger) *logger {
 	return &logger{log: NewLimitedLog(log), fatal: make(chan error, 1)}
 }
 
 // say writes a line unless there were too many.
-func (v *logger) say(kind, from string, args ...any) {
+func (l *logger) say(kind, from string, args ...any) {
 	level := slog.LevelWarn
-	if !v.loud.Load() {
+	if !l.loud.Load() {
 		level = slog.LevelDebug
 	}
-	v.log.Write(level, kind, from, args...)
+	l.log.Write(level, kind, from, args...)
 }
 
-// refuse tells of a connection that was refused. Errors of package join hold no token.
-func (v *logger) refuse(from string, why error) {
+// refuse tells of a connection that was refused. Errors of package admission hold no token.
+func (l *logger) refuse(from string, why error) {
 	peer, port, err := net.SplitHostPort(from)
 	if err != nil {
 		peer, port = from, ""
 	}
-	v.say("a connection to the fleet was refused", peer, "port", port, "why", why)
+	l.say("a connection to the fleet was refused", peer, "port", port, "why", why)
 }
 
-func (v *logger) Noticef(string, ...any) {}
-func (v *logger) Debugf(string, ...any)  {}
-func (v *logger) Tracef(string, ...any)  {}
+func (l *logger) Noticef(string, ...any) {}
+func (l *logger) Debugf(string, ...any)  {}
+func (l *logger) Tracef(string, ...any)  {}
 
 // Warnf implements server.Logger.
-func (v *logger) Warnf(format string, args ...any) {
-	v.say("fleet hub", "", "warning", fmt.Sprintf(format, args...))
+func (l *logger) Warnf(format string, args ...any) {
+	l.say("fleet hub", "", "warning", fmt.Sprintf(format, args...))
 }
 
 // Errorf implements server.Logger.
-func (v *logger) Errorf(format string, args ...any) {
+func (l *logger) Errorf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if strings.Contains(text, "authentication error") {
 		return // refuse told of it, with the reason
 	}
-	v.last.Store(&text)
+	l.last.Store(&text)
 	if strings.Contains(text, syscall.ENOSPC.Error()) || strings.Contains(text, syscall.EDQUOT.Error()) {
-		v.full.Store(true)
+		l.full.Store(true)
 	}
-	v.say("fleet hub", "", "error", text)
+	l.say("fleet hub", "", "error", text)
 }
 
 // Fatalf implements server.Logger. It is not the end of the process here, but of Start.
-func (v *logger) Fatalf(format string, args ...any) {
+func (l *logger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	for _, x := range args {
 		// The server's formats do not wrap.
@@ -73,7 +73,7 @@ func (v *logger) Fatalf(format string, args ...any) {
 		}
 	}
 	select {
-	case v.fatal <- err:
+	case l.fatal <- err:
 	default: // one reason is enough
 	}
 }

@@ -151,8 +151,7 @@ func (c *checkup) clock(x *Seen) {
 			Why: why, Do: fmt.Sprintf("Use a quieter and shorter network path to its host (± %v at most), or keep a message's producer and consumer on one host (placement: paired).", wantBound),
 		}, x.Name)
 	}
-	agrees, known := x.Daemon.Agrees(&c.sight.Daemon, r.OffsetNS, r.BoundNS)
-	if known && !agrees {
+	if apart, _ := x.Daemon.Apart(&c.sight.Daemon, r.OffsetNS, r.BoundNS); apart > 0 {
 		c.add(host.Finding{
 			Name: "time synchronisation", Health: host.Warn,
 			Found: fmt.Sprintf("its wall clock is %v ahead of this host's, ± %v, more than chrony on both hosts allows (± %v)",

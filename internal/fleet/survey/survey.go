@@ -160,15 +160,15 @@ func (v *surveyor) take(m *nats.Msg, agent bool) {
 	}
 	if !agent {
 		var b protocol.Roster
-		if protocol.Decode(m.Data, protocol.RosterSize, &b) != nil && protocol.DecodeLoosely(m.Data, protocol.RosterSize, &b) != nil || b.Check() != nil {
+		if protocol.DecodeLoosely(m.Data, protocol.RosterSize, &b) != nil || b.Check() != nil {
 			v.strange++
 		} else if len(v.rosters) < mostSeen {
 			v.rosters[b.Session] = &b
 		}
 		return
 	}
-	x, err := readAbout(m.Data)
-	if err != nil {
+	var x protocol.About // of an agent of another version there may be more than is known here
+	if protocol.DecodeLoosely(m.Data, protocol.SmallSize, &x) != nil || x.Check() != nil {
 		v.strange++
 		return
 	}
@@ -182,19 +182,6 @@ func (v *surveyor) take(m *nats.Msg, agent bool) {
 	}
 	was.About = x
 	v.heard[x.Instance] = time.Now()
-}
-
-// readAbout reads what an agent says of itself: of another version it may say more
-// than is known here.
-func readAbout(b []byte) (protocol.About, error) {
-	var x protocol.About
-	if err := protocol.Decode(b, protocol.SmallSize, &x); err != nil {
-		x = protocol.About{}
-		if protocol.DecodeLoosely(b, protocol.SmallSize, &x) != nil {
-			return x, err
-		}
-	}
-	return x, x.Check()
 }
 
 // visit asks each agent by itself: first all for their clocks, one after another,

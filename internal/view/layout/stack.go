@@ -46,7 +46,7 @@ func (t Text) stacks(x *Table, columns []int) bool {
 				return true
 			}
 			for _, line := range t.lines(cells[i], of, widths[i]) {
-				long := length(line)
+				long := Length(line)
 				if len(words(line)) == 1 && (t.Width >= narrow || long > t.Width-narrowInset) {
 					continue
 				}

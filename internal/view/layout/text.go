@@ -23,7 +23,7 @@ func (t Text) Height(p *Page) int {
 	for line := range strings.Lines(t.Page(p)) {
 		n++
 		if t.Width > 0 {
-			n += max(0, length(strings.TrimSuffix(line, "\n"))-1) / t.Width
+			n += max(0, Length(strings.TrimSuffix(line, "\n"))-1) / t.Width
 		}
 	}
 	return n
@@ -71,7 +71,7 @@ func (t Text) Page(p *Page) string {
 			say("- ", 2, x.Spans)
 		case Item:
 			mark, column := "", 2
-			if n := length(x.Mark.Text); n > 0 {
+			if n := Length(x.Mark.Text); n > 0 {
 				wide := max(x.Wide, n)
 				mark = "  " + t.paint(x.Mark.Tone, x.Mark.Text) + blanks(wide-n)
 				column += wide + 2
@@ -81,7 +81,7 @@ func (t Text) Page(p *Page) string {
 				write(blanks(column), column, max(t.Brief, t.Advice), []Span{Plain.Of(x.Under)})
 			}
 		case Labelled:
-			label := t.paint(x.Mark.Tone, x.Mark.Text) + blanks(labelWidth-length(x.Mark.Text))
+			label := t.paint(x.Mark.Tone, x.Mark.Text) + blanks(labelWidth-Length(x.Mark.Text))
 			if x.Whole {
 				b.WriteString(label + Text{Colour: t.Colour}.folded(x.Spans, 0)[0] + "\n")
 				break
@@ -143,10 +143,8 @@ func (t Text) Page(p *Page) string {
 	return b.String()
 }
 
-func length(s string) int { return utf8.RuneCountInString(s) }
-
 // Length is how many characters a text has.
-func Length(s string) int { return length(s) }
+func Length(s string) int { return utf8.RuneCountInString(s) }
 
 func blanks(n int) string { return strings.Repeat(" ", max(0, n)) }
 
@@ -169,7 +167,7 @@ func (t Text) folded(spans []Span, width int) []string {
 		}
 		text := ""
 		for i, word := range words(s.Text) {
-			n := length(word)
+			n := Length(word)
 			switch {
 			case i == 0 && n > 0 && at+n > width && strings.HasSuffix(ended, " "):
 				last := &lines[len(lines)-1]
@@ -233,7 +231,7 @@ func noteIndent(first string) int {
 	if !ok {
 		return 2
 	}
-	return length(head) + 2
+	return Length(head) + 2
 }
 
 // table writes some columns of a table, each as wide as its widest cell, and above them the
@@ -309,7 +307,7 @@ func (t Text) row(x *Table, widths, columns []int, cells []Span) string {
 			}
 			text, pad := "", blanks(widths[i])
 			if n < len(lines[i]) {
-				text, pad = lines[i][n], blanks(widths[i]-length(plain[i][n]))
+				text, pad = lines[i][n], blanks(widths[i]-Length(plain[i][n]))
 			}
 			if x.Columns[i].Kind == Number {
 				text, pad = pad, text

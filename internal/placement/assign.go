@@ -1,9 +1,7 @@
-// Package placement says which agent of a fleet does which part of a run: which
-// producers and consumers belong to which agent.
+// Package placement assigns the producers and consumers of a run to the agents of a fleet.
 //
-// It is pure data: the same placement, shape and agents give the same shares on
-// every machine, in whatever order the agents came. A share is made of residue
-// classes, because that is what a schedule can be split by.
+// It is pure data: the same placement, shape and agents give the same workers on
+// every machine, in whatever order the agents came.
 package placement
 
 import (
@@ -50,38 +48,22 @@ func (s Shape) dealt(i, n int) []int {
 	return own
 }
 
-// A Class is those of n connections with a number that leaves the remainder Index when
-// divided by Count, 0 <= Index < Count.
-type Class struct {
-	Index, Count int
-	None         bool // none of the n does
+// A Worker is what one agent does of a run: the connections with a number that leaves the
+// remainder Index when divided by Count. With an Index beyond them it has none.
+type Worker struct {
+	Producers schedule.Part
+	Consumers schedule.Part // of each subscription
 }
 
-// classOf returns the class of the k-th of count agents.
-func classOf(k, count, n int) Class { return Class{Index: k, Count: count, None: k >= n} }
+// noneOf returns the part that has none of n connections.
+func noneOf(n int) schedule.Part { return schedule.Part{Index: n, Count: n + 1} }
 
-// noneOf returns an empty class: none of n connections belongs to it.
-func noneOf(n int) Class { return Class{Index: n, Count: n + 1, None: true} }
-
-// ClassOf returns the class of n connections that Part made p of.
-func ClassOf(p schedule.Part, n int) Class { return classOf(p.Index, p.Count, n) }
-
-// Part returns the class as the part of a schedule. That of a class with None
-// holds no message.
-func (c Class) Part() schedule.Part { return schedule.Part{Index: c.Index, Count: c.Count} }
-
-// Of returns how many of n connections belong to the class.
-func (c Class) Of(n int) int {
-	if c.Index >= n {
+// of returns how many of n connections a part has.
+func of(p schedule.Part, n int) int {
+	if p.Index >= n {
 		return 0
 	}
-	return (n - c.Index + c.Count - 1) / c.Count
-}
-
-// A Worker is what one agent does of a run.
-type Worker struct {
-	Producers Class
-	Consumers Class // of each subscription
+	return (n - p.Index + p.Count - 1) / p.Count
 }
 
 // The agents that Split deals over.
@@ -90,7 +72,7 @@ const (
 	SplitConsumers = "consumers"
 )
 
-// Assign returns the share of each of the agents, in their order. Of those that may
+// Assign returns what each of the agents does, in their order. Of those that may
 // have them, producers differ by at most one from agent to agent, and so do
 // consumers; where everything is dealt over everybody, whoever has one producer
 // fewer is the first to get one consumer more.
@@ -107,31 +89,31 @@ func Assign(p Spec, shape Shape, agents []Agent) ([]Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	shares := make([]Worker, len(agents))
-	for i := range shares {
-		shares[i] = Worker{noneOf(shape.Producers), noneOf(shape.Consumers)}
+	workers := make([]Worker, len(agents))
+	for i := range workers {
+		workers[i] = Worker{noneOf(shape.Producers), noneOf(shape.Consumers)}
 	}
 	for k, a := range sends {
-		shares[a].Producers = classOf(k, len(sends), shape.Producers)
+		workers[a].Producers = schedule.Part{Index: k, Count: len(sends)}
 	}
 	if p.Kind != Paired {
 		receives = slices.Clone(receives)
 		slices.SortStableFunc(receives, func(a, b int) int {
-			return cmp.Compare(shares[a].Producers.Of(shape.Producers), shares[b].Producers.Of(shape.Producers))
+			return cmp.Compare(of(workers[a].Producers, shape.Producers), of(workers[b].Producers, shape.Producers))
 		})
 	}
 	for k, a := range receives {
-		shares[a].Consumers = classOf(k, len(receives), shape.Consumers)
+		workers[a].Consumers = schedule.Part{Index: k, Count: len(receives)}
 	}
 	if p.Kind == Paired {
-		if err := paired(shape, shares); err != nil {
+		if err := paired(shape, workers); err != nil {
 			return nil, err
 		}
 	}
-	if err := idle(shape, shares, agents, order, sends, receives); err != nil {
+	if err := idle(shape, workers, agents, order, sends, receives); err != nil {
 		return nil, err
 	}
-	return shares, nil
+	return workers, nil
 }
 
 // sorted returns the agents' places in the order of their names.
@@ -198,11 +180,11 @@ func selected(list string, selectors []Selector, agents []Agent, order []int) ([
 }
 
 // idle reports the agents that were left with nothing.
-func idle(shape Shape, shares []Worker, agents []Agent, order, sends, receives []int) error {
+func idle(shape Shape, workers []Worker, agents []Agent, order, sends, receives []int) error {
 	var unlisted, left []int
 	for _, a := range order {
 		switch {
-		case !shares[a].Producers.None || !shares[a].Consumers.None:
+		case of(workers[a].Producers, shape.Producers)+of(workers[a].Consumers, shape.Consumers) > 0:
 		case slices.Contains(sends, a) && shape.Producers > 0, slices.Contains(receives, a) && shape.Consumers > 0:
 			left = append(left, a)
 		default:

@@ -7,18 +7,18 @@ import (
 	"github.com/weirmq/weir/internal/placement"
 )
 
-// Deal says what each of the agents does of a run. Its error is a *placement.Error.
-func Deal(p placement.Spec, cfg *engine.Config, agents []placement.Agent) ([]placement.Worker, error) {
+// Assign says what each of the agents does of a run. Its error is a *placement.Error.
+func Assign(p placement.Spec, cfg *engine.Config, agents []placement.Agent) ([]placement.Worker, error) {
 	shape := shapeOf(cfg)
-	shares, err := placement.Assign(p, shape, agents)
+	workers, err := placement.Assign(p, shape, agents)
 	if err != nil {
 		return nil, &placement.Error{Err: err}
 	}
-	if flows := placement.Crossing(shape, shares); cfg.Definition.Capabilities.InProcess && len(flows) > 0 {
+	if flows := placement.Crossing(shape, workers); cfg.Definition.Capabilities.InProcess && len(flows) > 0 {
 		return nil, &placement.Error{Err: fmt.Errorf("driver %s works inside one process: agent %[3]s cannot receive what agent %[2]s sends (placement: paired, or mode: produce)",
 			cfg.Definition.Name, agents[flows[0].From].Name, agents[flows[0].To].Name)}
 	}
-	return shares, nil
+	return workers, nil
 }
 
 // shapeOf is how many of what a run has.
@@ -34,11 +34,11 @@ func shapeOf(cfg *engine.Config) placement.Shape {
 }
 
 // crossingOf returns the pairs of agents with one that receives what the other sends.
-func crossingOf(cfg *engine.Config, shares []engine.Worker) []placement.Flow {
+func crossingOf(cfg *engine.Config, workers []engine.Worker) []placement.Flow {
 	shape := shapeOf(cfg)
-	var dealt []placement.Worker
-	for _, s := range shares {
-		dealt = append(dealt, placement.Worker{Producers: placement.ClassOf(s.Producers, shape.Producers), Consumers: placement.ClassOf(s.Consumers, shape.Consumers)})
+	var assigned []placement.Worker
+	for _, s := range workers {
+		assigned = append(assigned, placement.Worker{Producers: s.Producers, Consumers: s.Consumers})
 	}
-	return placement.Crossing(shape, dealt)
+	return placement.Crossing(shape, assigned)
 }

@@ -1,0 +1,41 @@
+package truth
+
+import (
+	"context"
+
+	"github.com/weirmq/weir/internal/buildinfo"
+)
+
+// A Calibration is what weir calibrate --json prints. Times are in ns.
+type Calibration struct {
+	Schema      string   `json:"schema"`
+	Weir        string   `json:"weir"`
+	Pass        bool     `json:"pass"` // every truth test was done and passed
+	Interrupted bool     `json:"interrupted"`
+	Figures     *Figures `json:"figures"` // null: interrupted before they were taken
+	Checks      []Check  `json:"checks"`
+}
+
+// A Bench is what takes the figures and does the truth tests: those of this package.
+type Bench struct {
+	Measure func(context.Context, Options) (*Figures, error)
+	Check   func(context.Context, Options) ([]Check, error)
+}
+
+// Take calibrates until ctx ends. show gets the figures before the truth tests are done. The
+// error says why it did not get through.
+func (b Bench) Take(ctx context.Context, o Options, show func(*Figures)) (*Calibration, error) {
+	c := &Calibration{Schema: "weir.calibration/v1", Weir: buildinfo.Version(), Checks: []Check{}}
+	figures, err := b.Measure(ctx, o)
+	if err == nil {
+		c.Figures = figures
+		show(figures)
+		var checks []Check
+		if checks, err = b.Check(ctx, o); len(checks) > 0 {
+			c.Checks = checks
+		}
+	}
+	c.Interrupted = err != nil && ctx.Err() != nil
+	c.Pass = err == nil && Passed(c.Checks)
+	return c, err
+}
