@@ -30,16 +30,16 @@ type Scenario struct {
 	AfterDrain time.Duration // that consumers listen on
 	Repeat     int           // how often the run is done, 1 to 100; each folder of a series holds the scenario with 1
 	Objectives []judge.Objective
-	Until      bool                // ends once the objectives about percentiles are decided
-	Faults     []fault.Fault       // to the servers that weir starts
-	Network    Network             // between the clients and these servers
-	Watch      []int               // processes of this host that are read as servers of the system; watch_pid
-	Price      float64             // of an hour of what serves, in a unit of the user's; 0: not given
+	Until      bool           // ends once the objectives about percentiles are decided
+	Faults     []fault.Fault  // to the servers that weir starts
+	Network    Network        // between the clients and these servers
+	Watch      []int          // processes of this host that are read as servers of the system; watch_pid
+	Price      float64        // of an hour of what serves, in a unit of the user's; 0: not given
 	Placement  placement.Spec // over which agents; its zero value: over all
-	Fleet      Fleet               // how many agents, and how much of each
-	Memory     int64               // bytes, limits.memory
-	Failed     float64             // share of the sent messages that may fail or stay unconfirmed, 0 to 1; limits.failed
-	Processors int                 // that run weir's code at a time, limits.processors; 0: the engine's own choice
+	Fleet      Fleet          // how many agents, and how much of each
+	Memory     int64          // bytes, limits.memory
+	Failed     float64        // share of the sent messages that may fail or stay unconfirmed, 0 to 1; limits.failed
+	Processors int            // that run weir's code at a time, limits.processors; 0: the engine's own choice
 	Seed       uint64
 	Search     Search // of weir capacity; no part of a run
 

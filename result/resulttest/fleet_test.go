@@ -11,7 +11,7 @@ import (
 
 // TestCheckFindsWhatIsBrokenInAFleet breaks a good result in one place at a time.
 func TestCheckFindsWhatIsBrokenInAFleet(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "report", "testdata", "fleet.json"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "view", "testdata", "fleet.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
