@@ -3,14 +3,15 @@ package series
 import (
 	"context"
 	"fmt"
-	"github.com/weirmq/weir/engine"
-	"github.com/weirmq/weir/internal/fleet"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/weirmq/weir/engine"
+	"github.com/weirmq/weir/internal/fleet"
 
 	"github.com/weirmq/weir/internal/broker"
 	"github.com/weirmq/weir/internal/fault"
