@@ -105,9 +105,11 @@ func TestRunRejectsNetworkOffTarget(t *testing.T) {
 	if code := f.fly(t); code != int(Unreachable) {
 		t.Errorf("exit code %d; want %d", code, Unreachable)
 	}
-	const want = "weir: the network is not as asked: to-system: bandwidth: asked for 10 Gbit/s, measured "
-	if said := f.stderr.String(); !strings.HasPrefix(said, want) || strings.Contains(said, "started") {
-		t.Errorf("it says\n%s\nwant %s..., and no server", said, want)
+	said := f.stderr.String() // a busy host misses more than the bandwidth
+	for _, want := range []string{"weir: the network is not as asked: to-system: ", "bandwidth: asked for 10 Gbit/s, measured "} {
+		if !strings.Contains(said, want) || strings.Contains(said, "started") {
+			t.Errorf("it says\n%s\nwant %s..., and no server", said, want)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(f.dir, "r")); !os.IsNotExist(err) {
 		t.Errorf("the folder of the result is there: %v", err)
