@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -70,9 +69,6 @@ func lostConnectionReported(e *env) {
 	}
 }
 
-// answerLimit is how long killedServer waits for one message before it sends the next.
-const answerLimit = 3 * time.Second
-
 // killedServer kills the servers and starts them again.
 func killedServer(e *env) {
 	s := e.open()
@@ -95,12 +91,7 @@ func killedServer(e *env) {
 		sent++
 		m := messages("d", fmt.Sprint("later-", sent), 1, 64)[0]
 		x.publish(m)
-		// Not every system answers: RabbitMQ loses what a quorum queue gets that is not back yet.
-		for end := time.Now().Add(answerLimit); x.completed([]*driver.Message{m}, 1) == 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				return false
-			}
-		}
+		x.await(m)
 		return x.fate(m).err == nil
 	}
 	if !eventually(func() bool { return !confirmed() }) {
