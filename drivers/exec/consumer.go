@@ -19,6 +19,8 @@ type consumer struct {
 	child    *child
 	conn     *peer
 	spec     driver.ConsumerSpec
+	run      driver.Run
+	away     bool // the child lost its connection, and has sent only faults since
 	confirms bool // the child sends settled frames
 	answers  bool // and gets settle frames
 
@@ -48,7 +50,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	}
 	answers := spec.Settle == driver.SettleEach || spec.Settle == driver.SettleBatch
 	return &consumer{
-		child: c.child, conn: conn, spec: spec, answers: answers, confirms: answers && c.can["settle-confirmed"],
+		child: c.child, conn: conn, spec: spec, run: c.run.For(&spec), answers: answers, confirms: answers && c.can["settle-confirmed"],
 		unsettled: map[uint32][]driver.Delivery{},
 	}, nil
 }
@@ -114,6 +116,10 @@ func (x *consumer) next(ctx context.Context, sink driver.Sink) error {
 	if err != nil {
 		return err
 	}
+	if x.away && k != fault && k != lost { // no frame says that a connection is back
+		x.away = false
+		x.run.Tell(driver.Reconnect, fmt.Sprintf("consumer %s %d", x.spec.Subscription, x.spec.Index))
+	}
 	c := cursor{b: body}
 	switch k {
 	case ready:
@@ -146,6 +152,7 @@ func (x *consumer) next(ctx context.Context, sink driver.Sink) error {
 		case k == lost:
 			return &lostError{err}
 		}
+		x.away = errors.Is(err, driver.ErrDisconnected)
 		sink.Fault(err)
 	default:
 		return fmt.Errorf("%w: kind %d on the connection of a consumer", errMalformed, k)

@@ -18,6 +18,7 @@ import (
 // A consumer reads its partitions on a connection of its own.
 type consumer struct {
 	conn   *conn
+	run    driver.Run
 	client client.Client
 	parts  []*part
 }
@@ -41,7 +42,7 @@ func name(subscription, destination string, partition int32) string {
 
 // Consumer connects, and finds where the subscription begins or continues.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	x := &consumer{conn: c}
+	x := &consumer{conn: c, run: c.run.For(&spec)}
 	err := each.Name(spec.Destinations, func(source int, d string) error {
 		n, err := c.partitions(ctx, c.stream(d))
 		for i := int32(0); i < n && err == nil; i++ {
@@ -67,7 +68,13 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 // Run implements driver.Consumer.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return blocking.Together(ctx, sink, len(x.parts), func(ctx context.Context, i int, sink driver.Sink) error {
-		p, ready := x.parts[i], sync.OnceFunc(sink.Ready)
+		p, once, lost := x.parts[i], sync.OnceFunc(sink.Ready), false
+		ready := func() {
+			if once(); lost {
+				lost = false
+				x.run.Tell(driver.Reconnect, fmt.Sprintf("consumer of %s, partition %d", p.stream, p.partition))
+			}
+		}
 		defer p.end()
 		for {
 			err := p.receive(ctx, x.client, sink, ready)
@@ -77,6 +84,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 			case failure.Hopeless(err):
 				return fmt.Errorf("subscription lost: %w", err)
 			}
+			lost = true
 			sink.Fault(err)
 			retry.Pause(ctx, x.conn.cfg.ReconnectWait)
 		}

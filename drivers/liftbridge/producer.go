@@ -111,7 +111,7 @@ func (p *producer) renew(why error) {
 	for retry.Pause(p.life, p.conn.cfg.ReconnectWait) {
 		if k, err := p.conn.cfg.connect(p.life); err == nil {
 			p.client.Store(&k)
-			p.conn.run.Tell("reconnect", p.name+": "+why.Error())
+			p.conn.run.Tell(driver.Reconnect, p.name+": "+why.Error())
 			return
 		}
 	}

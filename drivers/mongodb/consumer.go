@@ -87,15 +87,20 @@ func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 			retry.Pause(ctx, f.conn.cfg.ReconnectWait)
 			continue
 		}
-		if f.lost {
-			f.lost = false
-			f.run.Tell(driver.Reconnect, f.name)
-		}
+		f.answered()
 		if m != nil {
 			f.handOver(ctx, m, sink)
 		}
 	}
 	return nil
+}
+
+// answered reports that the connection is back, if it was lost.
+func (f *feed) answered() {
+	if f.lost {
+		f.lost = false
+		f.run.Tell(driver.Reconnect, f.name)
+	}
 }
 
 // look waits for a message: one feed of a collection at a time asks the server for the time,
@@ -114,6 +119,7 @@ func (f *feed) look(ctx, life context.Context) (*taken, error) {
 		if m, err := f.take(life); err != nil || m != nil {
 			return m, err
 		}
+		f.answered()
 		if !retry.Pause(ctx, f.conn.cfg.PollInterval) {
 			return nil, nil
 		}

@@ -23,6 +23,6 @@ func TestConformance(t *testing.T) {
 	// The recipe has one of each: SQLite has one writer.
 	s.Options["senders"], s.Options["receivers"] = []string{"2"}, []string{"2"}
 	drivertest.Run(t, Definition(), drivertest.Harness{
-		Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Kill: s.Kill, Stall: s.Stall, Allocs: 480, Expect: 33,
+		Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Kill: s.Kill, Stall: s.Stall, Allocs: 700, Expect: 33,
 	})
 }
