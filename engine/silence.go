@@ -24,7 +24,7 @@ const goneLeast = 5
 type Silence struct {
 	From   int64  // ns since the epoch: the latest confirmation or delivery; the first hand-over if nothing was confirmed at all
 	Handed uint64 // messages handed over since; none was confirmed
-	Silent bool   // long and large enough for the system to count as gone for good; false if it says itself that it accepts no messages
+	Silent bool   // long enough, with enough messages, for the system to count as gone for good; false if it says itself that it accepts no messages
 }
 
 // A stallDetector detects when confirmations stop. The goroutine of Execute uses it, except for the
