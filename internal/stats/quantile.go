@@ -63,7 +63,7 @@ func QuantileRanks(n uint64, p, conf float64) (lo, hi uint64, hiOK bool) {
 // search returns the largest r in 1 to n for which ok holds, or 0; ok must hold up to some r and
 // not beyond. It starts near n*q, where the answer is.
 func search(n uint64, q float64, ok func(r uint64) bool) uint64 {
-	// ok holds below a and fails from b on.
+	// ok holds at a (or a is 0) and fails from b on.
 	mean := q * float64(n)
 	width := 10*math.Sqrt(mean*(1-q)) + 10
 	a := uint64(max(0, math.Floor(mean-width)))
