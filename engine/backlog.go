@@ -97,7 +97,7 @@ func (b *backlog) take() item {
 	return it
 }
 
-// peek returns the i-th oldest item without removing it.
+// peek returns the i-th oldest item, which must exist, without removing it.
 func (b *backlog) peek(i int) item {
 	c, pos := b.head, b.headPos+i
 	for pos >= chunkItems {

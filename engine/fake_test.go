@@ -55,9 +55,9 @@ type fake struct {
 	subs    map[string]map[string]chan []byte // destination, subscription
 	asked   int
 	batches []int
-	sent    []string // where each message went, in order
+	sent    []string // destination of each message, in order
 	out     int      // messages in flight
-	most    int      // the most of them
+	most    int      // the maximum of out
 	made    []string
 	limits  map[string]int        // Destination.Refusals, by name
 	tries   map[string]int        // refusals, by payload
@@ -239,12 +239,12 @@ type fakeConsumer struct {
 	chans []chan []byte
 }
 
-// refused puts a message back that was refused, or to the dead letters.
+// refused returns a nacked message to its queue, or moves it to the dead letters.
 func (f *fake) refused(destination string, from chan []byte, b []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.tries[string(b)]++; f.limits[destination] == 0 || f.tries[string(b)] < f.limits[destination] {
-		from <- b // to whoever is next
+		from <- b // to the next consumer
 		return
 	}
 	for _, ch := range f.subs[driver.DeadLetters(destination)] {
@@ -326,8 +326,7 @@ func do(t *testing.T, cfg Config) *Raw {
 	return raw
 }
 
-// balanced checks the books (DESIGN 2) and that every distribution holds what
-// the books say.
+// balanced checks the message accounting (DESIGN 2) and that every distribution agrees with it.
 func balanced(t *testing.T, raw *Raw, subs int) {
 	t.Helper()
 	for _, b := range []struct {
@@ -367,7 +366,7 @@ func balanced(t *testing.T, raw *Raw, subs int) {
 	stagesAdd(t, raw)
 }
 
-// stagesAdd checks that the stages of a run are the whole of its window.
+// stagesAdd checks that the stages of a run add up to its window.
 func stagesAdd(t *testing.T, raw *Raw) {
 	t.Helper()
 	if len(raw.Stages) == 0 {

@@ -20,9 +20,9 @@ const (
 	partBuckets              // the index of the first bucket counted, how many come after it, min, max; then the buckets
 )
 
-// The buckets are signed varints, as in HdrHistogram's logs: a positive number
-// is the count of the next bucket, a negative one stands for so many empty
-// buckets. The last count is that of the last bucket.
+// The buckets are signed varints, as in HdrHistogram's logs: a positive number is the count of the
+// next bucket, a negative one stands for that many empty buckets. The last count is that of the
+// last bucket.
 
 // AppendBinary appends c's binary form to b: one byte if c is empty, else some 15 and one or two
 // for each nonempty bucket. The form is for transport, not for storage: it has no version, so its

@@ -50,7 +50,7 @@ func (s *Schedule) indexAt(t int64) uint64 {
 		return 0
 	}
 	n := sort.Search(len(s.segments), func(i int) bool { return t <= s.segments[i].end })
-	if n == len(s.segments) { // t lies behind the last
+	if n == len(s.segments) { // t lies after the last segment
 		n, t = n-1, s.segments[n-1].end
 	}
 	return s.segments[n].indexAt(t)

@@ -97,6 +97,6 @@ type Spec struct {
 	Keys                    Keys
 }
 
-// A Part is a share of the schedule: the messages of the producers p with
-// p % Count == Index, 0 <= Index < Count. Part{0, 1} is all of it.
+// A Part is a share of the schedule: the messages of the producers p with p % Count == Index, 0 <=
+// Index < Count. Part{0, 1} is the whole schedule.
 type Part struct{ Index, Count int }

@@ -365,7 +365,7 @@ func (s *session) trySettle() {
 			declared = declared || have == settle
 		}
 		if declared {
-			continue // SettledNotRedelivered has used it
+			continue // SettledNotRedelivered tests it
 		}
 		spec := s.spec("settle", "d")
 		spec.Settle = settle

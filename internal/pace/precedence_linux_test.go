@@ -85,7 +85,7 @@ func TestNothingInheritsFIFO(t *testing.T) {
 	if got := policy(t); got != unix.SCHED_FIFO {
 		t.Fatalf("policy %d, want SCHED_FIFO", got)
 	}
-	// Field 41 of stat is the policy (proc(5)); it is told after the name, the second.
+	// Field 41 of stat is the policy (proc(5)); fields starts after the name, field 2.
 	out, err := exec.Command("cat", "/proc/self/stat").Output()
 	if err != nil {
 		t.Fatalf("run a child: %v", err)

@@ -36,7 +36,7 @@ func (e Effective) Known() bool { return e.Independent >= FewestIndependent }
 //
 //   - the ratio of the variance between blocks to that;
 //   - (1+r)/(1-r) for blocks that depend on their neighbours, where r is their lag-1
-//     autocorrelation, plus (1+4r)/k for k blocks as a correction for short series, and never
+//     autocorrelation, corrected for a short series by adding (1+4r)/k for k blocks, and never
 //     below 0;
 //   - (t/z)², for a variance that is estimated from few blocks: the quantile of Student's t,
 //     with as many degrees of freedom as there are independent blocks, k(1-r)/(1+r), less one,

@@ -26,22 +26,20 @@ func Needed(p float64) uint64 {
 	return (cells + beyond - 1) / beyond
 }
 
-// QuantileRanks returns the ranks, 1 being the smallest of n samples, with
-// values that enclose percentile p of the population with at least the given
-// confidence (0.95, say), whatever its distribution, provided that the samples
-// are independent. The lower end is the largest rank lo with P(B >= lo) >= 1 -
-// (1-conf)/2 for B binomial with n and p; where none is, lo is 1 and the lower
-// end no bound. The upper end is the smallest rank hi with P(B <= hi-1) >= 1 -
-// (1-conf)/2; where none is, hiOK is false and hi is n.
+// QuantileRanks returns the ranks, 1 being the smallest of n samples, whose values enclose
+// percentile p of the population with at least the given confidence (0.95, say), whatever its
+// distribution, provided that the samples are independent. The lower end is the largest rank lo
+// with P(B >= lo) >= 1 - (1-conf)/2 for B binomial with n and p; if there is none, lo is 1 and the
+// lower end no bound. The upper end is the smallest rank hi with P(B <= hi-1) >= 1 - (1-conf)/2; if
+// there is none, hiOK is false and hi is n.
 //
-// Source: W. J. Conover, Practical Nonparametric Statistics, 3rd ed., section
-// 3.2; G. J. Hahn and W. Q. Meeker, Statistical Intervals, section 5.2: each
-// tail gets half of what may be missed, exactly, from the binomial
-// distribution. Here its tail probabilities are the regularised incomplete
-// beta function's, so n may be anything up to 1e12. Their error is below 1e-9
-// up to a million samples beyond the percentile and below 2e-7 from there on,
-// where a rank more or less changes the coverage by more than that until the
-// beyond are some 1e10 (then an end may be off by one rank).
+// Source: W. J. Conover, Practical Nonparametric Statistics, 3rd ed., section 3.2; G. J. Hahn and
+// W. Q. Meeker, Statistical Intervals, section 5.2: each tail gets half of what may be missed,
+// exactly, from the binomial distribution. Here its tail probabilities are the regularised
+// incomplete beta function's, so n may be anything up to 1e12. Their error is below 1e-9 up to a
+// million samples beyond the percentile and below 2e-7 from there on, where a rank more or less
+// changes the coverage by more than that until the samples beyond are some 1e10 (then an end may be
+// off by one rank).
 func QuantileRanks(n uint64, p, conf float64) (lo, hi uint64, hiOK bool) {
 	if n == 0 {
 		return 0, 0, false
