@@ -9,23 +9,22 @@ import (
 	"time"
 )
 
-// Bounds are the values that an option takes, by the tags of its field:
+// Bounds are the values that an option accepts, from the tags of its field:
 //
-//	min:"1ms" max:"1m"   from here to there, both of them included
+//	min:"1ms" max:"1m"   the range, inclusive
 //	unit:"1s"            whole multiples of that only
-//	zero:"yes"           and 0, which as a rule means "off", whatever min says
+//	zero:"yes"           and 0, which usually means "off", whatever min says
 //
-// Each is written as the option itself is. Check holds the settings to them; the help
-// and the schema of scenarios show them. They are for what one field says by itself:
-// what two options have to do with each other belongs in Config.Validate.
+// Each is written as the option itself is. Check enforces them; the help and the scenario schema
+// show them. They concern a single field: relations between options belong in Config.Validate.
 type Bounds struct {
 	Min, Max int64 // in ns for a duration; math.MinInt64 and math.MaxInt64: none
 	Unit     int64 // 0: none
-	Zero     bool  // 0 is taken besides
+	Zero     bool  // 0 is accepted too
 	kind     string
 }
 
-// String returns the bounds in words: "1ms to 1m", "0, or 64B or more", "1 or more".
+// String formats the bounds: "1ms to 1m", "0, or 64B or more", "1 or more".
 func (b *Bounds) String() string {
 	s := ""
 	switch {
@@ -49,7 +48,7 @@ func (b *Bounds) String() string {
 	return s
 }
 
-// show writes n as the option does.
+// show formats n as the option does.
 func (b *Bounds) show(n int64) string {
 	switch b.kind {
 	case "duration":
@@ -79,8 +78,8 @@ func (b *Bounds) takes(n int64) bool {
 	return n >= b.Min && n <= b.Max && (b.Unit <= 0 || n%b.Unit == 0)
 }
 
-// boundsOf returns the bounds of a field; nil: it has none. A tag that does not say
-// a value of the field's type panics: it is a fault of the program's.
+// boundsOf returns the bounds of a field; nil: it has none. It panics on a tag that is not a value
+// of the field's type, which is a programming error.
 func boundsOf(f reflect.StructField) *Bounds {
 	b := &Bounds{Min: math.MinInt64, Max: math.MaxInt64, kind: kind(f), Zero: f.Tag.Get("zero") == "yes"}
 	found := b.Zero
@@ -105,9 +104,8 @@ func boundsOf(f reflect.StructField) *Bounds {
 	return b
 }
 
-// Check reports every fault in the settings, joined: options outside of their Bounds,
-// each an *OptionError, and what Validate of cfg finds. Callers use it instead of
-// Validate. It does no I/O.
+// Check reports every error in the settings, joined: options outside their Bounds, each an
+// *OptionError, and what cfg's Validate finds. Callers use it instead of Validate. It does no I/O.
 func Check(cfg Config) error {
 	var errs []error
 	walk(reflect.ValueOf(cfg).Elem(), "", func(name string, f reflect.StructField, v reflect.Value) {

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// bounded has an option of every kind of bounds.
+// bounded has an option with each kind of bounds.
 type bounded struct {
 	Wait    time.Duration `option:"wait" min:"1ms" max:"1m" help:"Pause."`
 	Ping    time.Duration `option:"ping" min:"1s" unit:"1s" help:"How often."`
@@ -31,8 +31,7 @@ func within() *bounded {
 	return b
 }
 
-// TestCheckHoldsOptionsToTheirBounds: each value is refused by name, with what is
-// taken, besides what Validate finds.
+// The error names the option and its accepted values, and includes what Validate finds.
 func TestCheckHoldsOptionsToTheirBounds(t *testing.T) {
 	for option, tc := range map[string]struct{ good, bad, says string }{
 		"wait":    {"1m", "61s", "option wait: 1m1s (1ms to 1m)"},
@@ -62,7 +61,7 @@ func TestCheckHoldsOptionsToTheirBounds(t *testing.T) {
 	}
 }
 
-// TestHelpShowsTheBounds: lists of options, pages and the schema have it from there.
+// Lists of options, pages and the schema take the bounds from there.
 func TestHelpShowsTheBounds(t *testing.T) {
 	var all strings.Builder
 	for _, o := range driver.Options(within()) {

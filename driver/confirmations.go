@@ -8,39 +8,40 @@ import (
 	"strings"
 )
 
-// Confirmations is a driver's table of guarantees, weakest first. The driver's page shows it, weir
-// refuses by it before a run what no server will give (GuaranteePredictor), and Facts find in it what the
-// running system gives. So a driver states once what a setting is worth.
+// Confirmations is a driver's table of guarantees, weakest first. The driver's page shows it;
+// before a run weir uses it to reject guarantees that no server will give (GuaranteePredictor), and
+// Facts looks up in it what the running system gives. So a driver states once what a setting is
+// worth.
 type Confirmations []Confirmation
 
-// A Confirmation is a row: what a confirmation means where all its conditions hold.
+// A Confirmation is a row of the table: what a confirmation means if all its conditions hold.
 type Confirmation struct {
 	When   Conditions
-	Source string // https address where the vendor says so
+	Source string // https address of the vendor's statement
 	Confirms
 }
 
-// Conditions are what settings must be, all of them.
+// Conditions must all hold.
 type Conditions []Condition
 
-// A Condition is what one setting must be. It is written as "name: value", several values as
-// "name: always or everysec". Apart from a value itself, which may be yes or no, it may be
+// A Condition is a required value of one setting. It is written as "name: value", alternatives as
+// "name: always or everysec". Besides a literal value, which may be yes or no, it may be
 //
 //	2 to 5       a number in that range
-//	2 or more    a number not below
-//	majority     "2 of 3": more than half of several nodes, also all of them
+//	2 or more    at least that number
+//	majority     "2 of 3": more than half of several nodes, or all of them
 //	all          "3 of 3": each of several nodes
 //	before 3.13  an earlier version
 type Condition struct {
 	Name   string   // an option of the driver, replication, or another that Known has
-	Values []string // as written; one is enough
+	Values []string // as written; one must match
 }
 
-// Known is what is known of the settings that a table of guarantees names, by these names. A
-// number of nodes out of several is written as Of does.
+// Known holds what is known of the settings that a table of guarantees names, keyed by those names.
+// A number of nodes out of several is written as by Of.
 type Known map[string]string
 
-// Of writes that n of the nodes which have a copy must have it before a message is confirmed.
+// Of formats that n of the nodes that hold a copy must have it before a message is confirmed.
 func Of(n, nodes int) string { return fmt.Sprintf("%d of %d", n, nodes) }
 
 // KnownOf returns the values of options of cfg.
@@ -54,8 +55,8 @@ func KnownOf(cfg Config, options ...string) Known {
 	return k
 }
 
-// Of returns what a confirmation means on a running system: the strongest row of which all
-// conditions are known to hold, or else the weakest row.
+// Of returns what a confirmation means on a running system: the strongest row whose conditions are
+// all known to hold, or else the weakest row.
 func (cs Confirmations) Of(k Known) Confirms {
 	for _, c := range slices.Backward(cs) {
 		if held, _ := c.When.hold(k); held {
@@ -65,8 +66,8 @@ func (cs Confirmations) Of(k Known) Confirms {
 	return cs[0].Confirms
 }
 
-// AtMost returns the most that a confirmation may mean: the strongest row of which no condition
-// is known not to hold, or else the weakest row.
+// AtMost returns the strongest meaning that a confirmation may have: the strongest row without a
+// condition known not to hold, or else the weakest row.
 func (cs Confirmations) AtMost(k Known) Confirms {
 	for _, c := range slices.Backward(cs) {
 		if _, may := c.When.hold(k); may {
@@ -76,7 +77,7 @@ func (cs Confirmations) AtMost(k Known) Confirms {
 	return cs[0].Confirms
 }
 
-// hold reports whether all conditions hold, and whether they may.
+// hold reports whether all conditions hold, and whether they may hold.
 func (cs Conditions) hold(k Known) (held, may bool) {
 	held = true
 	for _, c := range cs {
@@ -94,15 +95,15 @@ func (c Condition) Holds(value string) bool {
 	return slices.ContainsFunc(c.Values, func(want string) bool { return meets(value, want) })
 }
 
-// Examples returns values that one may set so that the condition holds; of a number of several
-// nodes those of the smallest systems.
+// Examples returns values that make the condition hold; for a number of several nodes those of the
+// smallest systems.
 func (c Condition) Examples() (values []string) {
 	for _, v := range c.Values {
 		switch m := number.FindStringSubmatch(v); {
 		case m != nil:
 			values = append(values, m[1])
 		case v == "majority", v == "all":
-			values = append(values, v, "1", "2", "3") // a word of the option itself, or a number
+			values = append(values, v, "1", "2", "3") // a value of the option itself, or a number
 		default:
 			values = append(values, v)
 		}
@@ -115,7 +116,7 @@ var (
 	outOf  = regexp.MustCompile(`^(\d+) of (\d+)$`)
 )
 
-// meets reports whether a value is what is wanted.
+// meets reports whether a value satisfies what is wanted.
 func meets(value, want string) bool {
 	if value == want || value == "true" && want == "yes" || value == "false" && want == "no" {
 		return true
@@ -141,8 +142,8 @@ func meets(value, want string) bool {
 	return n >= least && (n <= most || m[2] == "or more")
 }
 
-// earlier reports whether a version, such as 3.10.8, is before another, part by part. A part that
-// is not a number is not.
+// earlier reports whether a version, such as 3.10.8, precedes another, part by part. A part that is
+// not a number does not.
 func earlier(version, other string) bool {
 	have := strings.Split(version, ".")
 	for i, part := range strings.Split(other, ".") {
@@ -158,7 +159,7 @@ func earlier(version, other string) bool {
 	return false
 }
 
-// String writes the conditions as a page has them.
+// String formats the conditions as a page does.
 func (cs Conditions) String() string {
 	var all []string
 	for _, c := range cs {
@@ -188,7 +189,7 @@ func parseConditions(text string) (cs Conditions, err error) {
 
 var guaranteeItem = regexp.MustCompile(`^\*\*(\w+)\*\*(?:, copies (\w+))?(?:, stable (\w+))?(?:: (.+))?$`)
 
-// confirmation reads an item of Guarantees.
+// confirmation parses an item of Guarantees.
 func confirmation(item string) (c Confirmation, err error) {
 	item, source, sourced := strings.Cut(item, " [source](")
 	if sourced && !strings.HasSuffix(source, ")") {

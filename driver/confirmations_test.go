@@ -34,7 +34,7 @@ func TestAConditionHoldsForItsValues(t *testing.T) {
 	}
 }
 
-// TestUnknownGuaranteeOfRunningSystemIsWeaker: before a run it counts as the best there is.
+// Before a run, an unknown setting counts as the best possible.
 func TestUnknownGuaranteeOfRunningSystemIsWeaker(t *testing.T) {
 	received, replicated, persisted := Confirms{Guarantee: Received}, Confirms{Replicated, CopiesAll, StableNone}, Confirms{Persisted, CopiesAll, StableFsync}
 	all := Condition{"in-sync", []string{"all"}}

@@ -169,7 +169,7 @@ func TestGuaranteesAreOrdered(t *testing.T) {
 	}
 }
 
-// TestOfTwoConfirmationsTheWeakerCounts: of two destinations neither promises what only one has.
+// The weaker of two destinations guarantees nothing that only one of them has.
 func TestOfTwoConfirmationsTheWeakerCounts(t *testing.T) {
 	received := driver.Confirms{Guarantee: driver.Received, Stable: driver.StableOS}
 	replicated := driver.Confirms{Guarantee: driver.Replicated, Copies: driver.CopiesQuorum, Stable: driver.StableOS}

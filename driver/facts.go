@@ -8,31 +8,31 @@ import (
 
 // Facts is what a running system says about itself.
 type Facts struct {
-	Name     string   // of the server: "nats-server"; the library's for a brokerless system
+	Name     string   // of the server: "nats-server"; of the library for a brokerless system
 	Version  string   // as the server reports it
-	Nodes    int      // servers that form the system; 0 where there is no server
+	Nodes    int      // servers that form the system; 0 if there are none
 	Confirms Confirms // what a confirmation means, from the settings in force
-	// Leaders are host:port, as clients reach them, of the servers that lead the declared
-	// destinations: one for each partition. nil without Capabilities.Leaders, and while none
-	// leads.
+	// Leaders are the addresses (host:port, as clients reach them) of the servers that lead the
+	// declared destinations: one per partition. nil without Capabilities.Leaders, and while there
+	// is no leader.
 	Leaders  []string
 	Settings map[string]string // those that decide durability and delivery, by the vendor's names
 
-	// Discards say by which settings in force the system drops messages that it confirmed and that
+	// Discards lists the active settings by which the system drops messages that it confirmed and
 	// nobody has received, with the vendor's names and values: "messages expire after 300 ms
-	// (policy ttl: message-ttl 300)". Empty: it has none, or does not say.
+	// (policy ttl: message-ttl 300)". Empty: none, or unknown.
 	Discards []string
 
-	// Discarded are running totals of messages that were dropped. What a run adds to them may
-	// explain what it lost. nil: nobody counts.
+	// Discarded are running totals of dropped messages. What a run adds to them may explain its
+	// losses. nil: not counted.
 	Discarded []Discarded
 }
 
-// A Discarded is a running total of messages that were dropped.
+// A Discarded is a running total of dropped messages.
 type Discarded struct {
 	Counter  string // the vendor's name for it: "$SYS/broker/publish/messages/dropped"
 	Messages uint64
-	Client   bool // the client libraries of this Conn count it, and those of other Conns add to it; no: the system, for all that it does
+	Client   bool // counted by the client libraries of this Conn, and others add to it; false: by the system, over everything it does
 }
 
 // Confirms is what a nil error given to Complete means.
@@ -42,8 +42,8 @@ type Confirms struct {
 	Stable    Stable
 }
 
-// Weaker returns what both promise: of each field the lesser. The zero Confirms leaves the
-// other as it is, so that one can begin with it.
+// Weaker returns the weaker of both, field by field. The zero Confirms leaves the other unchanged,
+// so that one can start with it.
 func (c Confirms) Weaker(other Confirms) Confirms {
 	if c == (Confirms{}) {
 		return other
@@ -55,20 +55,20 @@ func (c Confirms) Weaker(other Confirms) Confirms {
 	return w
 }
 
-// A Guarantee is how safe a message is once it was confirmed. A level holds only
-// if all of it holds; higher is safer.
+// A Guarantee is how safe a message is once it was confirmed. A level holds only if all of it
+// holds; higher is safer.
 type Guarantee uint8
 
 // The guarantees, weakest first.
 const (
-	Buffered   Guarantee = iota + 1 // taken by the client library
+	Buffered   Guarantee = iota + 1 // accepted by the client library
 	Written                         // handed to the operating system
 	Received                        // in the memory of one node
 	Replicated                      // in the memory of a quorum
 	Persisted                       // on stable storage of a quorum, or of the only node
 )
 
-// String returns the word that scenarios and results use; "" for the zero value.
+// String returns the name in scenarios and results; "" for the zero value.
 func (g Guarantee) String() string { return word(guarantees, int(g)) }
 
 // ParseGuarantee is the inverse of String.
@@ -87,7 +87,7 @@ const (
 	CopiesAll
 )
 
-// String returns the word that results use.
+// String returns the name in results.
 func (c Copies) String() string { return word(copies, int(c)) }
 
 // Stable is where each copy is when a message is confirmed.
@@ -100,11 +100,11 @@ const (
 	StableFsync               // synced to the device, survives the machine
 )
 
-// String returns the word that results use.
+// String returns the name in results.
 func (s Stable) String() string { return word(stables, int(s)) }
 
-// Capabilities is what a driver declares. The conformance suite tests what is
-// declared; what is not declared is refused before a run begins.
+// Capabilities is what a driver supports. The conformance suite tests what is declared; what is not
+// declared is rejected before a run begins.
 type Capabilities struct {
 	Consume         bool // has a consumer side
 	Partitions      bool // destinations may have more than one partition
@@ -113,26 +113,26 @@ type Capabilities struct {
 	Batch           bool // producers are BatchProducers
 	Subscriptions   bool // several subscriptions each get every message
 	Competing       bool // several consumers share one subscription
-	Nack            bool // an error from Deliver makes the system deliver again
-	DeadLetters     bool // Destination.Refusals is kept to
+	Nack            bool // an error from Deliver makes the system redeliver
+	DeadLetters     bool // Destination.Refusals is honoured
 	SettleConfirmed bool // Sink.Settled is called
 	Requests        bool // Conns are Requesters
-	Leaders         bool // Facts.Leaders is told
-	Retains         bool // what is sent between the opening of a consumer and its Run is kept for its subscription, as far as there is room
-	PublishBlocks   bool // Publish may wait for the network, a lock held over it, or room
+	Leaders         bool // Facts.Leaders is set
+	Retains         bool // what is sent between the opening of a consumer and its Run is kept for its subscription, as space allows
+	PublishBlocks   bool // Publish may wait for the network, a lock held over it, or space
 	InProcess       bool // producers and consumers must be in one process
 
-	Resumes bool    // a subscription without consumers continues later at its earliest message that is not settled; ConsumerSpec.Durable
+	Resumes bool    // a subscription without consumers later continues at its earliest unsettled message; ConsumerSpec.Durable
 	Replays []Start // the positions that a ConsumerSpec.From may have; none: it must be zero
 
-	Settle     []Settle    // the ways of settling it knows; the first is the default
-	Guarantees []Guarantee // those that some setting gives
+	Settle     []Settle    // supported ways of settling; the first is the default
+	Guarantees []Guarantee // those that some setting provides
 	Delivery   Promise
 	Ordering   Ordering
 	MaxPayload int // bytes; 0: no limit below 64 MiB
 }
 
-// With returns what the driver declares with some settings.
+// With returns what the driver declares with the settings of cfg.
 func (c Capabilities) With(cfg Config) Capabilities {
 	if n, ok := cfg.(Narrowed); ok {
 		c = n.Narrow(c)
@@ -140,20 +140,20 @@ func (c Capabilities) With(cfg Config) Capabilities {
 	return c
 }
 
-// A Promise is what the system promises about each confirmed message.
+// A Promise is the system's delivery semantics for each confirmed message.
 type Promise uint8
 
-// The delivery promises.
+// The delivery semantics.
 const (
 	AtMostOnce Promise = iota
 	AtLeastOnce
 	ExactlyOnce
 )
 
-// String returns the word that documents use.
+// String returns the name in documents.
 func (d Promise) String() string { return word(deliveries, int(d)) }
 
-// An Ordering is the scope in which a consumer sees messages as they were sent.
+// An Ordering is the scope in which a consumer sees messages in the order sent.
 type Ordering uint8
 
 // The scopes of order, narrowest first.
@@ -164,10 +164,10 @@ const (
 	PerDestination
 )
 
-// String returns the word that documents use.
+// String returns the name in documents.
 func (o Ordering) String() string { return word(orderings, int(o)) }
 
-// Word tables: index is the value, "" is not a word.
+// Name tables: index is the value, "" is not a name.
 var (
 	settles    = []string{"each", "batch", "auto", "none"}
 	guarantees = []string{"", "buffered", "written", "received", "replicated", "persisted"}

@@ -9,13 +9,12 @@ import (
 	"sync/atomic"
 )
 
-// Open connects by cfg, of the driver d, and returns the Conn behind a guard.
-// Whoever uses a driver opens it so; no driver needs it. The guard refuses what d's
-// Capabilities lack and calls after Close, and begins each error with the driver's
-// name and with what was being opened. A driver therefore checks none of these.
+// Open connects driver d with cfg and returns a guarded Conn. Callers must open drivers this way.
+// The guard rejects requests beyond d's Capabilities and calls after Close, and prefixes each error
+// with the driver's name and with what was being opened, so that drivers need not.
 //
-// The guard stands before the Conn, never before a message: producers, and the sinks
-// of consumers, are passed through as they are. What Publish refuses is Targets'.
+// The guard wraps the Conn, not the message path: producers and the sinks of consumers are passed
+// through unchanged. Targets does the checks of Publish.
 //
 // An error of Open itself does not name the driver. ctx bounds the connecting.
 func Open(ctx context.Context, d Definition, cfg Config, run Run) (Conn, error) {
@@ -38,19 +37,18 @@ func Open(ctx context.Context, d Definition, cfg Config, run Run) (Conn, error) 
 // A guard is the Conn that Open returns.
 type guard struct {
 	conn        Conn
-	backlogs    Backlogger // conn; nil: it is none
-	requests    Requester  // conn; nil: it is none
+	backlogs    Backlogger // conn; nil if it is none
+	requests    Requester  // conn; nil if it is none
 	name, title string     // of the driver
 	can         Capabilities
 	closed      atomic.Bool
 
 	mu     sync.Mutex
-	takes  map[string]string // the subscription of a destination, where it can have only one
-	serves map[[2]string]int // the consumer of a destination in a subscription, where it can have only one
+	takes  map[string]string // by destination: its subscription, if it can have only one
+	serves map[[2]string]int // by destination and subscription: its consumer, if it can have only one
 }
 
-// Inside returns the driver's own Conn behind the guard that Open has put before it, for
-// tests of a driver.
+// Inside returns the driver's own Conn behind the guard, for tests of a driver.
 func Inside(c Conn) Conn {
 	if g, ok := c.(interface{ inside() Conn }); ok {
 		return g.inside()
@@ -66,7 +64,7 @@ type backlogGuard struct{ *guard }
 // A requestGuard is a guard of a Conn that is a Requester.
 type requestGuard struct{ backlogGuard }
 
-// say begins err with the driver's name and what, unless it begins so.
+// say prefixes err with the driver's name and what, unless it already has that prefix.
 func (g *guard) say(what string, err error) error {
 	switch {
 	case err == nil:
@@ -79,7 +77,7 @@ func (g *guard) say(what string, err error) error {
 	return fmt.Errorf("%s: %s: %w", g.name, what, err)
 }
 
-// lacks says that the driver does not do something.
+// lacks returns an error that the driver does not support something.
 func lacks(format string, v ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, v...), ErrUnsupported)
 }
@@ -97,7 +95,7 @@ func (g *guard) Declare(ctx context.Context, ds ...Destination) error {
 	return g.say("", g.conn.Declare(ctx, ds...))
 }
 
-// refuses returns why a destination cannot be made.
+// refuses returns why a destination cannot be created.
 func (g *guard) refuses(d Destination) error {
 	switch {
 	case d.Name == "":
@@ -252,7 +250,7 @@ func (g requestGuard) Responder(ctx context.Context, spec ConsumerSpec) (Consume
 	return g.consume(ctx, spec, g.requests.Responder)
 }
 
-// A guardedConsumer names the driver in the error of Run.
+// A guardedConsumer adds the driver's name to the error of Run.
 type guardedConsumer struct {
 	Consumer
 	guard *guard
@@ -264,8 +262,8 @@ func (x *guardedConsumer) Run(ctx context.Context, sink Sink) error {
 	return x.guard.say(x.what, x.Consumer.Run(ctx, sink))
 }
 
-// CheckSize returns ErrTooLarge if a message of size bytes is more than most, which limit
-// sets ("the server's max-msg-size"); a most of 0 means no limit.
+// CheckSize returns ErrTooLarge if a message of size bytes exceeds most, which limit sets ("the
+// server's max-msg-size"); a most of 0 means no limit.
 func CheckSize(size int, most int64, limit string) error {
 	if most <= 0 || int64(size) <= most {
 		return nil

@@ -9,11 +9,11 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A lax Conn refuses nothing itself.
+// A lax Conn rejects nothing itself.
 type lax struct {
 	driver.Config
 	driver.Conn
-	err    error // of what it opens
+	err    error // of the calls that open something
 	closed int
 }
 
@@ -45,7 +45,7 @@ type laxConsumer struct {
 
 func (x *laxConsumer) Run(context.Context, driver.Sink) error { return x.c.err }
 
-// A laxRequester says what it has still to give, and answers requests.
+// A laxRequester reports a backlog, and answers requests.
 type laxRequester struct{ *lax }
 
 func (c laxRequester) Open(context.Context, driver.Run) (driver.Conn, error) { return c, nil }
@@ -69,8 +69,7 @@ func guarded(t *testing.T, cfg driver.Config, can driver.Capabilities) driver.Co
 	return c
 }
 
-// TestGuardRejectsUndeclaredUse has a Conn that takes all: each refusal is the
-// guard's, and what is declared goes through.
+// The Conn accepts everything: each rejection is the guard's, and what is declared goes through.
 func TestGuardRejectsUndeclaredUse(t *testing.T) {
 	one := driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleNone}, MaxPayload: 10}
 	all := driver.Capabilities{
@@ -139,7 +138,7 @@ func TestGuardRejectsUndeclaredUse(t *testing.T) {
 	}
 }
 
-// TestUnsharedConsumersNeedNoCompetition: each has a destination of its own.
+// Each has a destination of its own.
 func TestUnsharedConsumersNeedNoCompetition(t *testing.T) {
 	c := guarded(t, &lax{}, driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleNone}})
 	for i, d := range []string{"d", "e", "f"} {
@@ -149,8 +148,7 @@ func TestUnsharedConsumersNeedNoCompetition(t *testing.T) {
 	}
 }
 
-// TestDeleteFreesADestination: another subscription may have a destination that was
-// deleted.
+// Another subscription may then use the destination.
 func TestDeleteFreesADestination(t *testing.T) {
 	c := guarded(t, &lax{}, driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleNone}})
 	for _, s := range []string{"s", "t"} {
@@ -163,7 +161,6 @@ func TestDeleteFreesADestination(t *testing.T) {
 	}
 }
 
-// TestTheGuardNamesTheDriverOnce looks at every error of a Conn.
 func TestTheGuardNamesTheDriverOnce(t *testing.T) {
 	can := driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleEach}}
 	said := errors.New("down")
@@ -194,7 +191,7 @@ func TestTheGuardNamesTheDriverOnce(t *testing.T) {
 	}
 }
 
-// TestACallAfterCloseIsErrClosed: the Conn is not asked any more, and closed once.
+// The Conn is not called any more, and closed once.
 func TestACallAfterCloseIsErrClosed(t *testing.T) {
 	l := &lax{}
 	c := guarded(t, laxRequester{l}, driver.Capabilities{Consume: true, Settle: []driver.Settle{driver.SettleEach}})
@@ -219,7 +216,7 @@ func TestACallAfterCloseIsErrClosed(t *testing.T) {
 	}
 }
 
-// TestGuardKeepsOptionalInterfaces: nothing is a Requester that was not.
+// The guard adds no interface either.
 func TestGuardKeepsOptionalInterfaces(t *testing.T) {
 	c := guarded(t, &lax{}, driver.Capabilities{})
 	if _, is := c.(driver.Backlogger); is {
@@ -233,8 +230,8 @@ func TestGuardKeepsOptionalInterfaces(t *testing.T) {
 	}
 }
 
-// TestTargetLookup: a message of the producer's destinations is found without
-// an allocation, and each other one refused with why.
+// A destination of the producer is found without an allocation; any other is rejected with the
+// reason.
 func TestTargetLookup(t *testing.T) {
 	ts, err := driver.NewTargets([]string{"a", "b"}, func(d string) (string, error) { return "at/" + d, nil })
 	if err != nil {

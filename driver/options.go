@@ -17,26 +17,24 @@ import (
 type Option struct {
 	Name    string   // as in scenarios: "storage", "tls.ca"
 	Type    string   // "text", "list", "yes/no", "number", "duration", "size", "secret"
-	Default string   // as one would write it
+	Default string   // as the user would write it
 	Help    string   // one sentence, with the Bounds at its end
-	Allowed []string // for text: the only words, nil for any
-	Bounds  *Bounds  // for number, duration and size: what is taken, nil for any
+	Allowed []string // for text: the only values, nil for any
+	Bounds  *Bounds  // for number, duration and size: accepted values, nil for any
 	Firm    []string // values with which a confirmation may mean more; see GuaranteePredictor
 }
 
-// Options lists the settings of cfg with the values that it holds now as
-// defaults, sorted by name. cfg is a pointer to a struct; its fields that carry
-// the tags
+// Options lists the settings of cfg with their current values as defaults, sorted by name. cfg is a
+// pointer to a struct; its fields with the tags
 //
 //	option:"name" help:"one sentence" allowed:"word,word"
 //
-// are options. A number, duration or size has the tags of its Bounds besides, min:"1ms"
-// max:"1m" unit:"1s" zero:"yes", each of them if wanted. The tag file:"yes" says that
-// a text is the path of a file that the driver reads, command:"yes" that a list is a
-// command that it runs, and run:"yes" that a duration is a time of the run. An embedded or named struct field without an option tag adds its
-// own fields; with one, its name and a dot are the prefix of theirs. Types:
-// string, []string, bool, int, int64 (tag size:"bytes" reads 1KiB), time.Duration
-// and Secret.
+// are options. A number, duration or size may also have the tags of its Bounds: min:"1ms" max:"1m"
+// unit:"1s" zero:"yes". The tag file:"yes" says that a text is the path of a file that the driver
+// reads, command:"yes" that a list is a command that it runs, and run:"yes" that a duration is a
+// time of the run. An embedded or named struct field without an option tag adds its own fields;
+// with one, its name and a dot are their prefix. Types: string, []string, bool, int, int64 (tag
+// size:"bytes" reads 1KiB), time.Duration and Secret.
 func Options(cfg Config) []Option {
 	var os []Option
 	walk(reflect.ValueOf(cfg).Elem(), "", func(name string, f reflect.StructField, v reflect.Value) {
@@ -69,8 +67,8 @@ func FileOptions(cfg Config) []string { return tagged(cfg, "file") }
 // sorted.
 func CommandOptions(cfg Config) []string { return tagged(cfg, "command") }
 
-// TimedOptions lists the settings of cfg that are instants or lengths of a run, sorted:
-// a run that is to be shortened has them shortened as well.
+// TimedOptions lists the settings of cfg that are instants or durations of a run, sorted:
+// shortening a run shortens them too.
 func TimedOptions(cfg Config) []string { return tagged(cfg, "run") }
 
 // tagged lists the settings of cfg with a tag that is yes, sorted.
@@ -85,21 +83,20 @@ func tagged(cfg Config, tag string) []string {
 	return names
 }
 
-// An OptionError is a fault in one option.
+// An OptionError is an error in one option.
 type OptionError struct {
 	Name string // of the option, as it was written
 	Err  error
 }
 
-// Error returns the option's name and what is wrong with it.
+// Error returns the option's name and its error.
 func (e *OptionError) Error() string { return fmt.Sprintf("option %s: %v", e.Name, e.Err) }
 
-// Unwrap returns the fault.
+// Unwrap returns the error without the name.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// SetOption sets the option name of cfg from values: one text, or several for a
-// list. The error is an *OptionError. An unknown name is refused with the
-// nearest known one.
+// SetOption sets the option name of cfg from values: one text, or several for a list. The error is
+// an *OptionError. An unknown name is an error that suggests the nearest known one.
 func SetOption(cfg Config, name string, values ...string) error {
 	var names []string
 	var target reflect.Value
@@ -126,7 +123,7 @@ func SetOption(cfg Config, name string, values ...string) error {
 	return nil
 }
 
-// SetSecret sets the option name of cfg. The option has type Secret.
+// SetSecret sets the option name of cfg, which must have type Secret.
 func SetSecret(cfg Config, name string, s Secret) error {
 	err := error(&OptionError{name, errors.New("is not a secret")})
 	walk(reflect.ValueOf(cfg).Elem(), "", func(n string, _ reflect.StructField, v reflect.Value) {
@@ -138,7 +135,7 @@ func SetSecret(cfg Config, name string, s Secret) error {
 	return err
 }
 
-// Secrets returns the secrets that cfg has, but for empty ones.
+// Secrets returns the nonempty secrets of cfg.
 func Secrets(cfg Config) (all []Secret) {
 	walk(reflect.ValueOf(cfg).Elem(), "", func(_ string, _ reflect.StructField, v reflect.Value) {
 		if s, ok := reflect.TypeAssert[Secret](v); ok && !s.IsZero() {
@@ -250,7 +247,7 @@ func set(f reflect.StructField, v reflect.Value, values []string) error {
 	return nil
 }
 
-// sizeUnits are the units in which FormatSize writes.
+// sizeUnits are the units of FormatSize.
 var sizeUnits = []struct {
 	name  string
 	bytes int64
@@ -278,8 +275,7 @@ func ParseSize(s string) (int64, error) {
 	return n, nil
 }
 
-// FormatSize is the inverse of ParseSize, in the exact form with the fewest
-// characters.
+// FormatSize is the inverse of ParseSize, in the shortest exact form.
 func FormatSize(n int64) string {
 	best := fmt.Sprintf("%dB", n)
 	for _, u := range sizeUnits {
@@ -292,9 +288,9 @@ func FormatSize(n int64) string {
 	return best
 }
 
-// Nearest returns the word of words closest to s by edit distance, "" where
-// none is within a third of its length (at least 2). Of a word of up to 4 characters two
-// others are more than half: there a distance of 2 counts only with the same characters.
+// Nearest returns the element of words closest to s by edit distance, "" if none is within a third
+// of its length (at least 2). For a word of up to 4 characters a distance of 2 counts only with the
+// same characters.
 func Nearest(s string, words []string) string {
 	best, at := "", max(2, len(s)/3)+1
 	for _, w := range words {

@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// A Page is the part of a Definition that is for its readers:
-// `weir drivers NAME` and docs/drivers are made from it. A driver writes it as a
-// Markdown file, page.md, which MustPage reads.
+// A Page is the documentation part of a Definition: `weir drivers NAME` and docs/drivers are made
+// from it. A driver writes it as a Markdown file, page.md, which MustPage reads.
 type Page struct {
-	About     string // some sentences: what the system is, and what to know when reading its figures
-	ClientWhy string // one clause: why this client library is the one measured; empty where there is none
-	Embeds    string // module path of the system that Definition.Serve runs; empty where Serve is nil
+	About     string // a few sentences: what the system is, and what to know when reading its figures
+	ClientWhy string // one clause: why this client library is measured; empty if there is none
+	Embeds    string // module path of the system that Definition.Serve runs; empty if Serve is nil
 
 	Features Features
 
-	Maps          []Mapping     // what weir's words are there, Words first, in their order
+	Maps          []Mapping     // what weir's terms mean in the system, Words first, in their order
 	Confirmations Confirmations // which settings give which guarantee
 }
 
-// Features are those columns of the feature table that are not Capabilities,
-// each a few words without a capital and a full stop.
+// Features are the columns of the feature table that are not Capabilities, each a few words without
+// a capital and a full stop.
 type Features struct {
 	Persistence string `json:"persistence"`           // where messages are kept: "memory or files, by stream"
 	Replication string `json:"replication"`           // how copies are made: "Raft, a group for each stream"; "none"
@@ -28,23 +27,23 @@ type Features struct {
 	Failover    string `json:"failover,omitempty"`    // what happens when a server dies or the network splits
 	Encryption  string `json:"encryption,omitempty"`  // on the wire, and of what is stored
 	Compression string `json:"compression,omitempty"` // by client, server or protocol
-	Console     string `json:"console,omitempty"`     // what operators look at it with
-	Untried     string `json:"untried,omitempty"`     // what it is for and has never run against: "Amazon SQS itself"; empty: nothing
+	Console     string `json:"console,omitempty"`     // operators' tool
+	Untried     string `json:"untried,omitempty"`     // intended but never tested against: "Amazon SQS itself"; empty: nothing
 }
 
-// A Mapping says what one of weir's words is in a system.
+// A Mapping explains what one of weir's terms means in a system.
 type Mapping struct {
-	Word   string `json:"word"`             // "destination"; also "settle each" and what else needs saying
+	Word   string `json:"word"`             // "destination"; also "settle each" and other terms
 	To     string `json:"to"`               // a clause without a capital and a full stop
 	Source string `json:"source,omitempty"` // https address where the vendor documents it; empty only for a system without a client library
 }
 
-// Words returns those words that every driver's Maps explain.
+// Words returns the terms that every driver's Maps explain.
 func Words() []string {
 	return []string{"destination", "partition", "subscription", "consumer", "guarantee"}
 }
 
-// MustPage reads a driver's page.md, embedded in its package. It looks so:
+// MustPage reads a driver's page.md, embedded in its package. Its format:
 //
 //	---
 //	persistence: memory, or files
@@ -69,11 +68,11 @@ func Words() []string {
 //	- **received**
 //	- **received**, stable os: storage: file, replication: 1 [source](https://nsq.io/)
 //
-// The head has the Features, ClientWhy (client) and Embeds; a field that is empty is left
-// out. Lines of a field, a paragraph and an item continue on the next line, which is
-// indented in a field and in an item. An item of Guarantees is a Confirmation; copies 1
-// and stable none are left out, and so is When where it is empty. An item without a source
-// has that of the item above. What is not a page panics: that is a fault of the program's.
+// The head has the Features, ClientWhy (client) and Embeds; empty fields are left out. Lines of a
+// field, a paragraph and an item continue on the next line, which is indented in a field and in an
+// item. An item of Guarantees is a Confirmation; copies 1, stable none and an empty When are left
+// out. An item without a source has that of the item above. MustPage panics on a malformed page,
+// which is a programming error.
 func MustPage(text string) Page {
 	p, err := parsePage(text)
 	if err != nil {
@@ -132,8 +131,8 @@ func parsePage(text string) (Page, error) {
 	return p, nil
 }
 
-// unfolded returns the lines of a text, each joined with those below that are indented.
-// Empty lines are left out.
+// unfolded returns the lines of a text, each joined with the indented lines below it. Empty lines
+// are left out.
 func unfolded(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {

@@ -29,7 +29,7 @@ what it gets.
 - **persisted**, copies quorum, stable fsync: sync: always or 1, replication: 2 to 3 or 7 or more
 `
 
-// TestParsePage has each part of a page, and lines that continue.
+// Includes each part of a page, and continued lines.
 func TestParsePage(t *testing.T) {
 	want := Page{
 		About: "One system. It keeps what it gets.", ClientWhy: "the vendor's",
@@ -48,8 +48,7 @@ func TestParsePage(t *testing.T) {
 	}
 }
 
-// TestInvalidPageIsRejected spoils the good page: a slip must not vanish from what
-// readers see.
+// Breaks the valid page: a typo must not vanish from what readers see.
 func TestInvalidPageIsRejected(t *testing.T) {
 	for _, spoil := range []struct{ old, new, says string }{
 		{"\n---\n\n", "\n\n", "no head"},

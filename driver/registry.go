@@ -12,11 +12,11 @@ import (
 type Registry struct {
 	defs   map[string]Definition
 	absent []Absent
-	where  string // the program that has what is absent, and the command that runs it
+	where  string // the program that has the absent drivers, and the command that runs it
 }
 
-// NewRegistry returns the registry of defs. Two of one name, or one without a
-// name or a New, are an error.
+// NewRegistry returns the registry of defs. Duplicate names, and definitions without a name or New,
+// are errors.
 func NewRegistry(defs ...Definition) (*Registry, error) {
 	r := &Registry{defs: make(map[string]Definition, len(defs))}
 	for _, d := range defs {
@@ -31,15 +31,15 @@ func NewRegistry(defs ...Definition) (*Registry, error) {
 	return r, nil
 }
 
-// An Absent is a driver that another program has.
+// An Absent is a driver that another program contains.
 type Absent struct {
 	Name    string
 	Title   string
 	Recipes []string // their names
 }
 
-// Lacks makes Lookup say of absent drivers where they are: the program, and the command that
-// runs it. A driver that the registry has is not absent.
+// Lacks makes Lookup report where absent drivers are: the program, and the command that runs it. A
+// driver in the registry is not absent.
 func (r *Registry) Lacks(where string, absent ...Absent) {
 	r.where, r.absent = where, slices.DeleteFunc(slices.Clone(absent), func(a Absent) bool {
 		_, ok := r.defs[a.Name]
@@ -47,8 +47,8 @@ func (r *Registry) Lacks(where string, absent ...Absent) {
 	})
 }
 
-// Absent says where an absent driver of that name, or with a recipe of that name, is; nil where
-// there is none.
+// Absent returns an error that says where an absent driver is, given its name or that of its
+// recipe; nil if there is none.
 func (r *Registry) Absent(name string) error {
 	for _, a := range r.absent {
 		if a.Name == name || slices.Contains(a.Recipes, name) {
@@ -61,7 +61,7 @@ func (r *Registry) Absent(name string) error {
 // Names returns the names, sorted.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.defs)) }
 
-// Known returns the names of these drivers and of absent ones, sorted.
+// Known returns the names of registered and absent drivers, sorted.
 func (r *Registry) Known() []string {
 	names := r.Names()
 	for _, a := range r.absent {
@@ -71,8 +71,8 @@ func (r *Registry) Known() []string {
 	return names
 }
 
-// Lookup returns the driver of that name. An unknown name is refused with the
-// nearest known one.
+// Lookup returns the driver of that name. The error for an unknown name suggests the nearest known
+// one.
 func (r *Registry) Lookup(name string) (Definition, error) {
 	if d, ok := r.defs[name]; ok {
 		return d, nil
@@ -90,9 +90,8 @@ func (r *Registry) Lookup(name string) (Definition, error) {
 	return Definition{}, fmt.Errorf("unknown driver %q (%s)", name, strings.Join(names, ", "))
 }
 
-// alike returns the drivers that another name may stand for, quoted: it begins their names,
-// it is a word of what their makers call the system, or begins what is spoken on the wire,
-// or a recipe has it.
+// alike returns the drivers that another name may mean, quoted: the name is a prefix of theirs, a
+// word of their title, a prefix of their protocol, or the name of their recipe.
 func (r *Registry) alike(name string) []string {
 	var out []string
 	name = strings.ToLower(name)

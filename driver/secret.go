@@ -6,21 +6,20 @@ import (
 	"log/slog"
 )
 
-// A Secret is a password, token or key. It prints, logs and marshals as "***"
-// in every form that Go has; only Reveal gives the value. The zero value is no
-// secret.
+// A Secret is a password, token or key. It prints, logs and marshals as "***" in every form that Go
+// has; only Reveal returns the value. The zero value is no secret.
 type Secret struct {
-	// A pointer, because package fmt calls no method of a Secret that is an
-	// unexported field of what it prints, but shows what the field holds.
+	// A pointer, because package fmt calls no method of a Secret in an unexported field, but prints
+	// what the field holds.
 	value *string
 	ref   string
 }
 
-// NewSecret returns the secret value, which was had from ref, the words of the
-// scenario that name its source, such as "${env:PASSWORD}".
+// NewSecret returns a secret. ref is the scenario's text that names its source, such as
+// "${env:PASSWORD}".
 func NewSecret(value, ref string) Secret { return Secret{value: &value, ref: ref} }
 
-// Reveal returns the value. It goes to a client library and nowhere else.
+// Reveal returns the value. Pass it to a client library and nowhere else.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""
@@ -28,7 +27,7 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
-// Reference returns the words that name the source; "" where it was literal.
+// Reference returns the text that names the source; "" for a literal.
 func (s Secret) Reference() string { return s.ref }
 
 // IsZero reports whether there is no secret.

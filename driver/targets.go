@@ -5,18 +5,18 @@ import (
 	"fmt"
 )
 
-// Targets are what the destinations of one producer are in its system (a subject, a
-// topic, a table), so that Publish finds them and refuses the rest. Use it in every
-// producer. The goroutine that publishes uses it; a look-up allocates nothing.
+// Targets maps the destinations of one producer to what they are in its system (a subject, a topic,
+// a table), so that Publish finds them and rejects others. Use it in every producer. Only the
+// publishing goroutine may use it; a lookup allocates nothing.
 type Targets[T any] struct {
 	of    map[string]T
-	one   string // the destination, where there is a single one: most producers have one
+	one   string // the destination, if there is only one, as in most producers
 	only  T
 	most  int64
 	limit string
 }
 
-// NewTargets returns the targets of destinations. Each comes from place.
+// NewTargets returns the targets of destinations, each computed by place.
 func NewTargets[T any](destinations []string, place func(destination string) (T, error)) (*Targets[T], error) {
 	t := &Targets[T]{of: make(map[string]T, len(destinations))}
 	for _, d := range destinations {
@@ -33,15 +33,15 @@ func NewTargets[T any](destinations []string, place func(destination string) (T,
 	return t, nil
 }
 
-// Limit has Of refuse messages of more than most bytes; limit says who sets that,
-// as in CheckSize.
+// Limit makes Of reject messages of more than most bytes; limit names what sets that, as in
+// CheckSize.
 func (t *Targets[T]) Limit(most int64, limit string) { t.most, t.limit = most, limit }
 
 // All returns the targets by destination. The map is the Targets' own.
 func (t *Targets[T]) All() map[string]T { return t.of }
 
-// Of returns where m goes, or why it is not sent: ctx has ended, m is for a
-// destination that the producer was not opened for, or it is too large.
+// Of returns the target of m, or why it is not sent: ctx has ended, the producer was not opened for
+// m's destination, or m is too large.
 func (t *Targets[T]) Of(ctx context.Context, m *Message) (target T, err error) {
 	if err := ctx.Err(); err != nil {
 		return target, err

@@ -9,15 +9,15 @@ import (
 	"github.com/weirmq/weir/internal/userfile"
 )
 
-// mostPEM bounds a file of certificates or of a key. The authorities that a host
-// trusts, all in one file, take some 200 KiB.
+// mostPEM bounds the size of a file with certificates or a key. A host's trusted authorities in one
+// file take some 200 KiB.
 const mostPEM = 4 << 20
 
-// TLSOptions are the options of TLS that drivers share, as a field
+// TLSOptions are the TLS options that drivers share, as a field
 //
 //	TLS driver.TLSOptions `option:"tls"`
 //
-// of a Config. Setting any asks for TLS: what is not the zero value does.
+// of a Config. Setting any to a nonzero value enables TLS.
 type TLSOptions struct {
 	CA       string `option:"ca" file:"yes" help:"File of the authorities trusted (PEM); none: the system's."`
 	Cert     string `option:"cert" file:"yes" help:"File of the client's certificate (PEM)."`
@@ -34,14 +34,14 @@ func (o TLSOptions) Validate() error {
 	return nil
 }
 
-// Config is TLSFiles of the options.
+// Config returns the settings for TLS; see TLSFiles.
 func (o TLSOptions) Config() (*tls.Config, error) { return TLSFiles(o.CA, o.Cert, o.Key, o.Insecure) }
 
-// TLSFiles returns the settings for TLS 1.2 and later that a driver's options tls.ca,
-// tls.cert, tls.key and tls.insecure ask for; it reads the files: the certificate authorities
-// of the file ca instead of the host's, and the client's certificate of cert and
-// its key. An empty name leaves the file out. insecure checks no server. The
-// error is an *OptionError, of tls.ca, tls.cert or tls.key.
+// TLSFiles returns settings for TLS 1.2 and later from a driver's options tls.ca, tls.cert, tls.key
+// and tls.insecure. It reads the files: ca holds the certificate authorities to use instead of the
+// host's, cert and key the client's certificate and its key. Empty names are skipped. insecure
+// disables verification of the server. The error is an *OptionError for tls.ca, tls.cert or
+// tls.key.
 func TLSFiles(ca, cert, key string, insecure bool) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
 	if ca != "" {

@@ -7,25 +7,24 @@ import (
 )
 
 const (
-	// readingTakes is how long before the end of a wait a lane reads its thread's
-	// account. On an idle host a reading takes 1 us, and up to some 10 us after a sleep,
-	// when the caches are cold: that must not be lateness.
+	// readingTakes is how long before the end of a wait a pacer reads its thread's account. A
+	// reading takes 1 us on an idle host, and up to some 10 us after a sleep, when the caches are
+	// cold. That must not become lateness.
 	readingTakes = int64(20_000)
-	// shortWait is up to where a wait is taken for work where the last reading is
-	// recent: it is spun, or its sleep is too short to matter.
+	// shortWait is the longest wait that counts as work when the last reading is recent: the pacer
+	// spins through it, or its sleep is too short to matter.
 	shortWait = int64(40_000)
 )
 
-// Inside is what is known of the time in which messages waited for Publish to
-// return. Of lanes it is only whether it is told: their messages have it apart. Of
-// producers' goroutines some calls are looked at.
+// Inside is the time that messages waited for Publish to return. Pacers set only Untold, since
+// their messages record their wait themselves; for producers' goroutines it is sampled.
 type Inside struct {
-	Untold    bool  // at least one thread's kernel does not tell
-	PublishNS int64 // of goroutines: inside Publish, while a message waited
+	Untold    bool  // at least one thread's kernel does not report thread times
+	PublishNS int64 // goroutines: inside Publish while a message waited
 	FullNS    int64 // waiting for a slot
-	WokenNS   int64 // in the window, from the lane's turn to a message until its producer's goroutine woke for it: lateness
-	WallNS    int64 // the calls looked at
-	BusyNS    int64 // of that, the thread ran or waited for a core
+	WokenNS   int64 // in the window, from the pacer reaching a message until its producer's goroutine woke for it: lateness
+	WallNS    int64 // duration of the sampled calls
+	BusyNS    int64 // part of WallNS in which the thread ran or waited for a core
 }
 
 func (i *Inside) add(o *Inside) {
@@ -37,20 +36,19 @@ func (i *Inside) add(o *Inside) {
 	i.WokenNS += o.WokenNS
 }
 
-// An account tells apart what kept a lane that publishes by itself: what its thread
-// slept inside Publish, which is the client's or the system's, and what it worked
-// or waited for a core, which is the generator's. The zero account is of a lane
-// that nothing keeps.
+// An account separates what delayed a pacer that publishes itself: time its thread slept inside
+// Publish is the client's or the system's, time it ran or waited for a core is the generator's. The
+// zero account is for a pacer that nothing blocks.
 type account struct {
-	run    *run         // nil: of a lane that nothing keeps
-	thread *pace.Thread // nil: not told; then all of a Publish counts as slept
+	run    *run         // nil: nothing blocks this pacer
+	thread *pace.Thread // nil: thread times are unavailable; then all of a Publish counts as slept
 	last   pace.ThreadTime
-	owed   int64 // ns by which the lane would be further, had Publish not slept
+	owed   int64 // ns by which the pacer would be ahead, had Publish not slept
 	untold bool  // thread is nil although Publish may block
 }
 
-// open begins the account of the calling thread, where Publish may block it, and
-// returns its end.
+// open starts the account of the calling thread if Publish may block it, and returns the function
+// that ends it.
 func (a *account) open(r *run) (end func()) {
 	if !r.inline {
 		return func() {}
@@ -68,7 +66,7 @@ func (a *account) open(r *run) (end func()) {
 	return func() {}
 }
 
-// read returns how the thread stands; at is a reading of the clock just before.
+// read returns the thread's times; at is a clock reading taken just before.
 func (a *account) read(at int64) pace.ThreadTime {
 	if a.thread == nil {
 		return pace.ThreadTime{At: at}
@@ -76,20 +74,18 @@ func (a *account) read(at int64) pace.ThreadTime {
 	return a.thread.Read(a.run.clock.Load())
 }
 
-// onTime says that the lane has to wait for its next message: whatever kept it is
-// made up for.
+// onTime records that the pacer has to wait for its next message: it has caught up.
 func (a *account) onTime() { a.owed = 0 }
 
-// wants reports whether the account is to begin anew at the end of a wait until t.
+// wants reports whether the account should restart at the end of a wait until t.
 func (a *account) wants(t, now int64) bool {
 	return a.run != nil && t-now > readingTakes && (t-now > shortWait || now-a.last.At > revisit)
 }
 
-// begin has the account begin now, after a sleep that is not Publish's.
+// begin restarts the account now, after a sleep outside Publish.
 func (a *account) begin(now int64) { a.last = a.read(now) }
 
-// settle adds what the thread slept since the last reading to what is owed, and
-// returns a reading of the clock.
+// settle adds what the thread slept since the last reading to owed, and returns a clock reading.
 func (a *account) settle(now int64) int64 {
 	if a.run == nil {
 		return now
@@ -101,19 +97,19 @@ func (a *account) settle(now int64) int64 {
 	return a.run.now()
 }
 
-// turned is the ready instant of a message that the lane comes to at now: that at
-// which it would have come to it, had Publish not slept while the message was due
-// or before. What it slept is the client's wait; all else is the lane's.
+// turned returns the ready instant of a message that the pacer reaches at now: when it would have
+// reached it, had Publish not slept while the message was due or before. What it slept is the
+// client's wait; the rest is the pacer's lateness.
 func (a *account) turned(due, now int64) int64 {
 	a.owed = max(0, min(a.owed, now-due))
 	return now - a.owed
 }
 
-// watchEvery is how often, at the most, a call of a producer's goroutine is looked
-// at: its thread is locked, and its account opened, for that call.
+// watchEvery is the minimum interval between sampled calls of producers' goroutines. For a sampled
+// call the thread is locked and its account opened.
 const watchEvery = int64(5_000_000)
 
-// watch reports whether the next call is to be looked at.
+// watch reports whether to sample the next call.
 func (s *sender) watch() bool {
 	if s.run.virtual() {
 		s.inside.Untold = true
@@ -123,8 +119,8 @@ func (s *sender) watch() bool {
 	return now >= next && s.run.watchNext.CompareAndSwap(next, now+watchEvery)
 }
 
-// handWatched is handQueued of messages that waited, and tells what its thread did
-// meanwhile. It returns the instant of the hand-over.
+// handWatched is handQueued for messages that waited, and records what its thread did meanwhile. It
+// returns the instant of the hand-over.
 func (s *sender) handWatched(n int, last, full int64) (start int64) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -147,8 +143,8 @@ func (s *sender) handWatched(n int, last, full int64) (start int64) {
 	return before.At
 }
 
-// waited counts the time from a hand-over at last, -1 for none, to the next, for
-// which a message waited; full ns of it for a slot.
+// waited adds the time from a hand-over at last (-1: none) to the next, while a message waited;
+// full ns of it were spent waiting for a slot.
 func (i *Inside) waited(last, next, full int64) {
 	i.FullNS += full
 	if last >= 0 {

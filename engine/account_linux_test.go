@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// crowd has processes that only spin compete for the cores until the test's end.
+// crowd runs processes that spin and compete for the cores until the test's end.
 func crowd(t *testing.T) {
 	t.Helper()
 	for range 2 * runtime.NumCPU() {
@@ -24,7 +24,7 @@ func crowd(t *testing.T) {
 	}
 }
 
-// burn works for ns of the thread's own processor time, however long that takes.
+// burn works for ns of the thread's own CPU time, however long that takes.
 func burn(t *testing.T, ns int64) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -39,8 +39,8 @@ func burn(t *testing.T, ns int64) {
 	}
 }
 
-// real is a run of f in real time: 5,000/s for 0.2 s, 100 us of work in each
-// Publish and the confirmation at once.
+// real configures a run of f in real time: 5,000/s for 0.2 s, 100 us of work in each Publish and
+// the confirmation at once.
 func real(t *testing.T, f *fake, inside func()) Config {
 	t.Helper()
 	runtime.LockOSThread()
@@ -58,14 +58,14 @@ func real(t *testing.T, f *fake, inside func()) Config {
 	return cfg
 }
 
-// means are the mean lateness and the mean of what was blocked.
+// means returns the mean lateness and the mean blocked time.
 func means(raw *Raw) (late, blocked float64) {
 	kinds := &raw.Snapshot.Kinds
 	return kinds[measure.SendLateness][measure.Measure].Mean(), kinds[measure.SendBlocked][measure.Measure].Mean()
 }
 
-// TestWhatTheHostTakesInPublishIsLateness, whatever the driver declares: where
-// Publish only works and others want the cores too, nothing was blocked.
+// Whatever the driver declares: if Publish only works and others want the cores too, nothing was
+// blocked.
 func TestWhatTheHostTakesInPublishIsLateness(t *testing.T) {
 	crowd(t)
 	for _, blocks := range []bool{false, true} {
@@ -78,8 +78,7 @@ func TestWhatTheHostTakesInPublishIsLateness(t *testing.T) {
 	}
 }
 
-// TestWhatPublishSleepsIsBlocked: each call sleeps for longer than the next message
-// is away.
+// Each call sleeps for longer than the time until the next message.
 func TestWhatPublishSleepsIsBlocked(t *testing.T) {
 	raw := do(t, real(t, &fake{blocks: true}, func() { time.Sleep(400 * time.Microsecond) }))
 	late, blocked := means(raw)
@@ -89,8 +88,7 @@ func TestWhatPublishSleepsIsBlocked(t *testing.T) {
 	}
 }
 
-// TestProducerGoroutineIsSampled: of calls of Publish behind the lane some are
-// looked at, and what they find is what they did.
+// A sample of the Publish calls behind the pacer is measured, and matches what they did.
 func TestProducerGoroutineIsSampled(t *testing.T) {
 	for _, sleeps := range []bool{false, true} {
 		inside := func() { burn(t, 1_000_000) }
@@ -110,9 +108,8 @@ func TestProducerGoroutineIsSampled(t *testing.T) {
 	}
 }
 
-// TestProducerWakeupDelayIsCounted: of messages that nothing keeps, lateness is what the host
-// did to the lane, what the lane did, and the wake-up of the goroutine behind it. A lane that
-// publishes by itself wakes none.
+// For messages that nothing blocks, lateness is the sum of delay by the host, the pacer's own work,
+// and the wake-up of the goroutine behind it. A pacer that publishes itself wakes none.
 func TestProducerWakeupDelayIsCounted(t *testing.T) {
 	for _, producers := range []int{1, 2} {
 		cfg := real(t, &fake{blocks: true}, func() {})

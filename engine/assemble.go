@@ -11,27 +11,25 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// An assembly is a run being put together from its parts.
+// An assembly is a run being put together from its workers' results.
 type assembly struct {
 	*shape
 	parts  []*WorkerResult
 	ledger *ledger.Joined
-	dead   *ledger.Joined // with what came to the dead letters; nil: nothing did
-	after  *ledger.Joined // with these, and with what came after the end of the drain; nil: nothing did
+	dead   *ledger.Joined // including dead letters; nil: there were none
+	after  *ledger.Joined // including dead letters and what came after the end of the drain; nil: nothing did
 	raw    *Raw
-	staged []StageRecord // of the whole plan; nil: stages are not told apart, or not all of one is known
+	staged []StageRecord // of the whole plan; nil: stages are not recorded separately, or are incomplete
 }
 
-// Assemble puts a run together from what its parts know, one for each process: every producer
-// and consumer of cfg is in exactly one. The share in cfg does not matter. Histograms and
-// counts are sums, the books are made of the joined ledgers, and what was never confirmed
-// or delivered is censored; nothing is averaged. found is what the drain found for all of
-// them. An error means that the parts contradict one another; there are figures all the
-// same.
+// Assemble combines the results of a run's workers, one per process: every producer and consumer of
+// cfg is in exactly one of them. cfg.Worker does not matter. Histograms and counts are summed, the
+// message accounting comes from the joined ledgers, and what was never confirmed or delivered is
+// censored; nothing is averaged. found is the outcome of the drain for all workers. An error means
+// that the results contradict one another; the figures are returned all the same.
 //
-// Where a part's process vanished (WorkerResult.Missing), what it had reported until then
-// counts, its messages without a word of their fate are unconfirmed, and the
-// rest of its plan is unsent.
+// For a worker that vanished (WorkerResult.Missing), what it had reported until then counts, its
+// messages of unknown fate are unconfirmed, and the rest of its plan is unsent.
 func Assemble(cfg Config, parts []*WorkerResult, found Outcome) (*Raw, error) {
 	cfg.Worker = Worker{}
 	sh, err := newShape(cfg)
@@ -47,7 +45,7 @@ func Assemble(cfg Config, parts []*WorkerResult, found Outcome) (*Raw, error) {
 	}
 	var books []*ledger.Part
 	for _, p := range parts {
-		if !p.Ledger.Empty() { // as that of a process that vanished before it told
+		if !p.Ledger.Empty() { // empty if the process vanished before it reported
 			books = append(books, &p.Ledger)
 		}
 	}
@@ -82,7 +80,7 @@ func Assemble(cfg Config, parts []*WorkerResult, found Outcome) (*Raw, error) {
 	}
 	alive := slices.ContainsFunc(parts, func(p *WorkerResult) bool { return !p.Missing })
 	if !alive {
-		j.raw.Ended = max(j.raw.Ended, found.Ended) // no other part went on
+		j.raw.Ended = max(j.raw.Ended, found.Ended) // no other worker ran on
 	}
 	j.window()
 	if j.raw.Gone == nil {
@@ -94,11 +92,11 @@ func Assemble(cfg Config, parts []*WorkerResult, found Outcome) (*Raw, error) {
 		}
 	}
 	if j.raw.Gone != nil || j.deaf() {
-		clear(j.raw.Dry) // what a system that is away still holds is not lost, nor what came to a process that cannot tell any more
+		clear(j.raw.Dry) // clear(j.raw.Dry): what an unreachable system still holds, or what reached a vanished process, is not lost
 	}
 	for sub := range j.raw.Dry {
 		if _, _, of, _ := j.book(sub); of.late > 0 {
-			j.raw.Dry[sub] = false // what is missing may still come, as that did
+			j.raw.Dry[sub] = false // late messages came, so what is missing may still come
 		}
 	}
 	j.raw.Evicted = j.ledger.Evicted()
@@ -122,8 +120,7 @@ func Assemble(cfg Config, parts []*WorkerResult, found Outcome) (*Raw, error) {
 	return j.raw, nil
 }
 
-// missing returns the streams of producers in processes that vanished; nil where none
-// did.
+// missing returns whether a stream's producer was in a process that vanished; nil if none vanished.
 func (j *assembly) missing() func(stream uint32) bool {
 	var gone map[uint32]bool
 	for _, p := range j.parts {
@@ -145,8 +142,8 @@ func (j *assembly) missing() func(stream uint32) bool {
 	return func(stream uint32) bool { return gone[stream] }
 }
 
-// deaf reports whether a process vanished that had consumers: what came to them
-// after it last told is not known.
+// deaf reports whether a process with consumers vanished: what they received after its last report
+// is unknown.
 func (j *assembly) deaf() bool {
 	return slices.ContainsFunc(j.parts, func(p *WorkerResult) bool {
 		s := &assigned{Worker: p.Worker, of: j.cfg.Plan.Producers}
@@ -154,7 +151,7 @@ func (j *assembly) deaf() bool {
 	})
 }
 
-// add adds what a part counted for itself.
+// add adds a worker's own counts.
 func (j *assembly) add(p *WorkerResult, first bool) {
 	raw := j.raw
 	if first {
@@ -174,7 +171,7 @@ func (j *assembly) add(p *WorkerResult, first bool) {
 		raw.Behind += p.Behind
 		raw.Inside.add(&p.Inside)
 	}
-	if p.Left != nil && (raw.Left == nil || *raw.Left < *p.Left) { // all ask about the same
+	if p.Left != nil && (raw.Left == nil || *raw.Left < *p.Left) { // all ask about the same subscriptions
 		raw.Left = p.Left
 	}
 	if p.OfRun != nil {
@@ -218,8 +215,8 @@ func (j *assembly) add(p *WorkerResult, first bool) {
 	}
 }
 
-// window is the measured window as it was: the parts' own where that was cut
-// short or is where something happened.
+// window computes the actual measured window: the workers' own windows where it was cut short or is
+// defined by what was received.
 func (j *assembly) window() {
 	raw := j.raw
 	raw.From, raw.To = j.from, j.to
@@ -228,7 +225,7 @@ func (j *assembly) window() {
 		raw.From, raw.To = never, 0
 		for _, p := range j.parts {
 			if consuming && p.To == 0 {
-				continue // it got nothing
+				continue // it received nothing
 			}
 			raw.From, raw.To = min(raw.From, p.From), max(raw.To, p.To)
 		}
@@ -239,7 +236,7 @@ func (j *assembly) window() {
 	raw.To = max(raw.From, min(raw.To, raw.Ended))
 }
 
-// tallied sums the parts' failures by their text, most frequent first.
+// tallied sums the workers' failures by text, most frequent first.
 func tallied(parts []*WorkerResult) []ErrorCount {
 	var all []ErrorCount
 	for _, p := range parts {
@@ -261,7 +258,7 @@ func tallied(parts []*WorkerResult) []ErrorCount {
 	return all
 }
 
-// merge adds what another part drained.
+// merge adds what another worker drained.
 func (d *Drained) merge(o *Drained) {
 	d.Messages += o.Messages
 	d.Bytes += o.Bytes
@@ -276,8 +273,7 @@ func (d *Drained) merge(o *Drained) {
 	d.To = max(d.To, o.To)
 }
 
-// planned counts the plan anew, so that what the lanes say has something to be
-// held against; 0 where that would take long.
+// planned counts the plan again, as a check of what the pacers report; 0 if that would take long.
 func (j *assembly) planned() (n uint64) {
 	whole := schedule.Part{Count: 1}
 	switch j.cfg.Plan.Arrival.Kind {
@@ -292,8 +288,7 @@ func (j *assembly) planned() (n uint64) {
 	return n
 }
 
-// censor adds what did not complete, at its age at the end of the drain
-// (DESIGN 2, Censoring).
+// censor adds what did not complete, at its age at the end of the drain (DESIGN 2, Censoring).
 func (j *assembly) censor() {
 	if j.cfg.Mode == Consume {
 		return // it has no latencies
@@ -302,11 +297,11 @@ func (j *assembly) censor() {
 	age := func(from int64) int64 { return max(0, end-from) }
 	into := func(k measure.Kind, take func(k measure.Kind)) {
 		if j.cfg.Mode == Backlog && (k == measure.E2EResponse || k == measure.E2EService) {
-			return // which this mode does not have
+			return // this mode does not have that distribution
 		}
 		take(k)
 		if onTime, ok := k.OnTime(); ok {
-			take(onTime) // next to such an age lateness is nothing
+			take(onTime) // lateness is negligible next to such an age
 		}
 	}
 	add := func(k measure.Kind, p measure.Phase, stage int, v int64, n uint64) {
@@ -318,7 +313,7 @@ func (j *assembly) censor() {
 			}
 		})
 	}
-	forgotten := func(k measure.Kind, p measure.Phase, v int64, n uint64) { // when they were due is
+	forgotten := func(k measure.Kind, p measure.Phase, v int64, n uint64) { // whose due instants are known
 		into(k, func(k measure.Kind) { j.raw.Censored[k][p].AddUndated(v, n) })
 	}
 	open := !j.closed()
@@ -368,9 +363,9 @@ func (j *assembly) censor() {
 	}
 }
 
-// unsent visits what a process that vanished had still to send, at its age at the
-// end of the run, or just less: what its plan has beyond what it told of. The first of those were sent after all, as others saw: known says how many,
-// and what is left of it is returned.
+// unsent visits what a vanished process had still to send, at its age at the end of the run or just
+// less: the part of its plan beyond what it reported. The first of those messages were sent after
+// all, as other workers saw: known is how many. It returns what remains of known.
 func (j *assembly) unsent(p *WorkerResult, known uint64, visit func(Group)) uint64 {
 	if !p.Missing {
 		return known
@@ -394,8 +389,8 @@ func (j *assembly) unsent(p *WorkerResult, known uint64, visit func(Group)) uint
 	return known
 }
 
-// sentSince is how many messages were sent by processes that vanished after they
-// had told what they had sent: the ledgers know of more, as by their deliveries.
+// sentSince returns how many messages vanished processes sent after their last report: the ledgers
+// know of more, for example by deliveries.
 func (j *assembly) sentSince() uint64 {
 	var told uint64
 	for _, p := range j.parts {
@@ -426,8 +421,7 @@ func (j *assembly) count() {
 		raw.All.DeadLettered += of.dead
 		raw.Measured.DeadLettered += ofMeasured.dead
 		if j.isReplies(sub) {
-			// Replies come from several consumers at once: no system promises their
-			// order.
+			// Replies arrive at several consumers at once: no system promises their order.
 			a.Reordered, m.Reordered = 0, 0
 		}
 		addBook(&all, &a)
@@ -447,8 +441,8 @@ func (j *assembly) count() {
 		into(&raw.All, &a)
 		into(&raw.Measured, &m)
 	}
-	// What stayed unconfirmed is the ledger's word, the rest the recorder's: two
-	// that count apart, so that the books can fail to balance.
+	// Unconfirmed comes from the ledger, the rest from the recorder. The two count independently,
+	// so that the message accounting can fail to balance.
 	sentAll, sentMeasured := j.ledger.Senders()
 	vanished := slices.ContainsFunc(j.parts, func(p *WorkerResult) bool { return p.Missing })
 	fill := func(msgs *result.Messages, b, sent *ledger.Book, phases ...measure.Phase) {
@@ -463,8 +457,8 @@ func (j *assembly) count() {
 			msgs.Settled += c.Settled
 		}
 		if vanished || j.cfg.Of != nil {
-			// Its counters and its ledger were read one after the other while it ran:
-			// of the two, the ledgers' word for all. Of an earlier run there are no counters here.
+			// Its counters and its ledger were read one after the other while it ran; use the
+			// ledgers for everything. An earlier run has no counters here.
 			msgs.Sent, msgs.Confirmed, msgs.Failed = sent.Sent, sent.Confirmed, sent.Failed
 		}
 		if vanished {
@@ -496,8 +490,8 @@ func (j *assembly) count() {
 	fill(&raw.Measured, &measured, &sentMeasured, measure.Measure)
 }
 
-// scheduled counts what came due in a run. For processes that vanished it takes what
-// their plan has until the end.
+// scheduled counts the messages that came due in a run. For processes that vanished it counts their
+// plan until the end.
 func (j *assembly) scheduled(phases []measure.Phase) (n uint64) {
 	end := j.raw.Ended
 	if j.raw.Cut {
@@ -520,7 +514,7 @@ func (j *assembly) scheduled(phases []measure.Phase) (n uint64) {
 	return n
 }
 
-// received is what one subscription's book says of it.
+// received converts one subscription's book.
 func received(b *ledger.Book, late uint64, dry bool) result.Received {
 	x := result.Received{
 		Delivered: b.Delivered, Late: late, Pending: b.Missing, Duplicated: b.Duplicated, Redelivered: b.Redelivered,
@@ -532,7 +526,7 @@ func received(b *ledger.Book, late uint64, dry bool) result.Received {
 	return x
 }
 
-// addBook sums what is per subscription; the sender's side is the same in each.
+// addBook sums the per-subscription counts; the sender's side is the same in each.
 func addBook(sum, b *ledger.Book) {
 	sum.Delivered += b.Delivered
 	sum.Corrupted += b.Corrupted

@@ -7,11 +7,11 @@ type item struct {
 	index uint64
 	due   int64
 	ready int64
-	held  int64 // of ready - due, what the lane cannot have made
+	held  int64 // part of ready - due that the pacer cannot have caused
 }
 
-// laneBacklog is how many items may wait in one lane, over all its producers
-// (DESIGN 3). Beyond it the lane itself waits, and says so.
+// laneBacklog is how many items may wait in one pacer, over all its producers (DESIGN 3). Beyond
+// that the pacer itself waits, and reports it.
 const laneBacklog = 1 << 20
 
 // chunkItems makes a chunk 2 KiB.
@@ -22,12 +22,11 @@ type chunk struct {
 	next  uint32
 }
 
-// A chunkPool is a lane's room for waiting items: one allocation. Only the pages that are
-// used become resident. The lane takes chunks; the goroutine that works a backlog off
-// gives them back.
+// A chunkPool is a pacer's memory for waiting items, in one allocation; only used pages become
+// resident. The pacer takes chunks, and the goroutine that works off a backlog returns them.
 type chunkPool struct {
 	chunks []chunk
-	fresh  int // chunks[fresh:] were never used
+	fresh  int // chunks[fresh:] are unused so far
 	free   *freeList
 }
 
@@ -47,9 +46,8 @@ func (p *chunkPool) take() (uint32, bool) {
 	return uint32(p.fresh - 1), true
 }
 
-// A backlog is the first-in first-out queue of one producer's waiting items,
-// with one goroutine that puts (the lane) and one that takes, which may be the
-// same.
+// A backlog is the FIFO queue of one producer's waiting items, with one goroutine that puts (the
+// pacer) and one that takes, which may be the same.
 type backlog struct {
 	pool    *chunkPool
 	started bool   // has a chunk
@@ -86,7 +84,7 @@ func (b *backlog) put(it item) bool {
 // len is exact for the taker while nothing is put, and never too large for it.
 func (b *backlog) len() int { return int(b.count.Load() - b.taken.Load()) }
 
-// take removes the oldest item. The caller knows that there is one.
+// take removes the oldest item. The backlog must not be empty.
 func (b *backlog) take() item {
 	if b.headPos == chunkItems {
 		old := b.head
@@ -99,7 +97,7 @@ func (b *backlog) take() item {
 	return it
 }
 
-// peek returns the i-th oldest item of a single chunk run without removing it.
+// peek returns the i-th oldest item, which must exist, without removing it.
 func (b *backlog) peek(i int) item {
 	c, pos := b.head, b.headPos+i
 	for pos >= chunkItems {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// reception is how a subscription stands here, but for its instants.
+// reception returns the status of a subscription in this process, without its instants.
 func (r *run) reception(sub int) SubscriptionStatus {
 	x := SubscriptionStatus{Distinct: r.ledger.Distinct(sub)}
 	if m := r.deadReceiver.Load(); m != nil && sub == requests { // a run with dead letters has one subscription
@@ -20,17 +20,17 @@ func (r *run) reception(sub int) SubscriptionStatus {
 	return x
 }
 
-// behind sets b to what waits here, as a run of one process knows it.
+// behind sets b to what waits, as known in this process.
 func (r *run) behind(b measure.Backlog) measure.Backlog {
 	b = b[:0]
-	for sub := range r.receivers { // read before the confirmed: nothing that comes meanwhile hides what was confirmed
+	for sub := range r.receivers { // read before confirmed, so that no confirmed message is hidden by a delivery that comes meanwhile
 		x := r.reception(sub)
 		b = append(b, measure.Behind{Missing: x.Distinct + x.Dead, Passed: x.Passed})
 	}
 	return missing(b, r.ledger.Confirmations())
 }
 
-// Behind returns what waits, as the parts know it.
+// Behind returns what waits, given the status of every worker.
 func Behind(parts []Status) (b measure.Backlog) {
 	var confirmed uint64
 	for i := range parts {
@@ -46,7 +46,8 @@ func Behind(parts []Status) (b measure.Backlog) {
 	return missing(b, confirmed)
 }
 
-// missing makes what is missing of what came, in each subscription of b.
+// missing turns the received counts of each subscription of b into the counts that are still
+// missing.
 func missing(b measure.Backlog, confirmed uint64) measure.Backlog {
 	for sub := range b {
 		b[sub].Missing = confirmed - min(confirmed, b[sub].Missing)
@@ -54,10 +55,10 @@ func missing(b measure.Backlog, confirmed uint64) measure.Backlog {
 	return b
 }
 
-// mostPeaks is how many peaks are kept; of more two become one.
+// mostPeaks is how many peaks are kept; beyond that, pairs are merged.
 const mostPeaks = 4096
 
-// Peaks are the largest backlog in each second of a run, or in each two, four and so on.
+// Peaks holds the largest backlog of each second of a run, or of every two, four and so on.
 type Peaks struct {
 	every int64 // ns
 	all   []peak
@@ -68,7 +69,7 @@ type peak struct {
 	backlog measure.Backlog
 }
 
-// Note takes the backlog of an instant, and keeps none of b.
+// Note records the backlog at an instant. It does not keep b.
 func (p *Peaks) Note(at int64, b measure.Backlog) {
 	if p.every == 0 {
 		p.every = 1e9
@@ -91,7 +92,7 @@ func (p *Peaks) Note(at int64, b measure.Backlog) {
 	}
 }
 
-// most is the largest backlog without what was lost.
+// most returns the largest backlog, without lost messages.
 func (p *Peaks) most(lost []*measure.Lost) (most uint64) {
 	for i := range p.all {
 		most = max(most, p.all[i].backlog.Net(p.all[i].at, lost))
@@ -99,7 +100,8 @@ func (p *Peaks) most(lost []*measure.Lost) (most uint64) {
 	return most
 }
 
-// lost is when the messages were due that each subscription lost: of one that has not run dry nil.
+// lost returns the due instants of the messages that each subscription lost; nil for one that has
+// not run dry.
 func (j *assembly) lost() []*measure.Lost {
 	books := j.ledger
 	for _, more := range []*ledger.Joined{j.dead, j.after} {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// TestLostMessagesDoNotWait: the system confirms 1100 messages and loses one of 20. Nothing
-// waits; while the run goes on a lone consumer of a system that sends nothing twice shows that.
+// The system confirms 1100 messages and loses one in 20. Nothing waits; during the run a lone
+// consumer of a system that sends nothing twice shows that.
 func TestLostMessagesDoNotWait(t *testing.T) {
 	for name, tt := range map[string]struct {
 		delivery driver.Promise
@@ -52,7 +52,7 @@ func TestLostMessagesDoNotWait(t *testing.T) {
 	}
 }
 
-// TestDeadLettersDoNotWait: consumers refuse every tenth message once, and it is a dead letter.
+// Consumers nack every tenth message once, which makes it a dead letter.
 func TestDeadLettersDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(&fake{}, 1000)
@@ -69,7 +69,6 @@ func TestDeadLettersDoNotWait(t *testing.T) {
 	})
 }
 
-// TestHeldMessagesCountAsBacklog: of messages that the system still holds none is taken for lost.
 func TestHeldMessagesCountAsBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(&fake{copies: func(_, n int) int { return min(n%20, 1) }, backlog: func() (uint64, error) { return 55, nil }}, 1000)
@@ -82,7 +81,7 @@ func TestHeldMessagesCountAsBacklog(t *testing.T) {
 	})
 }
 
-// TestPeaksOfALongRun: in ever wider steps, and the largest stays.
+// Steps double, and the largest peak stays.
 func TestPeaksOfALongRun(t *testing.T) {
 	var p Peaks
 	for i := range int64(3 * mostPeaks) {

@@ -18,7 +18,7 @@ import (
 // benchSize is the size of a message in bytes.
 const benchSize = 64
 
-// onNoop is a closed loop of one producer with a system that costs nothing.
+// onNoop configures a closed loop of one producer with a system that costs nothing.
 func onNoop(tb testing.TB, cal pace.Calibration) Config {
 	tb.Helper()
 	inFlight, err := InFlight(0, 1, benchSize, 1, false, 1<<30, driver.Intake{})
@@ -36,8 +36,8 @@ func onNoop(tb testing.TB, cal pace.Calibration) Config {
 	}
 }
 
-// BenchmarkMessage is a message all in, from its slot to its record, in a closed
-// loop on noop, in turns with the floor.
+// BenchmarkMessage measures the total cost of a message, from its slot to its record, in a closed
+// loop on noop, alternating with the floor.
 func BenchmarkMessage(b *testing.B) {
 	const turn = 100 * time.Millisecond
 	cal := pace.Calibrate(1)
@@ -46,8 +46,8 @@ func BenchmarkMessage(b *testing.B) {
 	var sent, lasted, floored float64
 	for turns := 1.0; sent < float64(b.N); turns++ {
 		cfg := onNoop(b, cal)
-		// Half a million messages first: until then the ledger dates each one,
-		// later one in many.
+		// Half a million messages first: until then the ledger dates each message, later one in
+		// many.
 		cfg.WarmUp, cfg.Measure = 2*turn, turn
 		raw, err := Run(b.Context(), nil, cfg)
 		if err != nil {
@@ -63,14 +63,14 @@ func BenchmarkMessage(b *testing.B) {
 	b.ReportMetric(1e9*sent/lasted, "msg/s")
 }
 
-// BenchmarkFloor is what any honest instrument does for a message: two readings
-// of the clock, one record, one checksum.
+// BenchmarkFloor measures what any honest instrument does for a message: two clock readings, one
+// record, one checksum.
 func BenchmarkFloor(b *testing.B) {
 	b.ReportAllocs()
 	floor(b.N)
 }
 
-// floor does that n times and returns the ns of each.
+// floor does that n times and returns the ns per iteration.
 func floor(n int) float64 {
 	clock := pace.NewClock()
 	h := measure.NewHistogram()
@@ -84,7 +84,7 @@ func floor(n int) float64 {
 	return float64(clock.Now()-start) / float64(n)
 }
 
-// receiving is a receiver with all that is behind it.
+// receiving is a receiver with everything behind it.
 type receiving struct {
 	*run
 	k          *receiver
@@ -117,22 +117,22 @@ func newReceiving(tb testing.TB, atOnce int) *receiving {
 	return x
 }
 
-// A dueing says when the message seq was due, given about when it comes.
+// A dueing returns when message seq was due, given about when it arrives.
 type dueing func(seq uint64, at int64) int64
 
-// varied has latencies from 100 us to 1 ms, in no order.
+// varied yields latencies from 100 us to 1 ms, in no order.
 func varied(seq uint64, at int64) int64 {
 	return max(0, at-100_000-int64(seq*0x9e3779b97f4a7c15>>32*900_000>>32))
 }
 
-// allAtOnce has all messages due at the beginning, so that each takes longer than those
-// before it.
+// allAtOnce makes all messages due at the beginning, so that each takes longer than those before
+// it.
 func allAtOnce(seq uint64, _ int64) int64 { return int64(seq) }
 
-// takes is about what a delivery takes, in ns.
+// takes is about the cost of a delivery, in ns.
 const takes = 80
 
-// stamped gives the deliveries the next stamps, as a sender would.
+// stamped writes the next headers into the deliveries, as a sender would.
 func (x *receiving) stamped(due dueing) {
 	at := x.now()
 	for i := range x.deliveries {
@@ -157,17 +157,17 @@ func (x *receiving) deliver(tb testing.TB) {
 	x.ledger.Merge(x.first)
 }
 
-// BenchmarkDelivery is a delivery all in: instant, verification, ring, merge,
+// BenchmarkDelivery measures the total cost of a delivery: instant, verification, ring, merge,
 // record.
 func BenchmarkDelivery(b *testing.B) { benchmarkDelivery(b, varied) }
 
-// BenchmarkDeliveryFallingBehind is one of a system that falls behind. Each message takes
-// longer than all before: it raises the maximum of each distribution, and it is kept as
-// one of the slowest.
+// BenchmarkDeliveryFallingBehind measures a delivery by a system that falls behind. Each message
+// takes longer than all before: it raises the maximum of each distribution, and is kept as one of
+// the slowest.
 func BenchmarkDeliveryFallingBehind(b *testing.B) { benchmarkDelivery(b, allAtOnce) }
 
-// benchmarkDelivery also reports the median of its rounds, which others on the host hardly
-// move.
+// benchmarkDelivery also reports the median of its rounds, which other load on the host hardly
+// affects.
 func benchmarkDelivery(b *testing.B, due dueing) {
 	const atOnce = 1024
 	x := newReceiving(b, atOnce)
@@ -187,7 +187,7 @@ func benchmarkDelivery(b *testing.B, due dueing) {
 	b.ReportMetric(float64(rounds[len(rounds)/2])/atOnce, "median-ns/op")
 }
 
-// BenchmarkLateness is how late messages are at 100,000 a second on noop.
+// BenchmarkLateness measures lateness at 100,000 a second on noop.
 func BenchmarkLateness(b *testing.B) {
 	cal := pace.Calibrate(1)
 	var late measure.Counts
@@ -210,8 +210,7 @@ func BenchmarkLateness(b *testing.B) {
 	b.ReportMetric(float64(late.Max()), "max-ns")
 }
 
-// mallocs is how often a closed loop of n messages allocates, from opening to
-// the end.
+// mallocs returns how often a closed loop of n messages allocates, from opening to the end.
 func mallocs(t *testing.T, n uint64) uint64 {
 	t.Helper()
 	cfg := onNoop(t, pace.Calibration{})
@@ -235,8 +234,7 @@ func mallocs(t *testing.T, n uint64) uint64 {
 	return after.Mallocs - before.Mallocs
 }
 
-// TestAMessageAllocatesNothing compares two runs, so that what opening, reading
-// once a second and closing allocate falls out.
+// Compares two runs, to cancel out what opening, reading once a second and closing allocate.
 func TestAMessageAllocatesNothing(t *testing.T) {
 	const n = 1_000_000
 	short := mallocs(t, 1000)

@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// mostBlocks bounds the Blocks of a part.
+// mostBlocks bounds the Blocks of a worker.
 const mostBlocks = 64
 
-// A Block is a time in which the system answered, and took none of the messages of at
-// least one producer.
+// A Block is a period in which the system answered but accepted no messages from at least one
+// producer.
 type Block struct {
 	From, To int64  // ns since the epoch
-	Why      string // in the system's words
-	Open     bool   // it had not ended when the drain did
+	Why      string // as the system states it
+	Open     bool   // still blocked at the end of the drain
 }
 
-// blocks collects a part's Blocks. Its methods may be called concurrently.
+// blocks collects a worker's Blocks. Its methods may be called concurrently.
 type blocks struct {
 	mu   sync.Mutex
-	held map[string]string // the reason for which each is blocked now
+	held map[string]string // why each producer is blocked now
 	all  []Block
 }
 
-// set says why the system takes none of who's messages from now on; "": it takes them. It
+// set records why the system accepts none of who's messages from now on; "" ends the block. It
 // reports whether that is new.
 func (b *blocks) set(now int64, who, why string) bool {
 	b.mu.Lock()
@@ -46,7 +46,7 @@ func (b *blocks) set(now int64, who, why string) bool {
 	if !b.any(why) {
 		if last := len(b.all) - 1; last+1 < mostBlocks {
 			b.all = append(b.all, Block{From: now, Why: why, Open: true})
-		} else { // one from here on, with what lay between
+		} else { // merge into one block, with the gap
 			b.all[last].Why, b.all[last].Open = why, true
 		}
 	}
@@ -57,7 +57,7 @@ func (b *blocks) set(now int64, who, why string) bool {
 	return true
 }
 
-// any reports whether somebody is blocked for a reason. mu is held.
+// any reports whether any producer is blocked for that reason. mu must be held.
 func (b *blocks) any(why string) bool {
 	for _, w := range b.held {
 		if w == why {
@@ -67,14 +67,14 @@ func (b *blocks) any(why string) bool {
 	return false
 }
 
-// open reports whether the system takes none of somebody's messages now.
+// open reports whether any producer is blocked now.
 func (b *blocks) open() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.held) > 0
 }
 
-// until returns the blocks until now.
+// until returns the blocks so far.
 func (b *blocks) until(now int64) []Block {
 	b.mu.Lock()
 	defer b.mu.Unlock()

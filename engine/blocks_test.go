@@ -9,7 +9,6 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestBlocksJoinProducersOfOneReason gives the blocks of two producers.
 func TestBlocksJoinProducersOfOneReason(t *testing.T) {
 	var b blocks
 	for _, x := range []struct {
@@ -36,11 +35,11 @@ func TestBlocksJoinProducersOfOneReason(t *testing.T) {
 	}
 }
 
-// TestBlockingSystemIsNotGone has no confirmation come any more, of a system that says
-// that it takes no messages, for the rest of the run or for a time before.
+// The system confirms nothing more, and says that it accepts no messages, for the rest of the run
+// or for a period.
 func TestBlockingSystemIsNotGone(t *testing.T) {
 	for what, x := range map[string]struct {
-		until int // the message at which it takes them again; 0: none
+		until int // the message at which it accepts them again; 0: never
 		gone  bool
 	}{"until the end": {0, false}, "for a time": {80, true}} {
 		t.Run(what, func(t *testing.T) {
@@ -61,7 +60,7 @@ func TestBlockingSystemIsNotGone(t *testing.T) {
 					}
 					return 1
 				}
-				f.backlog = func() (uint64, error) { return 0, driver.ErrTimeout } // who answers this is not gone
+				f.backlog = func() (uint64, error) { return 0, driver.ErrTimeout } // an unanswered question must not count as gone
 				cfg := config(f, 100)
 				cfg.Drain = 6 * time.Second
 				raw := do(t, cfg)
@@ -76,7 +75,6 @@ func TestBlockingSystemIsNotGone(t *testing.T) {
 	}
 }
 
-// TestErrBlockedCountsAsResponse: what fails with driver.ErrBlocked is no silence.
 func TestErrBlockedCountsAsResponse(t *testing.T) {
 	if !refusal(driver.ErrBlocked) || class(driver.ErrBlocked) != ClassBlocked {
 		t.Errorf("refusal %t, class %q", refusal(driver.ErrBlocked), class(driver.ErrBlocked))

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// errHung: a call of the driver's did not return when its context ended.
+// errHung: a call into the driver did not return when its context ended.
 var errHung = errors.New("the driver did not return")
 
-// bounded makes a call of the driver's, and waits for it until hurryLimit after ctx
-// has ended, whether the driver heeds that or not. A call that has not returned
-// by then is left behind; undo, which may be nil, gets what it yields after all.
+// bounded calls into the driver and waits at most until hurryLimit after ctx has ended, even if the
+// driver ignores ctx. A call that has not returned by then is abandoned; undo, which may be nil,
+// receives its result if it still yields one.
 func bounded[T any](ctx context.Context, call func(context.Context) (T, error), undo func(T)) (T, error) {
 	type outcome struct {
 		v   T
@@ -46,9 +46,9 @@ func bounded[T any](ctx context.Context, call func(context.Context) (T, error), 
 	return none, fmt.Errorf("%w: %w", errHung, context.Cause(ctx))
 }
 
-// closeLate closes what a call left behind has yielded after all.
+// closeLate closes the late result of an abandoned call.
 func closeLate[T interface{ Close(context.Context) error }](v T) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	_ = v.Close(ctx) // the run is over, and has told of it
+	_ = v.Close(ctx) // the run is over and has been reported
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Churned is what became of Config.Churn. Times are in ns.
+// A Churned is the outcome of Config.Churn. Times are in ns.
 type Churned struct {
-	Changes   uint64 // consumers that closed, with another ready in their place
-	ClosingNS int64  // the longest from the end of a consumer's Run being asked for until it was closed
-	OpeningNS int64  // the longest from then until the other was ready
+	Changes   uint64 // consumers closed and replaced by a ready one
+	ClosingNS int64  // the longest from asking a consumer's Run to end until it was closed
+	OpeningNS int64  // the longest from then until its replacement was ready
 	AwayNS    int64  // the sum of both over all changes
 }
 
-// A churning is consumers that close and open again on their way. One goroutine changes it.
+// A churning closes and reopens consumers during the run. Only one goroutine modifies it.
 type churning struct {
 	run   *run
 	state Churned
-	over  chan struct{} // closed when no more consumers are to close
+	over  chan struct{} // closed when no more consumers should close
 	wg    sync.WaitGroup
 }
 
-// newChurning starts to close and open consumers; nil where none do.
+// newChurning starts to close and reopen consumers; nil if churn is off.
 func newChurning(r *run) *churning {
 	if r.cfg.Churn <= 0 {
 		return nil
@@ -37,7 +37,7 @@ func newChurning(r *run) *churning {
 	return c
 }
 
-// end returns when all consumers are there again, and none closes any more. c may be nil.
+// end stops churning and returns when all consumers are back. c may be nil.
 func (c *churning) end() *Churned {
 	if c == nil {
 		return nil
@@ -47,8 +47,8 @@ func (c *churning) end() *Churned {
 	return &c.state
 }
 
-// A turn is the sink of a consumer that was opened in the place of another: what it is told
-// counts as told to the same receiver, but it is ready by itself.
+// A turn is the sink of a replacement consumer: its deliveries count for the same receiver, but it
+// has its own readiness.
 type turn struct {
 	*receiver
 	ready chan struct{}
@@ -58,16 +58,15 @@ type turn struct {
 // Ready implements driver.Sink.
 func (t *turn) Ready() { t.once.Do(func() { close(t.ready) }) }
 
-// merge adds what became of the consumers of another part.
+// merge adds the outcome of another worker.
 func (c *Churned) merge(o *Churned) {
 	c.Changes += o.Changes
 	c.ClosingNS, c.OpeningNS = max(c.ClosingNS, o.ClosingNS), max(c.OpeningNS, o.OpeningNS)
 	c.AwayNS += o.AwayNS
 }
 
-// loop closes one consumer after the other, in turn, from the measured window on. The turns
-// are those of all consumers of the run: the first ones of all subscriptions, then the second.
-// Those that other parts have are theirs.
+// loop closes one consumer after the other, from the measured window on: the first consumers of all
+// subscriptions, then the second, and so on. The order spans all workers; each closes only its own.
 func (c *churning) loop() {
 	type own struct {
 		k         *receiver
@@ -101,7 +100,7 @@ func (c *churning) loop() {
 	}
 }
 
-// change closes a consumer and opens another in its place.
+// change closes a consumer and opens its replacement.
 func (c *churning) change(k *receiver, sub int) error {
 	r := c.run
 	ctx, cancel := context.WithTimeout(r.sending, setupLimit)
@@ -114,7 +113,7 @@ func (c *churning) change(k *receiver, sub int) error {
 		return fmt.Errorf("its Run did not end: %w", ctx.Err())
 	}
 	if r.gone.Load() != nil {
-		return nil // its Run has said why
+		return nil // its Run has reported why
 	}
 	old := k.consumer
 	if _, err := bounded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, old.Close(ctx) }, nil); err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// A collector reads the recorder once in Config.Every.
+// A collector reads the recorder once in every Config.Every.
 type collector struct {
 	run    *run
 	at     int64  // of the last reading
 	done   uint64 // messages completed until then
 	iv     measure.Interval
 	gc     *host.GCEvents
-	second int64 // of the last look at gc
+	second int64 // of the last GC check
 }
 
 func newCollector(r *run) *collector {
@@ -65,11 +65,11 @@ func (c *collector) read(now int64) {
 	c.collected(c.gc.Next())
 }
 
-// mostCollections is how many collections of garbage in a second are told one by one.
+// mostCollections is how many garbage collections per second are reported individually.
 const mostCollections = 10
 
-// collected tells of what the garbage collector did since it was last asked: of each cycle at
-// its end, or of so many together.
+// collected reports the garbage collections since the last call: each cycle at its end, or a sum if
+// there were many.
 func (c *collector) collected(gc host.GC) {
 	r := c.run
 	if gc.Cycles == 0 {

@@ -8,8 +8,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// TestShortRunReportsIntervals: the parts are shorter than a second, follow one
-// another, and add up to what the run recorded.
+// The intervals are shorter than a second, contiguous, and add up to what the run recorded.
 func TestShortRunReportsIntervals(t *testing.T) {
 	cfg := onNoop(t, pace.Calibration{})
 	cfg.Measure, cfg.Messages, cfg.Every = 400*time.Millisecond, 0, 50*time.Millisecond
@@ -34,7 +33,7 @@ func TestShortRunReportsIntervals(t *testing.T) {
 	}
 }
 
-// BenchmarkReading is what reading the recorder of a run costs its collector.
+// BenchmarkReading measures the cost of reading a run's recorder.
 func BenchmarkReading(b *testing.B) {
 	rec := measure.NewRecorder(measure.Config{SendShards: 2, ReceiveShards: 2, To: 1 << 40})
 	for i := range int64(200_000) {

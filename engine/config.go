@@ -16,25 +16,25 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// Mode is which sides of the system a run uses.
+// Mode selects which sides of the system a run uses.
 type Mode uint8
 
 // The modes.
 const (
 	Stream  Mode = iota // producers and consumers
 	Produce             // producers only
-	Consume             // consumers only: the received rate; ends after IdleLimit without a delivery
-	Request             // producers and consumers that answer them: the time there and back
-	Backlog             // producers first, then consumers: how fast what lies there is drained
+	Consume             // consumers only: receive rate; ends after IdleLimit without a delivery
+	Request             // producers, and consumers that reply: round-trip time
+	Backlog             // producers first, then consumers: how fast a backlog drains
 )
 
-// String returns the mode's word in a scenario and a result.
+// String returns the mode's name in scenarios and results.
 func (m Mode) String() string {
 	return [...]string{Stream: "stream", Produce: "produce", Consume: "consume", Request: "request", Backlog: "backlog"}[m]
 }
 
-// WhenFull is what happens to a message that is due while its producer has
-// InFlight messages unconfirmed.
+// WhenFull selects what happens to a message that is due while its producer has InFlight messages
+// unconfirmed.
 type WhenFull uint8
 
 // The policies.
@@ -44,22 +44,22 @@ const (
 	Fail                 // the run ends at once
 )
 
-// String returns the word that scenarios and results use.
+// String returns the policy's name in scenarios and results.
 func (w WhenFull) String() string { return [...]string{Wait: "wait", Drop: "drop", Fail: "fail"}[w] }
 
-// A Config is one run, and which part of it one process does. The caller has validated it: an
-// Engine trusts it.
+// A Config describes one run, and which part of it this process executes. The caller must have
+// validated it.
 type Config struct {
 	RunID      string // prefix of every name created, [a-z0-9-]
-	Run        uint32 // identifies the run in stamps
+	Run        uint32 // identifies the run in headers
 	Definition driver.Definition
 	Options    driver.Config
 	Plan       schedule.Spec      // no phases: closed loop
-	Schedule   *schedule.Schedule // of Plan, where the caller has made it; nil: it is made, which may take seconds (schedule.New)
-	Worker     Worker             // what of it this process does
+	Schedule   *schedule.Schedule // of Plan, if the caller has built it; nil: Execute builds it, which may take seconds (schedule.New)
+	Worker     Worker             // what this process carries
 
 	Mode          Mode
-	Names         []string // destinations that exist already: neither made nor removed; nil: the run makes its own
+	Names         []string // existing destinations: neither created nor removed; nil: the run creates its own
 	Partitions    int
 	Replicas      int
 	Subscriptions int
@@ -67,70 +67,67 @@ type Config struct {
 	Guarantee     driver.Guarantee // a minimum; 0: any
 	Settle        driver.Settle
 	Prefetch      int
-	Of            []result.Stream // what the run with the number Run sent to Names, by stream: mode Consume says what became of it, and this process does the whole run; nil: no run is named
-	From          driver.Position // where the subscriptions begin; with Names
-	Durable       string          // the one subscription's name in the system, where it outlives the run; with Names; "": none
-	Work          time.Duration   // that a consumer spends on each delivery before it is settled; simulated by sleeping
-	Refuse        float64         // share of deliveries that consumers return unsettled, 0 to 1, in whole client calls; mode Stream
-	DeadLetter    int             // refusals of a message after which the system moves it to the dead letters; 0: it does not; with Refuse, one subscription and destinations of the run's own, and this process does the whole run
-	Churn         time.Duration   // how often a consumer closes and another opens in its place, in the measured window; 0: never; mode Stream, and this process does the whole run
+	Of            []result.Stream // what run number Run sent to Names, by stream: mode Consume reports what became of it, and this process executes the whole run; nil: no run is named
+	From          driver.Position // where the subscriptions begin; requires Names
+	Durable       string          // name in the system of the one subscription that outlives the run; requires Names; "": none
+	Work          time.Duration   // simulated processing time of a consumer per delivery before it is settled
+	Refuse        float64         // share of deliveries that consumers nack, 0 to 1, in whole client calls; mode Stream
+	DeadLetter    int             // refusals of a message after which the system moves it to the dead letters; 0: never; requires Refuse, one subscription and the run's own destinations
+	Churn         time.Duration   // how often a consumer closes and another replaces it, in the measured window; 0: never; mode Stream, and this process executes the whole run
 	Pause         Pause           // of all consumers; mode Stream with a schedule
 
-	// InFlight is per producer, at least the largest batch. A closed loop with batches
-	// that has just that room begins a batch when all of the one before it completed.
+	// InFlight is per producer, and at least the largest batch. A closed loop whose limit is
+	// exactly one batch starts a batch when the previous one is complete.
 	InFlight int
-	// Received has a message stay in flight until it was confirmed and its subscription
-	// has it. InFlight is then at most MostAwaited, and this process does the whole run.
+	// Received keeps a message in flight until it is confirmed and its subscription has received
+	// it. InFlight is then at most MostAwaited, and this process executes the whole run.
 	Received bool
 	WhenFull WhenFull
 	Payload  Payload
 
-	WarmUp   time.Duration // closed loop only: the plan has it otherwise
+	WarmUp   time.Duration // closed loop only: otherwise the plan has it
 	Measure  time.Duration // closed loop only; 0 with Messages
 	Messages uint64        // closed loop only: started after the warm-up
 	Drain    time.Duration // at most
-	// AfterDrain is how long consumers listen on when the drain is over, for what
-	// comes late or again. Nothing of it is measured.
+	// AfterDrain is how long consumers keep listening after the drain, for late and duplicate
+	// messages. Nothing of it is measured.
 	AfterDrain time.Duration
 
-	// Processors is how many threads run Go code at a time; 0: one for each core, and one
-	// for each lane.
+	// Processors is GOMAXPROCS during the run; 0: the cores plus one per pacer.
 	Processors  int
-	Lanes       int              // pacing threads; 0: as Pace
-	Calibration pace.Calibration // of this host, for that many lanes
-	FIFO        bool             // Pace has lanes take precedence over all else, where they may; see pace.CalibrateFIFO
+	Lanes       int              // pacing threads; 0: as chosen by Pace
+	Calibration pace.Calibration // of this host, for that many pacers
+	FIFO        bool             // Pace gives pacers real-time priority if permitted; see pace.CalibrateFIFO
 	Clock       *pace.Clock
 
-	// OnStart is called once with the run's epoch, some milliseconds ahead of it,
-	// before OnInterval is.
+	// OnStart is called once with the run's epoch, some milliseconds before it, and before
+	// OnInterval.
 	OnStart func(epoch pace.Epoch)
-	// OnOpen is called once, when the system is open and its settings are read, by the part
-	// that declares destinations, with what reads the driver's facts anew while the run
-	// lasts; nil: not wanted.
+	// OnOpen is called once, when the system is open and its settings have been read, by the worker
+	// that declares destinations. Its argument reads the driver's facts again while the run lasts.
+	// nil: not wanted.
 	OnOpen func(facts func(context.Context) (driver.Facts, error))
-	// OnInterval is called about once in Every with what happened since the last
-	// call, from one goroutine; iv is the engine's again on return.
+	// OnInterval is called about once in Every with what happened since the last call, from one
+	// goroutine; it must not keep iv.
 	OnInterval func(iv *measure.Interval)
-	Every      time.Duration // a part of a second, which it divides; 0: a second
-	// OnLedger is called about once a second, while a run drains LedgerEvery, from
-	// one goroutine with what the ledger held at the instant at; the part is the
-	// engine's again on return. nil: never.
+	Every      time.Duration // divides a second; 0: a second
+	// OnLedger is called about once a second (while a run drains, every LedgerEvery), from one
+	// goroutine, with the contents of the ledger at the instant at; it must not keep the part. nil:
+	// never.
 	OnLedger func(at int64, p *ledger.Part)
-	// Correct returns what is to be added to an instant at which a consumer here
-	// yielded a message of the stream, so that it compares with instants of the
-	// process that sent it. It is called for every first delivery, from one
-	// goroutine, and must not block. nil: nothing is.
+	// Correct returns what to add to an instant at which a consumer here yielded a message of the
+	// stream, to make it comparable with instants of the process that sent it. It is called for
+	// every first delivery, from one goroutine, and must not block. nil: no correction.
 	Correct func(stream uint32, at int64) int64
-	// OnEvent is called with whatever a reader of the result should know; from
-	// any goroutine.
+	// OnEvent is called with whatever a reader of the result should know, from any goroutine.
 	OnEvent func(Event)
 	Log     *slog.Logger
 }
 
-// LedgerEvery is how often, about, OnLedger is called while a run drains.
+// LedgerEvery is the approximate interval of OnLedger while a run drains.
 const LedgerEvery = 250 * time.Millisecond
 
-// IdleLimit is how long a run that only consumes waits for a next delivery.
+// IdleLimit is how long a run that only consumes waits for the next delivery.
 const IdleLimit = 5 * time.Second
 
 // An Event is something that happened during a run.
@@ -140,21 +137,21 @@ type Event struct {
 	Text string
 }
 
-// Limits of the default in_flight, from the design: all slots of a run together
-// take at most SlotBytes, and a producer never more than MaxInFlight.
+// Limits of the default in_flight: all slots of a run take at most SlotBytes, and a producer has at
+// most MaxInFlight.
 const (
 	SlotBytes   = 256 << 20
 	MaxInFlight = 10_000
 )
 
-// MostAwaited is the most InFlight of a run with Received: for each delivery, as many slots
-// are looked through.
+// MostAwaited is the largest InFlight of a run with Received: each delivery searches that many
+// slots.
 const MostAwaited = 100
 
-// InFlight returns the in-flight limit of each producer: want, or when want is 0 as many
-// as fit in SlotBytes and in what the system takes in at one destination, and one batch in a
-// closed loop with batches. It refuses a want that takes more than limit bytes over all
-// producers, and names the product.
+// InFlight returns the in-flight limit of each producer: want, or if want is 0, as many as fit in
+// SlotBytes and in the system's intake per destination, and one batch in a closed loop with
+// batches. It rejects a want that takes more than limit bytes over all producers, with the product
+// in the error.
 func InFlight(want, producers, largest, batch int, closed bool, limit int64, most driver.Intake) (int, error) {
 	switch {
 	case want > 0:
@@ -184,11 +181,11 @@ func InFlight(want, producers, largest, batch int, closed bool, limit int64, mos
 	return want, nil
 }
 
-// Pace sets Lanes to what a share of a run uses by default, and Calibration to what their
-// waits need. There is a lane for each million messages a second of the highest rate. Where
-// the client may block there is one for each producer, up to laneRate, since a goroutine
-// behind a lane wakes late. There are never more lanes than half of the cores. Pace takes as
-// long as pace.Calibrate, 0.3 s, with FIFO at most twice that.
+// Pace sets Lanes to the default for this process, and Calibration to match. There is one pacer per
+// million messages a second of the highest rate. If the client may block, there is one per
+// producer, up to laneRate, since a goroutine behind a pacer wakes late. There are never more
+// pacers than half of the cores. Pace takes as long as pace.Calibrate, 0.3 s; with FIFO at most
+// twice that.
 func (c *Config) Pace(cores int) {
 	if c.Processors > 0 {
 		cores = min(cores, c.Processors)
@@ -206,7 +203,7 @@ func (c *Config) Pace(cores int) {
 	}
 }
 
-// Procs is what GOMAXPROCS is during the run.
+// Procs returns GOMAXPROCS during the run.
 func (c *Config) Procs() int {
 	if c.Processors > 0 {
 		return c.Processors
@@ -214,9 +211,9 @@ func (c *Config) Procs() int {
 	return runtime.NumCPU() + c.Lanes
 }
 
-// laneRate is the most messages a second of a producer that has a lane of its own for the sole
-// reason that its client may block. A lane of more spins most of the time. It and the client's
-// own goroutines then disturb each other more than a wake-up costs (ADR 20).
+// laneRate is the highest rate, in messages a second, at which a producer gets its own pacer merely
+// because its client may block. At higher rates the pacer spins most of the time and disturbs the
+// client's own goroutines by more than a wake-up costs (ADR 20).
 const laneRate = 20_000
 
 func (c *Config) lanes(cores int) int {
@@ -228,19 +225,18 @@ func (c *Config) lanes(cores int) int {
 	return max(1, min(int(math.Ceil(c.highest()/1e6)), most))
 }
 
-// highest is HighestRate of the process's own share.
+// highest is HighestRate of what this process carries.
 func (c *Config) highest() float64 {
 	return HighestRate(c.Plan) * float64(c.producers()) / float64(c.Plan.Producers)
 }
 
-// producers returns how many are the process's own.
+// producers returns how many producers this process carries.
 func (c *Config) producers() int {
 	return (&assigned{Worker: c.Worker, of: c.Plan.Producers}).producers()
 }
 
-// HighestRate returns the most messages per second that a plan offers at any
-// time, those of a burst spread over the time until the next; 0 for a closed
-// loop and a trace.
+// HighestRate returns the highest rate of a plan in messages per second, with bursts spread over
+// the time until the next; 0 for a closed loop and for a trace.
 func HighestRate(plan schedule.Spec) float64 {
 	var highest float64
 	for _, p := range plan.Phases {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/internal/ledger"
 )
 
-// What the system moves to the dead letters is received there, and counted in a ledger of
-// its own, as what comes late is. Assemble compares it with the others.
+// Dead letters are received and counted in a ledger of their own, as late messages are. Assemble
+// compares it with the others.
 
 // A deadLetterReceiver receives the dead letters of all destinations.
 type deadLetterReceiver struct {
@@ -22,13 +22,13 @@ type deadLetterReceiver struct {
 	ready    chan struct{}
 	done     chan struct{}
 	end      context.CancelFunc
-	came     int // dead letters; the merge's
+	came     int // dead letters; owned by the merge
 }
 
-// morgueLimit is how long a run waits at most for dead letters that the system still has.
+// morgueLimit is the maximum wait for dead letters that the system still has.
 const morgueLimit = 10 * time.Second
 
-// deadLetters returns the destinations of dead letters.
+// deadLetters returns the dead-letter destinations.
 func (r *run) deadLetters() (ds []driver.Destination) {
 	if r.cfg.DeadLetter > 0 {
 		for _, n := range r.names {
@@ -38,8 +38,8 @@ func (r *run) deadLetters() (ds []driver.Destination) {
 	return ds
 }
 
-// openMorgue opens the consumer of the dead letters, and returns when it is ready. Without
-// any it does nothing.
+// openMorgue opens the dead-letter consumer and returns when it is ready. It does nothing if the
+// run has none.
 func (r *run) openMorgue(ctx context.Context) error {
 	m := &deadLetterReceiver{run: r, ready: make(chan struct{}), done: make(chan struct{})}
 	for _, d := range r.deadLetters() {
@@ -88,7 +88,7 @@ func (m *deadLetterReceiver) Fault(err error) {
 	}
 }
 
-// Settled implements driver.Sink. What dead letters cost is not measured.
+// Settled implements driver.Sink. The cost of dead letters is not measured.
 func (m *deadLetterReceiver) Settled(_ []driver.Delivery, err error) {
 	if err != nil {
 		m.run.errs.add(err)
@@ -103,15 +103,15 @@ func (m *deadLetterReceiver) Deliver(ds []driver.Delivery) error {
 	return nil
 }
 
-// mergeMorgue moves what came into its ledger.
+// mergeMorgue moves the dead letters received into their ledger.
 func (r *run) mergeMorgue() {
 	if m := r.deadReceiver.Load(); m != nil {
 		m.came += m.ledger.Merge(nil)
 	}
 }
 
-// emptyMorgue returns when the system says that it has no more dead letters, and says so
-// where it does not.
+// emptyMorgue returns when the system has no more dead letters, and reports an event if some
+// remain.
 func (r *run) emptyMorgue(ctx context.Context) {
 	m := r.deadReceiver.Load()
 	if m == nil {
@@ -148,7 +148,7 @@ func (m *deadLetterReceiver) left(ctx context.Context) (uint64, error) {
 	}, nil)
 }
 
-// closeMorgue ends the consumer of dead letters.
+// closeMorgue closes the dead-letter consumer.
 func (r *run) closeMorgue() {
 	m := r.deadReceiver.Load()
 	if m == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// discardedSince returns what was added to totals. One that was not there before, or that fell
-// because its server was started again, is left out.
+// discardedSince returns what was added to totals. A total that is new, or that fell because its
+// server restarted, is left out.
 func discardedSince(before, now []driver.Discarded) (all []driver.Discarded) {
 	for _, d := range now {
 		i := slices.IndexFunc(before, func(b driver.Discarded) bool { return b.Counter == d.Counter && b.Messages <= d.Messages })
@@ -19,7 +19,7 @@ func discardedSince(before, now []driver.Discarded) (all []driver.Discarded) {
 	return all
 }
 
-// addDiscarded adds what another part read.
+// addDiscarded adds what another worker read.
 func addDiscarded(all, more []driver.Discarded) []driver.Discarded {
 	for _, d := range more {
 		switch i := slices.IndexFunc(all, func(x driver.Discarded) bool { return x.Counter == d.Counter }); {
@@ -27,7 +27,7 @@ func addDiscarded(all, more []driver.Discarded) []driver.Discarded {
 			all = append(all, d)
 		case d.Client:
 			all[i].Messages += d.Messages
-		default: // all ask about the same
+		default: // all workers ask about the same totals
 			all[i].Messages = max(all[i].Messages, d.Messages)
 		}
 	}

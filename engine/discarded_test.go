@@ -8,7 +8,6 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestDiscardedCountsOnlyThisRun reads totals before and after a run.
 func TestDiscardedCountsOnlyThisRun(t *testing.T) {
 	before := []driver.Discarded{{Counter: "grew", Messages: 7}, {Counter: "stood", Messages: 2}, {Counter: "restarted", Messages: 9}}
 	now := []driver.Discarded{{Counter: "grew", Messages: 10}, {Counter: "stood", Messages: 2}, {Counter: "restarted", Messages: 1}, {Counter: "new", Messages: 5}}
@@ -18,7 +17,7 @@ func TestDiscardedCountsOnlyThisRun(t *testing.T) {
 	}
 }
 
-// TestDiscardedSumOverWorkers gives two parts' readings of one server, and of their own clients.
+// Two workers read the same server, and their own clients.
 func TestDiscardedSumOverWorkers(t *testing.T) {
 	of := func(server, client uint64) []driver.Discarded {
 		return []driver.Discarded{{Counter: "server", Messages: server}, {Counter: "client", Messages: client, Client: true}}

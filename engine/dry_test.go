@@ -7,7 +7,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// frozen makes f a system that stands still for that long, from 720 ms after now on.
+// frozen makes f stand still for that long, starting in 720 ms.
 func (f *fake) frozen(freeze time.Duration) {
 	from := time.Now().Add(720 * time.Millisecond)
 	until := from.Add(freeze)
@@ -25,8 +25,7 @@ func (f *fake) frozen(freeze time.Duration) {
 	}
 }
 
-// A freeze that covers the plan's end loses nothing, whether the drain outlives it or
-// not.
+// A freeze across the plan's end loses nothing, whether the drain outlasts it or not.
 func TestAFreezeIsNoLoss(t *testing.T) {
 	for _, freeze := range []time.Duration{2900 * time.Millisecond, 8 * time.Second} {
 		t.Run(freeze.String(), func(t *testing.T) {

@@ -192,8 +192,8 @@ func TestCorruptedUnconfirmedMessagesAreReported(t *testing.T) {
 	})
 }
 
-// Execute, a coordinator and Assemble each need the schedule; with random arrival and a
-// count it may take seconds to make.
+// Execute, a coordinator and Assemble each need the schedule; with random arrival and a count,
+// building it may take seconds.
 func TestGivenScheduleIsReused(t *testing.T) {
 	cfg := config(&fake{}, 1000)
 	plan, err := schedule.New(cfg.Plan)
@@ -243,8 +243,7 @@ func TestMessagesStillInBacklogAreNotLost(t *testing.T) {
 	}
 }
 
-// TestMessagesHeldByLostWorkerAreUnknown: what it had taken since its last word
-// nobody knows. One that only sent took nothing.
+// What it had received since its last report is unknown. A worker that only sent received nothing.
 func TestMessagesHeldByLostWorkerAreUnknown(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{copies: func(_, n int) int { return n & 1 }, backlog: func() (uint64, error) { return 0, nil }}, 100)
@@ -254,7 +253,7 @@ func TestMessagesHeldByLostWorkerAreUnknown(t *testing.T) {
 		}
 		for _, c := range []struct {
 			missing       bool
-			first         int // of its consumers
+			first         int // index of its first consumer
 			lost, pending uint64
 		}{
 			{false, 0, 55, 0},
@@ -273,8 +272,7 @@ func TestMessagesHeldByLostWorkerAreUnknown(t *testing.T) {
 	})
 }
 
-// TestLosingAllWorkersLeavesMessagesUnsent: what they had still to send
-// is unsent, as far as the run came.
+// What they had still to send is unsent, up to where the run got.
 func TestLosingAllWorkersLeavesMessagesUnsent(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{}, 100)
@@ -304,8 +302,7 @@ func TestLosingAllWorkersLeavesMessagesUnsent(t *testing.T) {
 	})
 }
 
-// TestLostWorkersSendsAreNotUnsent: what it sent after its last
-// word is known by what others saw of it.
+// What it sent after its last report is known from what others saw of it.
 func TestLostWorkersSendsAreNotUnsent(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{}, 100)
@@ -313,8 +310,8 @@ func TestLostWorkersSendsAreNotUnsent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The plan has 200 more, of another second: all are unsent but what the ledger
-		// knows more than was told.
+		// The plan has 200 more, of another second: all are unsent except what the ledger knows
+		// beyond the report.
 		for _, c := range []struct{ untold, unsent uint64 }{{0, 200}, {20, 200}} {
 			longer := cfg
 			longer.Plan.Phases = []schedule.Phase{cfg.Plan.Phases[0]}
@@ -334,14 +331,13 @@ func TestLostWorkersSendsAreNotUnsent(t *testing.T) {
 	})
 }
 
-// TestAbsentConsumerLosesMessagesWithoutPersistence: where it
-// keeps messages they are still to come.
+// If the system retains messages, they are still to come.
 func TestAbsentConsumerLosesMessagesWithoutPersistence(t *testing.T) {
 	for _, x := range []struct {
 		retains bool
-		back    string // whose connection is there again
+		back    string // whose connection is back
 	}{{false, ""}, {true, ""}, {true, "producer"}, {true, "consumer"}} {
-		retains := x.retains && x.back != "consumer" // one that came back is told of nothing more
+		retains := x.retains && x.back != "consumer" // one that came back gets nothing from before
 		virtual(t, func(t *testing.T) {
 			f := &fake{}
 			f.feed = func(ctx context.Context, sink driver.Sink) error {
@@ -372,8 +368,7 @@ func TestAbsentConsumerLosesMessagesWithoutPersistence(t *testing.T) {
 
 func TestBacklogCheckedPerSubscriptionBeforeLoss(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		// One subscription runs dry a little later than the other, when that one
-		// was just asked for.
+		// One subscription runs dry a little later than the other, when that was just asked about.
 		cfg := config(&fake{}, 100)
 		cfg.Subscriptions = 2
 		cfg.Options = &uneven{fake: &fake{copies: func(_, n int) int { return n & 1 }}}
@@ -384,8 +379,8 @@ func TestBacklogCheckedPerSubscriptionBeforeLoss(t *testing.T) {
 	})
 }
 
-// uneven is a fake that holds something for its second subscription only, whose
-// deliveries are 300 ms behind.
+// uneven is a fake that holds messages only for its second subscription, whose deliveries are 300
+// ms late.
 type uneven struct{ *fake }
 
 func (u *uneven) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
@@ -414,7 +409,7 @@ func (b behind) Run(ctx context.Context, sink driver.Sink) error {
 type behindSink struct{ driver.Sink }
 
 func (b behindSink) Deliver(ds []driver.Delivery) error {
-	time.Sleep(25500 * time.Microsecond) // there are 55, one each 20 ms
+	time.Sleep(25500 * time.Microsecond) // there are 55, one every 20 ms
 	return b.Sink.Deliver(ds)
 }
 
@@ -453,7 +448,8 @@ func (clung) Close(ctx context.Context) error {
 
 func TestDeliveryMayFollowLateConfirmation(t *testing.T) {
 	virtual(t, func(t *testing.T) {
-		// By the first delivery all has been confirmed, and the subscription had been dry for long before.
+		// By the first delivery everything is confirmed, and the subscription had been dry for
+		// long.
 		cfg := config(&fake{delay: 7 * time.Second, late: 8500 * time.Millisecond}, 100)
 		cfg.InFlight, cfg.Drain = 1000, time.Minute
 		raw := do(t, cfg)
@@ -476,7 +472,7 @@ func TestCanceledRunReturnsSoon(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("gone %v after the start; stopped after 1.5 s", took)
 		}
-		time.Sleep(f.slow) // Facts, which heeds nothing, was left behind
+		time.Sleep(f.slow) // the abandoned Facts, which ignores its context
 	})
 }
 
@@ -509,8 +505,8 @@ func TestFailuresOfOneKindHaveOneText(t *testing.T) {
 	}
 }
 
-// TestStoppingClosedLoopIsRaceFree: producers read the window's end while the run is cut
-// short. The race detector sees a write to it.
+// Producers read the window's end while the run is cut short. The race detector would see a write
+// to it.
 func TestStoppingClosedLoopIsRaceFree(t *testing.T) {
 	f := &fake{}
 	cfg := config(f, 0)

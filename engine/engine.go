@@ -1,9 +1,8 @@
-// Package engine does one process's part of one run: it opens the system,
-// hands messages over on their schedule (or as fast as they complete), takes
-// deliveries, and returns raw counts and histograms.
+// Package engine executes one worker of one run: it opens the system, hands messages over on their
+// schedule (or as fast as they complete), takes deliveries, and returns raw counts and histograms.
 //
-// It names no driver, reads no flags, prints nothing, and computes no statistic.
-// See ARCHITECTURE.md for the path of one message through it.
+// It is independent of particular drivers, reads no flags, prints nothing, and computes no
+// statistics. ARCHITECTURE.md follows one message through it.
 package engine
 
 import (
@@ -23,43 +22,43 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// Limits of waits; every wait of a run has one.
+// Every wait of a run is limited.
 const (
 	setupLimit = 60 * time.Second // opening everything and every subscription becoming ready
 	closeLimit = 10 * time.Second // closing producers, consumers, connection, removing destinations
-	probeLimit = 3 * time.Second  // asking the system whether it is still there, after the drain
-	stallLimit = 10 * time.Second // without a confirmation, at the least: a closed loop has come to a standstill
+	probeLimit = 3 * time.Second  // asking after the drain whether the system still answers
+	stallLimit = 10 * time.Second // minimum time without a confirmation after which a closed loop counts as stalled
 	mergeEvery = 2 * time.Millisecond
-	hurryLimit = 300 * time.Millisecond // for each step of closing when the user wants to be gone
+	hurryLimit = 300 * time.Millisecond // for each step of closing when the user aborts
 	awayLimit  = 5 * time.Second        // and for all steps together when the system does not answer
-	askLimit   = 500 * time.Millisecond // asking the system what it still holds
-	graceLimit = time.Second            // beyond a limit that was not heeded
+	askLimit   = 500 * time.Millisecond // asking the system for its backlog
+	graceLimit = time.Second            // beyond a limit that was ignored
 	openAtOnce = 32                     // producers and consumers opened at a time
 )
 
-// never is an instant that no run comes to.
+// never is an instant that no run reaches.
 const never = int64(1) << 62
 
-// run is one part's state.
+// run is the state of one worker.
 type run struct {
 	*shape
 	crew     Peers
-	clock    atomic.Pointer[pace.Clock] // its epoch is the run's from the start on; consumers run before
+	clock    atomic.Pointer[pace.Clock] // its epoch is the run's from the start on; consumers run earlier
 	recorder *measure.Recorder
 	ledger   *ledger.Ledger
 	errs     tally
-	negative [measure.NumPhases]Negative // the merge's
-	part     ledger.Part                 // and this, for OnLedger
+	negative [measure.NumPhases]Negative // owned by the merge
+	part     ledger.Part                 // owned by the merge, for OnLedger
 
 	bodies *bodies
-	direct bool // the lane itself hands over
-	inline bool // and that may block it
+	direct bool // the pacer itself calls Publish
+	inline bool // and Publish may block it
 
 	conn       driver.Conn
-	backlogger driver.Backlogger // conn, where there are consumers
+	backlogger driver.Backlogger // conn, if there are consumers
 	facts      driver.Facts
-	met        bool                        // all parts are open
-	adopt      atomic.Pointer[ledger.Part] // what all parts got; the merge's when it is taken
+	met        bool                        // all workers are open
+	adopt      atomic.Pointer[ledger.Part] // what all workers received, until the merge takes it
 	echoes     []*echo                     // of each consumer of requests
 	senders    []*sender
 	lanes      []*lane
@@ -70,46 +69,44 @@ type run struct {
 	endSend   context.CancelFunc
 	receiving context.Context
 	endRecv   context.CancelFunc
-	work      sync.WaitGroup // lanes and senders
+	work      sync.WaitGroup // pacers and senders
 	consuming sync.WaitGroup
 
-	stop         atomic.Bool                        // no further message of the plan
-	stopped      atomic.Int64                       // the instant of it
+	stop         atomic.Bool                        // offer no further message of the plan
+	stopped      atomic.Int64                       // when stop was set
 	stopCh       chan struct{}                      // closed with stop
 	ended        atomic.Bool                        // the drain is over: completions no longer count
-	late         atomic.Pointer[ledger.Ledger]      // of what is delivered from then on; nil before
-	lateCame     int                                // and how much that is; the merge's
+	late         atomic.Pointer[ledger.Ledger]      // of deliveries after that; nil before
+	lateCame     int                                // number of late deliveries; owned by the merge
 	deadReceiver atomic.Pointer[deadLetterReceiver] // nil: no dead letters
 	claimed      atomic.Uint64                      // closed loop with a count: messages taken by producers
 	failed       atomic.Pointer[string]
 	gone         atomic.Pointer[error]
-	back         []atomic.Int64 // of each subscription: when a consumer was last reported to be connected again, ns since the epoch
-	away         atomic.Int64   // since when the system does not answer, ns since the epoch; 0: it does
+	back         []atomic.Int64 // by subscription: when a consumer was last reported as reconnected, ns since the epoch
+	away         atomic.Int64   // since when the system has not answered, ns since the epoch; 0: it does
 	stall        stallDetector
 	blocks       blocks
 	pausing      *pausing // nil: consumers are not paused
 
-	watchNext atomic.Int64 // when a call of a producer's goroutine may be looked at next
+	watchNext atomic.Int64 // earliest instant of the next sampled call of a producer's goroutine
 
 	progress atomic.Uint64 // messages completed, as of the collector's last reading
 	lay      uint64        // mode Backlog: confirmed and not delivered when the consumers started
-	full     bool          // mode Backlog: the system took no more then
-	emptying int64         // and the instant of that; 0 before
+	full     bool          // mode Backlog: the system accepted no more by then
+	emptying int64         // when consumers started; 0 before
 
-	asking   atomic.Bool // the drain waits for the merge's word
-	complete atomic.Bool // the merge's word, since asked: nothing is missing
+	asking   atomic.Bool // the drain waits for complete
+	complete atomic.Bool // set by the merge after asking: nothing is missing
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// Execute does this process's part of a run, cfg.Share, together with the crew's,
-// and returns what it knows of it. When stop is closed, no further message is
-// offered and the run drains; when ctx ends, it ends at once. In both cases what
-// was measured is returned. An error means that there is nothing to return: the
-// system could not be opened (driver's sentinels), a subscription did not become
-// ready (ErrNotReady), the guarantee is too weak (ErrGuarantee), the crew did not
-// go on (its own error), or the driver broke its contract (ErrContract, with
-// figures).
+// Execute runs this process's part, cfg.Worker, together with its peers, and returns what it knows
+// of the run. When stop is closed, no further message is offered and the run drains; when ctx ends,
+// the run ends at once. Either way it returns what was measured. An error means that there is no
+// result: the system could not be opened (driver's sentinels), a subscription did not become ready
+// (ErrNotReady), the guarantee is too weak (ErrGuarantee), a peer failed (its own error), or the
+// driver broke its contract (ErrContract, with figures).
 func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) (*WorkerResult, error) {
 	sh, err := newShape(cfg)
 	if err != nil {
@@ -121,7 +118,7 @@ func Execute(ctx context.Context, stop <-chan struct{}, cfg Config, crew Peers) 
 	if cfg.Lanes == 0 {
 		r.cfg.Lanes = cfg.lanes(pace.Cores())
 	}
-	// A lane with a single producer may be blocked by it: no other producer is delayed.
+	// Publish may block a pacer that has a single producer: no other producer is delayed.
 	blocks := cfg.Definition.Capabilities.PublishBlocks
 	r.inline = blocks && r.assigned.producers() <= r.cfg.Lanes
 	r.direct = !blocks || r.inline
@@ -146,7 +143,7 @@ func (r *run) event(kind, text string) {
 	}
 }
 
-// since is now; 0 before the epoch is known.
+// since returns now; 0 before the epoch is known.
 func (r *run) since() int64 {
 	if c := r.clock.Load(); c != r.cfg.Clock {
 		return c.Now()
@@ -154,12 +151,12 @@ func (r *run) since() int64 {
 	return 0
 }
 
-// now is the instant in ns since the run's epoch.
+// now returns ns since the run's epoch.
 func (r *run) now() int64 { return r.clock.Load().Now() }
 
-// halt ends the offering of messages; the drain follows.
+// halt stops offering messages; the drain follows.
 func (r *run) halt() {
-	// The instant first: who sees the flag goes by it.
+	// Set the instant first: readers of the flag rely on it.
 	if r.stopped.CompareAndSwap(never, r.now()) {
 		r.stop.Store(true)
 		close(r.stopCh)
@@ -174,7 +171,7 @@ func (r *run) fail(why string) {
 	r.halt()
 }
 
-// lose ends the run because the system went for good.
+// lose ends the run because the system is gone for good.
 func (r *run) lose(err error) {
 	if r.gone.CompareAndSwap(nil, &err) {
 		r.event("gone", err.Error())
@@ -182,8 +179,7 @@ func (r *run) lose(err error) {
 	r.halt()
 }
 
-// claim takes up to n of the messages that this part of a counted closed loop
-// still has.
+// claim takes up to n of the messages that this worker of a counted closed loop still has.
 func (r *run) claim(n int) int {
 	limit := r.messages
 	for {
@@ -198,11 +194,11 @@ func (r *run) claim(n int) int {
 	}
 }
 
-// hygiene gives each lane a P beyond those of the cores, or the run what its
-// configuration says, and returns the undoing of that and of quieten.
+// tuneRuntime adds a P for each pacer, or applies the configured number, and tunes the garbage
+// collector. It returns the function that undoes both.
 func (r *run) tuneRuntime() func() {
 	if r.virtual() {
-		return func() {} // nothing of the process is touched
+		return func() {} // leave the process as it is
 	}
 	procs := runtime.GOMAXPROCS(r.cfg.Procs())
 	percent := debug.SetGCPercent(100)
@@ -212,13 +208,12 @@ func (r *run) tuneRuntime() func() {
 	}
 }
 
-// virtual reports whether the run is in virtual time.
+// virtual reports whether the run uses virtual time.
 func (r *run) virtual() bool { return r.cfg.Calibration.Samples == 0 }
 
-// quieten makes the collector run seldom: when the heap, now that all is open,
-// has grown by quietHeap or by half, whichever is more. What a client library
-// leaves behind fills that in seconds at full rate, so that the process stays
-// small and the collector still rests most of the time.
+// quieten makes garbage collections rare: one when the heap, now that all is open, has grown by
+// quietHeap or by half, whichever is more. A client library's garbage fills that within seconds at
+// full rate, so that the process stays small and collections stay seldom.
 func (r *run) quieten() {
 	if r.virtual() {
 		return
@@ -230,8 +225,8 @@ func (r *run) quieten() {
 	debug.SetGCPercent(max(50, int(100*quietHeap/max(m.HeapAlloc, 1<<20))))
 }
 
-// open connects, declares, and opens consumers (until all are ready) and
-// producers. What it opened, release closes, also after an error.
+// open connects, declares destinations, and opens consumers (until all are ready) and producers.
+// release closes them, also after an error.
 func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, setupLimit)
 	defer cancel()
@@ -270,7 +265,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	r.recorder = measure.NewRecorder(r.recorderConfig())
 	r.recall()
 	if cfg.Mode == Consume {
-		if err := r.fixEpoch(agreed); err != nil { // the first delivery may come as soon as somebody listens
+		if err := r.fixEpoch(agreed); err != nil { // the first delivery may come as soon as a consumer runs
 			return err
 		}
 		return r.openEnds(ctx, len(own))
@@ -284,7 +279,7 @@ func (r *run) open(ctx context.Context, stop <-chan struct{}) error {
 	return r.openProducers(ctx)
 }
 
-// declares reports whether this part makes and removes the run's destinations.
+// declares reports whether this worker creates and removes the run's destinations.
 func (r *run) declares() bool { return r.cfg.Names == nil && !r.assigned.Follows }
 
 func (r *run) destinations() []driver.Destination {
@@ -298,9 +293,8 @@ func (r *run) destinations() []driver.Destination {
 	return ds
 }
 
-// subscribe opens every consumer of the subscriptions from one up to not
-// including another, and, but for mode Backlog, runs them and waits until all are
-// ready.
+// subscribe opens the consumers of subscriptions [from, to) and, except in mode Backlog, runs them
+// and waits until all are ready.
 func (r *run) subscribe(ctx context.Context, from, to int) error {
 	cfg := &r.cfg
 	for sub := from; sub < to; sub++ {
@@ -365,7 +359,7 @@ func (r *run) consume(k *receiver, sub int, sink driver.Sink) {
 	})
 }
 
-// awaitReady waits until the consumers of these subscriptions are ready.
+// awaitReady waits until the consumers of subscriptions [from, to) are ready.
 func (r *run) awaitReady(ctx context.Context, from, to int) error {
 	for sub := from; sub < to; sub++ {
 		for _, k := range r.receivers[sub] {
@@ -384,7 +378,7 @@ func (r *run) awaitReady(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// subscription is the name of a subscription.
+// subscription returns the name of a subscription.
 func (r *run) subscription(sub int) string {
 	if r.cfg.Durable != "" {
 		return r.cfg.Durable
@@ -392,8 +386,8 @@ func (r *run) subscription(sub int) string {
 	return r.cfg.RunID + "-s" + itoa(sub)
 }
 
-// served returns the destinations of a subscription's consumer i: consumers are
-// dealt over the destinations; with fewer of them, each serves several.
+// served returns the destinations of a subscription's consumer i: consumers are spread over the
+// destinations; if there are fewer consumers, each serves several.
 func (r *run) served(i int) []int {
 	if r.cfg.Consumers >= len(r.names) {
 		return []int{i % len(r.names)}
@@ -405,8 +399,7 @@ func (r *run) served(i int) []int {
 	return own
 }
 
-// openProducers opens them several at a time: a thousand connections one after
-// the other take long.
+// openProducers opens producers several at a time: a thousand sequential connects take long.
 func (r *run) openProducers(ctx context.Context) error {
 	cfg := &r.cfg
 	lanes := cfg.Lanes
@@ -456,10 +449,9 @@ func (r *run) openProducers(ctx context.Context) error {
 	return nil
 }
 
-// release closes everything that open opened, whatever is not closed yet, and
-// removes what it declared. Every step is bounded by itself, so that one that
-// hangs does not keep the next from its time; what fails is an event, not an
-// error: the figures stand.
+// release closes whatever open opened and is still open, and removes what it declared. Each step
+// has its own limit, so that one that hangs does not use up the next one's time. A failure is an
+// event, not an error: the figures stand.
 func (r *run) release() {
 	r.endSend()
 	r.closeProducers()
@@ -469,9 +461,9 @@ func (r *run) release() {
 	if r.conn == nil {
 		return
 	}
-	// The part that removes the destinations waits until no other part uses them. Where
-	// the others do not come, one of them removes them.
-	var removes atomic.Bool // the step may outlive its time
+	// The worker that removes the destinations waits until no other worker uses them. If the others
+	// do not arrive, one of them removes them.
+	var removes atomic.Bool // the step may outlive its limit
 	removes.Store(r.declares() && !r.met)
 	if r.met {
 		r.step("waiting for the other parts", func(ctx context.Context) error {
@@ -486,8 +478,7 @@ func (r *run) release() {
 	r.step("closing the connection", r.conn.Close)
 }
 
-// step does one thing that leaves the system clean, within closeLimit, even if
-// it does not heed its context.
+// step runs one cleanup step within closeLimit, even if it ignores its context.
 func (r *run) step(what string, do func(context.Context) error) { r.stepIn(r.closeLimit(), what, do) }
 
 // stepIn is step with another limit.
@@ -511,9 +502,9 @@ func (r *run) stepIn(limit time.Duration, what string, do func(context.Context) 
 	}
 }
 
-// closeAll closes many of a kind, several at a time. One closeLimit is for all of
-// them: what comes after it has a moment each, so that a thousand connections to
-// a system that does not answer are not a thousand limits.
+// closeAll closes many of a kind, several at a time. They share one closeLimit; after it each has
+// only a moment, so that a thousand connections to an unresponsive system do not take a thousand
+// limits.
 func (r *run) closeAll(what string, closes []func(context.Context) error) {
 	began := r.now()
 	var wg sync.WaitGroup
@@ -528,7 +519,7 @@ func (r *run) closeAll(what string, closes []func(context.Context) error) {
 	wg.Wait()
 }
 
-// closeLimit bounds a step of closing.
+// closeLimit returns the limit of a closing step.
 func (r *run) closeLimit() time.Duration {
 	switch {
 	case r.outer.Err() != nil:
@@ -539,7 +530,7 @@ func (r *run) closeLimit() time.Duration {
 	return closeLimit
 }
 
-// closeProducers closes them once.
+// closeProducers closes the producers once.
 func (r *run) closeProducers() {
 	var open []func(context.Context) error
 	for _, s := range r.senders {
@@ -551,7 +542,7 @@ func (r *run) closeProducers() {
 	r.closeAll("closing a producer", open)
 }
 
-// closeConsumers stops and closes them once.
+// closeConsumers stops and closes the consumers once.
 func (r *run) closeConsumers() {
 	r.endRecv()
 	var open []func(context.Context) error

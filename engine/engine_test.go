@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// virtual runs a test in a bubble of virtual time: there the instants are exact.
+// virtual runs a test in a bubble of virtual time, where instants are exact.
 func virtual(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
@@ -69,7 +69,7 @@ func TestSlotWaitIsBlockedTimeWithinResponse(t *testing.T) {
 }
 
 func TestBlockingClientIsNotLateness(t *testing.T) {
-	for _, producers := range []int{1, 2} { // 1: the lane itself is held up
+	for _, producers := range []int{1, 2} { // 1: the pacer itself is blocked
 		virtual(t, func(t *testing.T) {
 			n := 0
 			f := &fake{blocks: true, enter: func(_ context.Context, producer int) {
@@ -111,7 +111,7 @@ func TestStalledConnectionDoesNotDelayOthers(t *testing.T) {
 			expect(t, "confirmed", raw.Measured.Confirmed, 24_000)
 			expect(t, "worst confirmed response", p(raw, measure.SendResponse, 100), time.Millisecond)
 			expect(t, "worst lateness", p(raw, measure.SendLateness, 100), time.Duration(0))
-			// The stalled one's thousand are all there, as not confirmed.
+			// The stalled producer's thousand are all there, as not confirmed.
 			expect(t, "censored", raw.Censored[measure.SendResponse][measure.Measure].Total(), 1000)
 		})
 	}
@@ -239,7 +239,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 		expect(t, "censored send response", raw.Censored[measure.SendResponse][measure.Measure].Total(), 10)
 		expect(t, "censored e2e response", raw.Censored[measure.E2EResponse][measure.Measure].Total(), 10)
 		for k, nth := range map[measure.Kind]int64{measure.SendResponse: 99, measure.SendService: 99, measure.E2EResponse: 10, measure.E2EOnTime: 10} {
-			next := nth * 1e6 // each thousandth of a second has a message
+			next := nth * 1e6 // there is a message every millisecond
 			for at, n := range raw.Censored[k][measure.Measure].Cells() {
 				if n != 1 || next < at.From || next >= at.To {
 					t.Errorf("%v: %d censored from %d to %d; want the one due at %d", k, n, at.From, at.To, next)
@@ -404,7 +404,7 @@ func TestClosedLoopBacksOffWhenAllFails(t *testing.T) {
 		cfg := config(f, 1)
 		cfg.Plan.Phases, cfg.Plan.WarmUp, cfg.Measure, cfg.InFlight, cfg.Drain = nil, 0, 10*time.Second, 10, time.Second
 		raw := do(t, cfg)
-		// Some hundred at once, 1 ms to 100 ms between the next, ten a second from then on.
+		// Some hundred at once, then intervals from 1 ms to 100 ms, then ten a second.
 		if n := raw.Measured.Failed; n < relentAfter || n > relentAfter+150 {
 			t.Errorf("%d messages failed in 10 s; want some more than %d", n, relentAfter)
 		}

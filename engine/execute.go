@@ -17,8 +17,8 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// execute runs the opened run: checks the guarantee, starts everything at one
-// instant, drains, closes, and gathers.
+// execute executes the opened run: it checks the guarantee, starts everything at one instant,
+// drains, closes, and gathers.
 func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult, error) {
 	agreed, err := r.agree(ctx, stop)
 	if err == nil && r.cfg.Mode != Consume {
@@ -92,9 +92,9 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	if part.Gone == nil {
 		part.Listened = r.listen(ctx, stop)
 	}
-	// Everybody stops, and then all is still.
+	// Stop all senders and consumers.
 	r.endSend()
-	// Publish has returned everywhere before Close is called: one goroutine at a time.
+	// Close must not be called before Publish has returned everywhere: one goroutine at a time.
 	stuck := !r.leave()
 	r.closeProducers()
 	r.closeConsumers()
@@ -123,8 +123,8 @@ func (r *run) execute(ctx context.Context, stop <-chan struct{}) (*WorkerResult,
 	return part, nil
 }
 
-// agree reads the running system's settings, compares them with what is demanded, and
-// meets the other parts.
+// agree reads the running system's settings, compares them with the demanded guarantee, and meets
+// the other workers.
 func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupLimit)
 	defer cancel()
@@ -144,7 +144,7 @@ func (r *run) agree(ctx context.Context, stop <-chan struct{}) (Agreed, error) {
 	return agreed, err
 }
 
-// heed calls cancel when stop is closed, until it is undone.
+// heed calls cancel when stop is closed, until undone.
 func heed(ctx context.Context, stop <-chan struct{}, cancel context.CancelFunc) (undo func()) {
 	ctx, end := context.WithCancel(ctx)
 	go func() {
@@ -169,7 +169,7 @@ func wait(ctx context.Context, wg *sync.WaitGroup) bool {
 	}
 }
 
-// fixEpoch makes the instant agreed on the run's epoch.
+// fixEpoch adopts the agreed instant as the run's epoch.
 func (r *run) fixEpoch(agreed Agreed) error {
 	if agreed.EpochNS == 0 {
 		return errors.New("the parts agreed on no epoch")
@@ -178,8 +178,8 @@ func (r *run) fixEpoch(agreed Agreed) error {
 	return nil
 }
 
-// leave waits until everybody has stopped handing over. A lane that still counts
-// what it left has its time: they are mostWalked messages at most.
+// leave waits until all hand-overs have stopped. A pacer that still counts its remainder gets the
+// time: at most mostWalked messages.
 func (r *run) leave() bool {
 	for {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.sending), r.closeLimit())
@@ -198,8 +198,8 @@ func (r *run) leave() bool {
 	}
 }
 
-// start starts the lanes and the producers' goroutines. The epoch lies
-// ahead, so that all are there when it comes.
+// start starts the pacers and the producers' goroutines. The epoch lies ahead, so that all are
+// ready in time.
 func (r *run) start() {
 	switch {
 	case r.cfg.Mode == Consume:
@@ -224,9 +224,8 @@ func (r *run) start() {
 	}
 }
 
-// offer waits until the plan is at its end (closed loop: the window or the
-// count), or the run is stopped, and returns what happened in the window if it
-// was cut short.
+// offer waits for the end of the plan (closed loop: the window or the count) or until the run is
+// stopped, and returns the state at the cut if the window was cut short.
 func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -249,8 +248,8 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 		switch {
 		case r.cfg.Mode == Consume:
 		case !r.closed():
-			// A lane that its only producer blocks has until the end of a drain,
-			// unless it may be waiting for the consumers to start.
+			// A pacer blocked by its only producer has until the end of a drain, unless it may be
+			// waiting for the consumers to start.
 			if now >= r.to && (r.offered() || r.cfg.Mode == Backlog || now >= r.to+int64(r.cfg.Drain)) {
 				return nil
 			}
@@ -270,7 +269,7 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 			r.halt()
 		case <-r.stopCh:
 			for _, s := range r.senders {
-				s.rouse() // a closed loop that waits for a slot waits no longer
+				s.rouse() // wake a closed loop that waits for a slot
 			}
 			if at := r.stopped.Load(); at < r.to {
 				var s measure.Snapshot
@@ -283,7 +282,7 @@ func (r *run) offer(ctx context.Context, stop <-chan struct{}) *cut {
 	}
 }
 
-// A stall notices that a figure has stood still for longer than limit.
+// A stall detects that a figure has not changed for longer than limit.
 type stall struct {
 	limit, changed int64
 	figure         uint64
@@ -296,8 +295,8 @@ func (s *stall) since(now int64, figure uint64) bool {
 	return now-s.changed > s.limit && now > s.limit
 }
 
-// offered reports whether every lane (closed loop: producer) has come to the
-// plan's end; backlogs may still be worked off.
+// offered reports whether every pacer (closed loop: producer) has reached the end of the plan;
+// backlogs may still be worked off.
 func (r *run) offered() bool {
 	for _, s := range r.senders {
 		if !s.closed.Load() && !s.finished.Load() {
@@ -307,7 +306,7 @@ func (r *run) offered() bool {
 	return true
 }
 
-// obey ends the offering of messages because that was decided for all parts.
+// obey stops offering messages because of a decision for all workers.
 func (r *run) obey(o Orders) {
 	if o.Why != "" && r.failed.Load() == nil && r.gone.Load() == nil && !r.stop.Load() {
 		r.event("stopped", o.Why)
@@ -315,7 +314,7 @@ func (r *run) obey(o Orders) {
 	r.halt()
 }
 
-// firstDelivery is the instant of the first delivery to any consumer.
+// firstDelivery returns the instant of the first delivery to any consumer.
 func (r *run) firstDelivery() int64 {
 	first := never
 	for _, ks := range r.receivers {
@@ -328,7 +327,7 @@ func (r *run) firstDelivery() int64 {
 	return first
 }
 
-// lastDelivery is the instant of the latest delivery to any consumer.
+// lastDelivery returns the instant of the latest delivery to any consumer.
 func (r *run) lastDelivery() (last int64) {
 	for _, ks := range r.receivers {
 		for _, k := range ks {
@@ -338,22 +337,22 @@ func (r *run) lastDelivery() (last int64) {
 	return last
 }
 
-// outstanding is how many messages are handed over and not completed, plus one for
-// each sender that is not finished.
+// outstanding returns how many messages are handed over and not completed, plus one for each
+// unfinished sender.
 func (r *run) outstanding() (n uint64) {
 	for _, s := range r.senders {
 		if !s.finished.Load() {
 			n++
 			continue
 		}
-		n += uint64(len(s.slots) - s.free.len() - len(s.taken)) // taken: for a batch that never came
+		n += uint64(len(s.slots) - s.free.len() - len(s.taken)) // taken: gathered for a batch that was never sent
 	}
 	return n
 }
 
-// drain waits until it is decided that the drain is over, or ctx ends. Where the latest messages
-// failed without an answer, the system may be coming back: it is not over then, before its limit,
-// until the system answers.
+// drain waits until the drain is over or ctx ends. If the latest messages failed without an answer,
+// the system may be coming back: then, up to the limit, the drain is not over until the system
+// answers.
 func (r *run) drain(ctx context.Context) {
 	var st Status
 	var back atomic.Bool
@@ -367,7 +366,7 @@ func (r *run) drain(ctx context.Context) {
 	for {
 		r.status(&st, true)
 		if st.Open == 0 {
-			r.asking.Store(true) // from here on no confirmation comes
+			r.asking.Store(true) // no confirmation comes from here on
 			if !waits && r.stall.away() {
 				waits = true
 				side.Go(func() { back.Store(r.awaitAnswer(asking)) })
@@ -386,7 +385,7 @@ func (r *run) drain(ctx context.Context) {
 	}
 }
 
-// isBack notes that a consumer of the subscription of that name is connected again.
+// isBack notes that a consumer of that subscription has reconnected.
 func (r *run) isBack(subscription string) {
 	for sub := range r.back {
 		if r.subscription(sub) == subscription {
@@ -395,9 +394,8 @@ func (r *run) isBack(subscription string) {
 	}
 }
 
-// isCut reports whether a consumer of the subscription lost its connection and
-// got nothing since, nor is one connected again: after the load there may be nothing
-// to get.
+// isCut reports whether a consumer of the subscription lost its connection, has received nothing
+// since, and none has reconnected: after the load there may be nothing to receive.
 func (r *run) isCut(sub int) bool {
 	back := r.back[sub].Load()
 	for _, k := range r.receivers[sub] {
@@ -408,14 +406,14 @@ func (r *run) isCut(sub int) bool {
 	return false
 }
 
-// holdsNothing asks the system whether the subscription has nothing more to get;
-// answered is false when it does not answer.
+// holdsNothing asks the system whether the subscription has nothing left to deliver; answered is
+// false if the system does not answer.
 func (r *run) holdsNothing(sub int) (nothing, answered bool) {
 	n, err := r.backlogOf(sub)
 	return n == 0 && err == nil, err == nil
 }
 
-// backlogOf asks the system what a subscription has still to get.
+// backlogOf asks the system for the backlog of a subscription.
 func (r *run) backlogOf(sub int) (uint64, error) {
 	ctx, cancel := context.WithTimeout(r.sending, askLimit)
 	defer cancel()
@@ -432,8 +430,8 @@ func (r *run) backlogIn(ctx context.Context, sub int) (uint64, error) {
 	}, nil)
 }
 
-// left is what the system says that the subscriptions have still to get, the
-// largest of them; nil where it does not tell of all.
+// left returns the largest backlog of the subscriptions according to the system; nil if it is
+// unknown for any of them.
 func (r *run) left() *uint64 {
 	var most uint64
 	for sub := range r.receivers {
@@ -455,7 +453,7 @@ func probing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
 }
 
-// probe asks the system whether it is still there, and what it has discarded.
+// probe asks the system whether it still answers, and what it has discarded.
 func (r *run) probe(ctx context.Context, part *WorkerResult) error {
 	if e := r.gone.Load(); e != nil {
 		return *e
@@ -470,10 +468,10 @@ func (r *run) probe(ctx context.Context, part *WorkerResult) error {
 	return nil
 }
 
-// answers asks a system that was silent what each subscription has still to get. Whether it is
-// gone must not depend on when the load ended: one that came back had nothing more to confirm
-// then. The facts are not enough where there are consumers: a node that is left has them,
-// without a quorum that takes messages.
+// answers asks a silent system for the backlog of each subscription. Whether it is gone must not
+// depend on when the load ended: a system that came back may have had nothing more to confirm. If
+// there are consumers, facts do not suffice: a surviving node has them without a quorum that
+// accepts messages.
 func (r *run) answers(ctx context.Context) bool {
 	for sub := range r.subscriptions() {
 		if _, err := r.backlogIn(ctx, sub); !answered(err) {
@@ -483,8 +481,8 @@ func (r *run) answers(ctx context.Context) bool {
 	return true
 }
 
-// answered reports whether a question had an answer of the system: an error of its own, such as
-// "stream not found", is one.
+// answered reports whether the system answered a question; its own errors, such as "stream not
+// found", are answers.
 func answered(err error) bool {
 	for _, no := range []error{
 		driver.ErrUnreachable, driver.ErrDisconnected, driver.ErrTimeout, driver.ErrClosed, errHung, context.DeadlineExceeded, context.Canceled,
@@ -496,8 +494,8 @@ func answered(err error) bool {
 	return true
 }
 
-// merge moves deliveries from the consumers' rings into the ledger and the recorder until
-// ctx ends, and a last time then.
+// merge moves deliveries from the consumers' rings into the ledger and the recorder until ctx ends,
+// and once more then.
 func (r *run) merge(ctx context.Context) {
 	shards := make([]*measure.Receiver, len(r.receivers))
 	for i := range shards {
@@ -527,12 +525,12 @@ func (r *run) merge(ctx context.Context) {
 		}
 	}
 	if r.cfg.Mode == Backlog || r.cfg.Mode == Consume {
-		// The time in a backlog made on purpose is not a latency of the system.
+		// The time in a deliberate backlog is not a latency of the system.
 		first = func(int, *ledger.Event) {}
 	}
 	tick := time.NewTicker(mergeEvery)
 	defer tick.Stop()
-	var told int64 // when OnLedger was called last
+	var told int64 // last call of OnLedger
 	for {
 		select {
 		case <-ctx.Done():
@@ -573,7 +571,7 @@ func delivered(shard *measure.Receiver, e *ledger.Event, at int64) {
 	}
 }
 
-// mergeLate moves what came after the end of the drain into its ledger.
+// mergeLate moves late deliveries into their ledger.
 func (r *run) mergeLate() {
 	if late := r.late.Load(); late != nil {
 		r.lateCame += late.Merge(nil)

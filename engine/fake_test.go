@@ -16,48 +16,48 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// fake is a system that does what a test tells it to. The zero value confirms
-// at once and delivers everything to every subscription.
+// fake is a system that a test configures. The zero value confirms at once and delivers everything
+// to every subscription.
 type fake struct {
 	blocks    bool                                    // declare PublishBlocks
 	delay     time.Duration                           // until the confirmation; 0: inside Publish
-	delays    func(n int) time.Duration               // the same of the n-th message of a producer; nil: delay
+	delays    func(n int) time.Duration               // the same for the n-th message of a producer; nil: delay
 	enter     func(ctx context.Context, producer int) // at the beginning of Publish
-	confirm   func(producer int, n int) error         // what the n-th message of a producer completes with
-	forget    func(producer int, n int) bool          // never complete it
+	confirm   func(producer int, n int) error         // result of the n-th message of a producer
+	forget    func(producer int, n int) bool          // never completes it
 	twice     bool                                    // complete every message twice
 	twiceBy   func(producer int) bool                 // only those of some producers
-	copies    func(producer int, n int) int           // how often it is delivered; nil: once
+	copies    func(producer int, n int) int           // number of deliveries; nil: once
 	unready   bool                                    // consumers never become ready
 	lose      func(ctx context.Context) error         // consumers' Run waits for it and returns its error
 	guarantee driver.Guarantee
-	down      error     // with which Facts fails after the first time
-	up        time.Time // from when on it does not; zero: always
+	down      error     // error of Facts after the first time
+	up        time.Time // when Facts succeeds again; zero: always
 
-	feed    func(ctx context.Context, sink driver.Sink) error // instead of what consumers do
+	feed    func(ctx context.Context, sink driver.Sink) error // replaces the consumers' behaviour
 	late    time.Duration                                     // until a delivery
 	hold    func()                                            // before each delivery
 	closing func(ctx context.Context)                         // inside a producer's Close
 	slow    time.Duration                                     // of every call of Facts
 	spoil   bool                                              // bodies arrive damaged
 
-	backlog func() (uint64, error) // what the system says that it holds; nil: nothing
+	backlog func() (uint64, error) // what the system reports as its backlog; nil: nothing
 
 	damage func(producer int, n int) bool     // the n-th message of a producer arrives damaged
-	route  func(destination string) string    // where a message goes instead
+	route  func(destination string) string    // actual destination of a message
 	buries bool                               // drops dead letters
 	single bool                               // declares no batches
-	native bool                               // knows requests, see fakeRequester
-	answer func(n int, request []byte) []byte // to the n-th request, after late; nil: none
+	native bool                               // supports requests, see fakeRequester
+	answer func(n int, request []byte) []byte // reply to the n-th request, after late; nil: none
 
 	mu      sync.Mutex
 	run     driver.Run
 	subs    map[string]map[string]chan []byte // destination, subscription
 	asked   int
 	batches []int
-	sent    []string // where each message went, in order
+	sent    []string // destination of each message, in order
 	out     int      // messages in flight
-	most    int      // the most of them
+	most    int      // the maximum of out
 	made    []string
 	limits  map[string]int        // Destination.Refusals, by name
 	tries   map[string]int        // refusals, by payload
@@ -239,12 +239,12 @@ type fakeConsumer struct {
 	chans []chan []byte
 }
 
-// refused puts a message back that was refused, or to the dead letters.
+// refused returns a nacked message to its queue, or moves it to the dead letters.
 func (f *fake) refused(destination string, from chan []byte, b []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.tries[string(b)]++; f.limits[destination] == 0 || f.tries[string(b)] < f.limits[destination] {
-		from <- b // to whoever is next
+		from <- b // to the next consumer
 		return
 	}
 	for _, ch := range f.subs[driver.DeadLetters(destination)] {
@@ -326,8 +326,7 @@ func do(t *testing.T, cfg Config) *Raw {
 	return raw
 }
 
-// balanced checks the books (DESIGN 2) and that every distribution holds what
-// the books say.
+// balanced checks the message accounting (DESIGN 2) and that every distribution agrees with it.
 func balanced(t *testing.T, raw *Raw, subs int) {
 	t.Helper()
 	for _, b := range []struct {
@@ -367,7 +366,7 @@ func balanced(t *testing.T, raw *Raw, subs int) {
 	stagesAdd(t, raw)
 }
 
-// stagesAdd checks that the stages of a run are the whole of its window.
+// stagesAdd checks that the stages of a run add up to its window.
 func stagesAdd(t *testing.T, raw *Raw) {
 	t.Helper()
 	if len(raw.Stages) == 0 {
@@ -381,7 +380,7 @@ func stagesAdd(t *testing.T, raw *Raw) {
 	}
 	w := raw.Snapshot.Window
 	expect(t, "offered in all stages", sum.Offered, raw.Measured.Scheduled)
-	if !raw.Cut { // then the two are read one after the other, while messages go on
+	if !raw.Cut { // then the two are read one after the other, while messages continue
 		expect(t, "sent, confirmed and received in all stages", []uint64{sum.Sent, sum.Confirmed, sum.Received}, []uint64{w.Sent, w.Confirmed, w.Received})
 	}
 	for _, k := range []measure.Kind{measure.SendResponse, measure.SendOnTime, measure.E2EResponse} {

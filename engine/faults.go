@@ -10,22 +10,21 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// maxTexts bounds how many kinds of failure a run tells apart.
+// maxTexts bounds how many failure texts a run distinguishes.
 const maxTexts = 64
 
-// A tally counts failures by their text. It is off the hot path: a run in which every
-// message fails spends its time here, and may.
+// A tally counts failures by text. It is off the hot path; a run in which every message fails may
+// spend its time here.
 type tally struct {
 	mu   sync.Mutex
 	seen map[string]*ErrorCount
 	said map[string]bool
 }
 
-// add counts err, which failed no message, and reports whether it is the first of
-// its kind.
+// add counts err, which failed no message, and reports whether it is the first with its text.
 func (t *tally) add(err error) (first bool) { return t.count(err, 0) }
 
-// fail counts err, which failed a message, and reports as add does.
+// fail is add for an error that failed a message.
 func (t *tally) fail(err error) (first bool) { return t.count(err, 1) }
 
 func (t *tally) count(err error, failed uint64) (first bool) {
@@ -104,7 +103,7 @@ func class(err error) string {
 	return "other"
 }
 
-// first reports whether what is asked for the first time.
+// first reports whether this is its first call with what.
 func (t *tally) first(what string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,8 +115,8 @@ func (t *tally) first(what string) bool {
 	return !was
 }
 
-// general replaces runs of four digits and more, which are ports, sequences and
-// ids, so that failures of one kind have one text; shorter ones may be names.
+// general replaces runs of four or more digits (ports, sequences, IDs), so that failures of one
+// kind have one text; shorter runs may be part of names.
 func general(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A lane that has more to do than it can do does not keep its core from all else.
+// A pacer with more work than it can do does not keep its core to itself.
 func TestOverloadedPacerGivesUpFIFO(t *testing.T) {
 	if err := pace.CheckFIFO(); err != nil {
 		if !errors.Is(err, pace.ErrNoFIFO) {

@@ -10,35 +10,31 @@ import (
 	"github.com/weirmq/weir/internal/latch"
 )
 
-// Mode Backlog has two halves. In the first, consumers are opened, so that their
-// subscriptions exist, but do not run, while producers send what the plan has. In the
-// second, consumers run and nothing else is sent; it is the drain of every run, and here
-// its length is measured.
+// Mode Backlog has two halves. In the first, consumers are opened, so that their subscriptions
+// exist, but do not run, while producers send the plan. In the second, consumers run and nothing
+// else is sent; this is the drain of every run, and here its length is measured.
 
-// fullLimit is for how long, past the plan's end, nothing may be confirmed while
-// something is still under way: then the system takes no more of it before
-// somebody receives.
+// fullLimit is how long, past the plan's end, nothing may be confirmed while messages are under way
+// before the system counts as full: it then accepts no more until somebody receives.
 const fullLimit = 5 * time.Second
 
-// Drained is what consumers received, of this run or not, in a window of their own:
-// of mode Backlog, of mode Consume, and of a closed loop that sends a count.
+// Drained is what consumers received, of this run or not, in a window of their own: in mode
+// Backlog, in mode Consume, and in a closed loop that sends a count.
 type Drained struct {
 	Began           int64 // when the consumers started, ns since the epoch; 0: they never did
-	From, To        int64 // of the first delivery and the last, 0 without any; of a closed loop From is where the measured window begins
+	From, To        int64 // of the first and the last delivery, 0 without any; in a closed loop From is the start of the measured window
 	Messages, Bytes uint64
-	Lay             uint64 // messages confirmed and not delivered when the consumers started, for each subscription
-	Full            bool   // messages still waited then: the system takes no more before somebody receives
+	Lay             uint64 // messages confirmed and not delivered when the consumers started, per subscription
+	Full            bool   // messages still waited to be sent then: the system accepts no more until somebody receives
 
-	// Of Messages and Bytes, what the client call of the first delivery yielded:
-	// all of that came before the time from the first to the last began. 0 in a
-	// closed loop.
+	// The part of Messages and Bytes that the client call of the first delivery yielded: it arrived
+	// before the time from first to last began. 0 in a closed loop.
 	FirstMessages, FirstBytes uint64
-	Opening                   uint64 // of Messages, what the first client call of each consumer yielded
+	Opening                   uint64 // the part of Messages that the first client call of each consumer yielded
 }
 
-// empty ends the first half of a run of mode Backlog and does the second, as
-// drain does. A stop that comes before is heeded by draining what lies there; one
-// that comes while the backlog is drained ends that.
+// empty ends the first half of a run of mode Backlog and executes the second, as drain does. A stop
+// during the first half drains the backlog so far; a stop during the second half ends it.
 func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 	r.fill(ctx)
 	draining, cancel := context.WithCancel(ctx)
@@ -70,7 +66,7 @@ func (r *run) empty(ctx context.Context, stop <-chan struct{}) {
 	r.drain(draining)
 }
 
-// each says, of a count that holds for each of several subscriptions, that it does.
+// each returns a suffix saying that a count holds for each of several subscriptions.
 func (r *run) each() string {
 	if n := len(r.receivers); n > 1 {
 		return fmt.Sprintf(" for each of %d subscriptions", n)
@@ -78,8 +74,8 @@ func (r *run) each() string {
 	return ""
 }
 
-// fill waits until all that was handed over has completed, or the system takes
-// no more, or the drain's limit.
+// fill waits until everything handed over has completed, the system accepts no more, or the drain's
+// limit is reached.
 func (r *run) fill(ctx context.Context) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -107,7 +103,7 @@ func (r *run) fill(ctx context.Context) {
 	}
 }
 
-// account says how long the second half took and how fast it was.
+// account describes how long the second half took and how fast it was.
 func (r *run) account(d *Drained) string {
 	if d.Messages == 0 {
 		return "nothing was received"
@@ -126,7 +122,7 @@ func (r *run) account(d *Drained) string {
 	return text
 }
 
-// together says, of a sum over several subscriptions, that it is one.
+// together returns a suffix saying that a count is a sum over several subscriptions.
 func (r *run) together() string {
 	if n := len(r.receivers); n > 1 {
 		return fmt.Sprintf(" by %d subscriptions together", n)
@@ -134,7 +130,7 @@ func (r *run) together() string {
 	return ""
 }
 
-// warmed says, of a count of the whole run, that it is one where the table's is not.
+// warmed returns a suffix saying that a count is of the whole run where the table's is not.
 func (r *run) warmed() string {
 	if r.cfg.WarmUp > 0 || r.cfg.Plan.WarmUp > 0 {
 		return ", those of the warm-up included"
@@ -142,7 +138,7 @@ func (r *run) warmed() string {
 	return ""
 }
 
-// thousands writes a number with its thousands apart, as tables do.
+// thousands formats a number with separated thousands, as tables do.
 func thousands(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -151,7 +147,7 @@ func thousands(n uint64) string {
 	return s
 }
 
-// round leaves three digits or so.
+// round keeps about three digits.
 func round(ns int64) time.Duration {
 	d := time.Duration(ns)
 	for unit := time.Microsecond; ; unit *= 10 {
@@ -161,9 +157,9 @@ func round(ns int64) time.Duration {
 	}
 }
 
-// PerSecond returns the rates of messages and bytes over the time from the first
-// delivery to the last, of what came in that time: not what came with the first.
-// They are not known where that is not a time, or nothing came in it.
+// PerSecond returns the rates of messages and bytes over the time from the first delivery to the
+// last, excluding what came with the first. They are unknown if that time is zero or nothing came
+// in it.
 func (d *Drained) PerSecond() (messages, bytes float64, known bool) {
 	if d.Messages == 0 {
 		return 0, 0, true
@@ -197,7 +193,7 @@ func (r *run) drained() *Drained {
 			}
 		}
 	}
-	if sending { // while they receive: their window begins with the sender's
+	if sending { // consumers receive while producers send: their window begins with the sender's
 		d.From, d.To = r.from, max(d.To, r.from)
 	}
 	return d

@@ -15,8 +15,8 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// backlogOf is config in mode Backlog: 1100 messages in 1.1 s, then a consumer
-// that takes a millisecond for each.
+// backlogOf is config in mode Backlog: 1100 messages in 1.1 s, then a consumer that takes a
+// millisecond for each.
 func backlogOf(f *fake) Config {
 	cfg := config(f, 1000)
 	cfg.Mode, cfg.Work = Backlog, time.Millisecond
@@ -38,7 +38,7 @@ func (x *texts) take(e Event) {
 	}
 }
 
-// near reports whether got is want or up to 10 ms later: what polls notices late.
+// near reports whether got is want or up to 10 ms later, the delay of polling.
 func near(got, want time.Duration) bool { return got >= want && got <= want+10*time.Millisecond }
 
 func TestABacklogIsFilledAndThenDrained(t *testing.T) {
@@ -204,7 +204,7 @@ func TestADrainLimitLeavesABacklog(t *testing.T) {
 	})
 }
 
-// stopped runs cfg, stopped at an instant, and returns how long it took.
+// stopped runs cfg, stops it at an instant, and returns how long it took.
 func stopped(t *testing.T, cfg Config, at time.Duration) (*Raw, time.Duration) {
 	t.Helper()
 	stop := make(chan struct{})

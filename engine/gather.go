@@ -7,8 +7,8 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// recorderConfig chooses how finely the recorder is divided: enough shards that
-// the cores seldom meet in one, few enough that 2 MiB each stay small.
+// recorderConfig sizes the recorder: enough shards that the cores seldom contend for one, few
+// enough that 2 MiB each stay small.
 func (r *run) recorderConfig() measure.Config {
 	shards := 2 * runtime.NumCPU()
 	c := measure.Config{
@@ -18,7 +18,7 @@ func (r *run) recorderConfig() measure.Config {
 	if len(r.sizes) == 1 {
 		c.Bytes = r.sizes[0]
 	}
-	if n := len(r.stages); n > 0 { // each shard has all stages: the more there are, the fewer shards
+	if n := len(r.stages); n > 0 { // each shard has all stages: the more stages, the fewer shards
 		c.Stages = r.stages
 		most := max(1, mostStaged/n)
 		c.SendShards, c.ReceiveShards = min(c.SendShards, most), min(c.ReceiveShards, most)
@@ -33,19 +33,18 @@ func (r *run) recorderConfig() measure.Config {
 	return c
 }
 
-// mostStaged is how many stages all shards of a side have at most. They take 67 MiB, and
-// only what is touched becomes resident.
+// mostStaged is the maximum number of stages over all shards of a side. They take 67 MiB, of which
+// only touched pages become resident.
 const mostStaged = 128
 
-// A cut is what had happened in the window when it was cut short.
+// A cut is the state of the window at the instant when it was cut short.
 type cut struct {
 	to     int64 // since the epoch; r.to stays the plan's, which producers still read
 	window measure.Window
 	stages []measure.Stage
 }
 
-// gather fills part from everything that has stopped. cut is nil where the window was not
-// cut short.
+// gather fills part after everything has stopped. cut is nil if the window was not cut short.
 func (r *run) gather(part *WorkerResult, cut *cut) {
 	part.From, part.To = r.from, r.to
 	if part.Cut = cut != nil; part.Cut {
@@ -71,7 +70,7 @@ func (r *run) gather(part *WorkerResult, cut *cut) {
 	}
 	part.Stages = r.recorder.Stages()
 	if cut != nil {
-		for i := range part.Stages { // what came after the cut is in no rate
+		for i := range part.Stages { // what came after the cut counts in no rate
 			of := &cut.stages[i]
 			part.Stages[i].Sent, part.Stages[i].Confirmed, part.Stages[i].Received = of.Sent, of.Confirmed, of.Received
 		}

@@ -9,25 +9,25 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// Bounds of a lane's waits.
+// Bounds of a pacer's waits.
 const (
-	// revisit is how often, at the least, a lane looks at what waits (DESIGN 3).
+	// revisit is the maximum time between a pacer's looks at waiting messages (DESIGN 3).
 	revisit = int64(50_000)
-	// longestSleep bounds how late a lane notices that it shall stop.
+	// longestSleep bounds how late a pacer notices that it has to stop.
 	longestSleep = int64(20_000_000)
 )
 
 const (
-	// catchUp is how long after the plan's end a lane goes on that is late by more
-	// than that, by its own doing. What it has not come to by then is unsent.
+	// catchUp is how long after the plan's end a pacer continues that is itself later than that.
+	// What it has not reached by then is unsent.
 	catchUp = time.Second
-	// isBehind is from how much lateness on what a lane leaves is its own doing, and
-	// not that of whoever ended the run.
+	// isBehind is the lateness from which what a pacer leaves is its own fault rather than that of
+	// whoever ended the run.
 	isBehind = 50 * time.Millisecond
 )
 
-// A lane is one pacing thread. It turns to each message of its part at its due
-// instant and never waits for a producer.
+// A lane is one pacer: a pacing thread. It turns to each message of its part at its due instant and
+// never waits for a producer.
 type lane struct {
 	run     *run
 	part    schedule.Part
@@ -35,19 +35,19 @@ type lane struct {
 	shard   *measure.Sender
 	pool    *chunkPool
 	senders []*sender // producers of the run with an index in the part; indexed by producer / parts
-	waiting []*sender // with something in their backlog, where the lane itself works it off
-	looked  int64     // when it last did
-	held    int64     // the least lateness since it last waited with nothing else to do: it cannot have made more than the rest
-	account account   // of what kept the lane
+	waiting []*sender // with a nonempty backlog, if the pacer itself works it off
+	looked  int64     // last look at waiting
+	held    int64     // the least lateness since it last waited with nothing else to do: the pacer caused at most the rest
+	account account   // of what delayed the pacer
 
-	counted [2]uint64 // messages come due since the last flush, by phase
-	first   int64     // how late the lane turned to its first message; -1 before
+	counted [2]uint64 // messages that came due since the last flush, by phase
+	first   int64     // how late the pacer turned to its first message; -1 before
 	waits   atomic.Uint64
-	behind  uint64      // messages that it left because it was late itself
-	walking atomic.Bool // goes through what it left; see run.leave
+	behind  uint64      // messages left because the pacer itself was late
+	walking atomic.Bool // iterates over what it left; see run.leave
 }
 
-// pace runs the lane's part of the plan until its end or until the run stops.
+// pace executes the pacer's part of the plan until its end or until the run stops.
 func (l *lane) pace() {
 	defer l.waiter.Lock()()
 	r := l.run
@@ -93,17 +93,17 @@ func (l *lane) pace() {
 	}
 }
 
-// A remainder is what a lane leaves of its part: all from the message on at which it
-// gave up that has come due until then.
+// A remainder is the part of its plan that a pacer leaves: from the message at which it gave up,
+// everything due by then.
 type remainder struct {
 	begun bool
 	index uint64        // of that message
-	end   int64         // ns; what is due later is not left
-	late  time.Duration // by the lane's own doing
+	end   int64         // ns; messages due later do not belong to it
+	late  time.Duration // caused by the pacer itself
 }
 
-// ownDelay is what of a lateness is the lane's own doing: nothing where it had to
-// wait for room, since then the system had none.
+// ownDelay returns the part of a lateness that the pacer caused: none if it had to wait for room,
+// since then the system had none.
 func (l *lane) ownDelay(late int64) int64 {
 	if l.waits.Load() > 0 {
 		return 0
@@ -111,8 +111,7 @@ func (l *lane) ownDelay(late int64) int64 {
 	return late
 }
 
-// giveUp begins the remainder of the lane's part, with a message to which it turned
-// late by so much.
+// giveUp starts the remainder at the given message, to which the pacer turned that late.
 func (l *lane) giveUp(left *remainder, index uint64, late int64) {
 	left.begun, left.index = true, index
 	left.end = min(l.run.stopped.Load(), l.run.plan.End()-1)
@@ -123,8 +122,8 @@ func (l *lane) giveUp(left *remainder, index uint64, late int64) {
 	l.waiter.Yield()
 }
 
-// leave accounts for a message of the remainder, and reports whether another may follow:
-// of many, all that are left are counted at once.
+// leave accounts for a message of the remainder, and reports whether another may follow: after
+// many, the rest is counted at once.
 func (l *lane) leave(left *remainder, index uint64, due int64) bool {
 	if due > left.end {
 		return false
@@ -147,7 +146,7 @@ func (l *lane) leave(left *remainder, index uint64, due int64) bool {
 	return false
 }
 
-// published notes, where Publish may block the lane, what held it in a long one.
+// published records, if Publish may block the pacer, what delayed it in a long one.
 func (l *lane) published(start int64) {
 	if !l.run.inline {
 		return
@@ -169,7 +168,7 @@ func (l *lane) count(due int64) {
 	}
 }
 
-// flush reports the counts; now and then, since each is an atomic addition.
+// flush reports the counts; only now and then, since each is an atomic addition.
 func (l *lane) flush() {
 	for p, n := range l.counted {
 		if n > 0 {
@@ -179,8 +178,7 @@ func (l *lane) flush() {
 	}
 }
 
-// wait returns the first reading of the clock that is not before due; false
-// when the run stops before.
+// wait returns the first clock reading that is not before due; false if the run stops first.
 func (l *lane) wait(due int64) (int64, bool) {
 	now := l.waiter.Until(min(due, l.looked)) // one reading: looked has passed
 	if now >= due {
@@ -210,7 +208,7 @@ func (l *lane) wait(due int64) (int64, bool) {
 	}
 }
 
-// rest waits until t, now being a reading before it.
+// rest waits until t; now is an earlier reading.
 func (l *lane) rest(t, now int64) int64 {
 	if l.account.wants(t, now) {
 		l.waiter.Until(t - readingTakes)
@@ -219,7 +217,7 @@ func (l *lane) rest(t, now int64) int64 {
 	return l.waiter.Until(t)
 }
 
-// look hands over what can be handed over now of all that waits.
+// look hands over whatever waits and can be handed over now.
 func (l *lane) look(now int64) {
 	l.looked = now
 	rest := l.waiting[:0]
@@ -255,8 +253,8 @@ func (l *lane) offer(s *sender, it item, now int64) {
 		return
 	}
 	for !s.queue.put(it) {
-		// The lane's whole room is taken: now it has to wait, which shows as
-		// lateness of everything behind, and is said.
+		// The pacer's backlog memory is exhausted: it has to wait, which shows as lateness of
+		// everything behind it, and is reported.
 		if l.waits.Add(1) == 1 {
 			r.event("backlog-full", "a lane's backlog of "+itoa(laneBacklog)+" messages is full: the lane waits")
 		}
@@ -286,8 +284,8 @@ func (l *lane) isFull(s *sender) bool {
 	return s.full()
 }
 
-// work, at the instant now, hands over from the sender's queue while it has whole batches and free
-// slots, and reports whether a whole batch still waits.
+// work hands over from the sender's queue, at the instant now, while it has whole batches and free
+// slots. It reports whether a whole batch still waits.
 func (l *lane) work(s *sender, now int64) bool {
 	for first := true; ; first = false {
 		n := s.need()
@@ -310,7 +308,7 @@ func (l *lane) work(s *sender, now int64) bool {
 	}
 }
 
-// drainOut works the backlogs off after the plan's end.
+// drainOut works off the backlogs after the plan's end.
 func (l *lane) drainOut() {
 	for _, s := range l.senders {
 		if s.queue.len() > 0 && !s.listed {

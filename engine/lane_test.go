@@ -9,8 +9,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// TestBusyPacerHasNoWakeupDelay: every tenth message costs the lane 3.5 ms, in which
-// three others become due.
+// Every tenth message costs the pacer 3.5 ms, in which three others become due.
 func TestBusyPacerHasNoWakeupDelay(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		n := 0
@@ -26,8 +25,8 @@ func TestBusyPacerHasNoWakeupDelay(t *testing.T) {
 	})
 }
 
-// TestPacerWokenLateHasWakeupDelay until it has caught up, by what its lateness has
-// come down to; what it spends itself is not added.
+// Until it has caught up, as far as its lateness has gone down; time that it spends itself is not
+// added.
 func TestPacerWokenLateHasWakeupDelay(t *testing.T) {
 	clock := pace.NewClock()
 	r := &run{shape: &shape{cfg: Config{}}}

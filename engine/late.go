@@ -11,18 +11,18 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// What is delivered after the end of the drain enters no rate, and its instant enters no
-// distribution, in which the message is censored: it is counted in a ledger of its own,
-// as if another process had received it. Assemble compares it with the others.
+// A message delivered after the end of the drain counts in no rate, and its instant in no
+// distribution: there the message is censored. It is counted in a separate ledger, as if another
+// process had received it, which Assemble compares with the others.
 
-// lateToken is the token of a delivery with a settlement that is not measured.
+// lateToken is the token of a delivery whose settlement is not measured.
 const lateToken = math.MaxUint64
 
 // lateRing bounds the memory of the consumers' rings, in bytes.
 const lateRing = 1 << 20
 
-// expectLate makes room for what comes from now on. In mode Consume nothing does:
-// it stays for the subscription's next consumer.
+// expectLate prepares for late deliveries. In mode Consume nothing counts as late: it stays for the
+// subscription's next consumer.
 func (r *run) expectLate() {
 	if r.cfg.Mode == Consume || len(r.receivers) == 0 {
 		return
@@ -49,9 +49,9 @@ func (k *receiver) takeLate(ds []driver.Delivery, at int64) error {
 	return nil
 }
 
-// enter puts deliveries into a ledger beside that of the run: none of them is in a
-// distribution. flagged says whether it counts what the system delivered again, and
-// isPlace whether a stream belongs to a source.
+// enter adds deliveries to a ledger beside the run's: none of them enters a distribution. flagged
+// selects whether redeliveries flagged by the system count, and isPlace reports whether a stream
+// belongs to a source.
 func (r *run) enter(reader *ledger.Reader, ds []driver.Delivery, at int64, flagged bool, isPlace func(source int32, stream uint32) bool) {
 	var st stamp.Stamp
 	for i := range ds {
@@ -70,8 +70,8 @@ func (r *run) enter(reader *ledger.Reader, ds []driver.Delivery, at int64, flagg
 	}
 }
 
-// listen takes what still comes for as long as the scenario says, or until the user
-// wants the run to end, and returns how long that was.
+// listen takes late deliveries for as long as the scenario says, or until the user ends the run,
+// and returns how long that was.
 func (r *run) listen(ctx context.Context, stop <-chan struct{}) time.Duration {
 	if r.cfg.AfterDrain == 0 || latch.Closed(stop) || ctx.Err() != nil || r.late.Load() == nil {
 		return 0
@@ -95,9 +95,9 @@ func (r *run) listen(ctx context.Context, stop <-chan struct{}) time.Duration {
 	}
 }
 
-// settle moves what came late, or to the dead letters, out of b, the book of a subscription
-// at the end of the drain, after being the same book with that, and returns how many
-// messages they were. Those of them that arrived damaged are corrupted.
+// settle moves messages that came late or as dead letters out of b, the book of a subscription at
+// the end of the drain; after is the same book including them. It returns the number of messages
+// moved. Those that arrived damaged count as corrupted.
 func settle(b, after *ledger.Book) (late uint64) {
 	late = b.Missing - min(b.Missing, after.Missing)
 	damaged := min(late, after.Corrupted-min(after.Corrupted, b.Corrupted))
@@ -113,21 +113,21 @@ func settle(b, after *ledger.Book) (late uint64) {
 	return late - damaged
 }
 
-// elsewhere is how many of a subscription's messages did not come to it in time.
+// elsewhere counts the messages of a subscription that did not reach it in time.
 type elsewhere struct {
-	dead uint64 // came to the dead letters
+	dead uint64 // dead letters
 	late uint64 // came after the end of the drain
 }
 
-// book returns a subscription's books, of the whole run and of the window, and what of each
-// is in no count of them.
+// book returns a subscription's books, of the whole run and of the window, and for each what it
+// does not include.
 func (j *assembly) book(sub int) (all, window ledger.Book, of, ofWindow elsewhere) {
 	all, window = j.ledger.Book(sub)
 	if j.dead != nil {
 		a, w := j.dead.Book(sub)
 		of.dead, ofWindow.dead = settle(&all, &a), settle(&window, &w)
 	}
-	if j.after != nil { // with the dead letters
+	if j.after != nil { // including dead letters
 		a, w := j.after.Book(sub)
 		of.late, ofWindow.late = settle(&all, &a), settle(&window, &w)
 	}

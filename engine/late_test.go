@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// again delivers what its consumer takes once more, that long after it came.
+// again redelivers what its consumer takes, that long after it came.
 func (f *fake) again(after time.Duration, drop func(n int) bool) {
 	f.feed = func(ctx context.Context, sink driver.Sink) error {
 		f.mu.Lock()
@@ -41,8 +41,8 @@ func (f *fake) again(after time.Duration, drop func(n int) bool) {
 	}
 }
 
-// What comes after the end of the drain is late, or a duplicate, and never lost. It is
-// in no distribution.
+// A delivery after the end of the drain is late, or a duplicate, and never lost. It is in no
+// distribution.
 func TestLateDeliveriesAreCountedWhileListening(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -86,8 +86,8 @@ func TestLateDeliveriesAreCountedWhileListening(t *testing.T) {
 	}
 }
 
-// A message that was taken for lost and comes after all shows that the subscription
-// was not dry: what else is missing is pending.
+// A message counted as lost that arrives after all shows that the subscription was not dry: other
+// missing messages are pending.
 func TestLateDeliveryIsNotLost(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{}
@@ -101,7 +101,7 @@ func TestLateDeliveryIsNotLost(t *testing.T) {
 	})
 }
 
-// stuck is a driver of which one call never returns, whatever its context says.
+// stuck is a driver with one call that never returns, whatever its context.
 type stuck struct {
 	*fake
 	at      string
@@ -155,8 +155,8 @@ func (s *stuck) Close(context.Context) error {
 	return nil
 }
 
-// A driver that hangs, at whatever point, does not hold up who wants to be gone: every
-// wait of setting up, asking and closing has a bound.
+// A driver that hangs anywhere must not block a user who aborts: every wait of setup, questions and
+// closing is bounded.
 func TestHungDriverDoesNotBlockRun(t *testing.T) {
 	for _, at := range []string{"Open", "Declare", "Consumer", "Producer", "Facts", "Backlog", "Delete", "Close"} {
 		for _, by := range []string{"ctx", "stop"} {
@@ -181,7 +181,8 @@ func TestHungDriverDoesNotBlockRun(t *testing.T) {
 					if setup != errors.Is(err, context.Canceled) || setup != (raw == nil) {
 						t.Errorf("Run: %v, %v", raw != nil, err)
 					}
-					// Ctrl-C twice: at once. Once: the drain and each step of closing have their time.
+					// Ctrl-C twice ends at once; once gives the drain and each step of closing
+					// their time.
 					limit := 5 * time.Second
 					if by == "stop" && !setup {
 						limit = cfg.Drain + 3*closeLimit

@@ -7,9 +7,9 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// Every third destination's messages arrive on another's: each is counted, is lost
-// to its own, and no figure takes it for a delivery. A consumer of one destination
-// sees it as well as one of several.
+// Every third destination's messages arrive on another's: each is counted, is lost to its own, and
+// no figure counts it as a delivery. A consumer of one destination detects it as well as one of
+// several.
 func TestAMessageFromAnotherDestinationIsMisrouted(t *testing.T) {
 	for name, consumers := range map[string]int{"a consumer of all": 1, "a consumer of each": 3, "consumers of two and one": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -41,8 +41,8 @@ func TestAMessageFromAnotherDestinationIsMisrouted(t *testing.T) {
 	}
 }
 
-// A driver that cannot tell where a message came from says so, and that is no
-// place of this consumer's.
+// A driver that cannot tell where a message came from says so, and that is not a source of this
+// consumer.
 func TestMessageWithoutSourceIsMisrouted(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		sh, err := newShape(config(&fake{}, 1000))

@@ -8,11 +8,11 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// recall enters in the ledger what the run that Config.Of names sent.
+// recall enters into the ledger what the run named by Config.Of sent.
 func (r *run) recall() {
 	for i := range r.cfg.Of {
 		s, stream := &r.cfg.Of[i], uint32(i)
-		r.ledger.MeasureFrom(stream, 0) // its warm-up counts: the stamps do not tell it apart
+		r.ledger.MeasureFrom(stream, 0) // includes its warm-up: headers do not mark it
 		failed, unconfirmed := s.Failed, s.Unconfirmed
 		for seq := range s.Sent {
 			r.ledger.Sent(stream, seq, 0, 0)
@@ -27,7 +27,7 @@ func (r *run) recall() {
 	}
 }
 
-// in reports whether seq is one of all, which are in ascending order, and drops those below it.
+// in reports whether seq is in all, which is in ascending order, and drops the ranges below it.
 func in(all *[]result.Seqs, seq uint64) bool {
 	for len(*all) > 0 && (*all)[0].Last < seq {
 		*all = (*all)[1:]
@@ -35,8 +35,8 @@ func in(all *[]result.Seqs, seq uint64) bool {
 	return len(*all) > 0 && (*all)[0].First <= seq
 }
 
-// streams is what a run sent to destinations that remain, for a later run that names it; nil
-// where that is not known message by message, or too much.
+// streams returns what a run sent to destinations that remain, for a later run that names it; nil
+// if that is not known message by message, or is too much.
 func (j *assembly) streams() []result.Stream {
 	if j.cfg.Mode != Produce || j.cfg.Names == nil {
 		return nil
@@ -68,7 +68,7 @@ func (j *assembly) streams() []result.Stream {
 	return all
 }
 
-// An OfRun counts messages that other runs of weir sent, by their stamps.
+// An OfRun counts messages that other runs of weir sent, by their headers.
 type OfRun struct {
 	Run       uint32 // number of the run that sent the first of them
 	Several   bool   // other runs sent some of them
@@ -86,14 +86,14 @@ func (o *OfRun) merge(from *OfRun) {
 	o.Corrupted += from.Corrupted
 }
 
-// An ofRun is an OfRun of one consumer while it receives.
+// An ofRun is one consumer's OfRun while it receives.
 type ofRun struct {
 	run                 atomic.Uint32
 	several             atomic.Bool
 	messages, corrupted atomic.Uint64
 }
 
-// take counts a message without a stamp of this run.
+// take counts a message without a header of this run.
 func (o *ofRun) take(payload []byte) {
 	run, ok := stamp.RunOf(payload)
 	if !ok {
@@ -110,7 +110,7 @@ func (o *ofRun) take(payload []byte) {
 	}
 }
 
-// ofRun sums up what the consumers received of other runs of weir; nil for nothing.
+// ofRun sums up what the consumers received from other runs of weir; nil if nothing.
 func (r *run) ofRun() *OfRun {
 	sum := &OfRun{}
 	for _, ks := range r.receivers {

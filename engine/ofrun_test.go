@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// BenchmarkConsumed is a delivery of another run's message, in mode consume.
+// BenchmarkConsumed measures a delivery of another run's message, in mode consume.
 func BenchmarkConsumed(b *testing.B) {
 	const atOnce = 1024
 	x := newReceiving(b, atOnce)
@@ -29,8 +29,8 @@ func BenchmarkConsumed(b *testing.B) {
 	}
 }
 
-// TestProduceRunRecordsItsMessages: by stream, what failed, what stayed unconfirmed, and the warm-up
-// with it; of destinations of its own, which it removes, nothing.
+// By stream: what failed, what stayed unconfirmed, warm-up included; nothing for destinations of
+// its own, which it removes.
 func TestProduceRunRecordsItsMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{
@@ -60,8 +60,8 @@ func TestProduceRunRecordsItsMessages(t *testing.T) {
 	})
 }
 
-// TestConsumeRunAccountsForEarlierRun: what the earlier run confirmed is delivered or lost, what
-// failed there and came all the same is not foreign, and nothing has a latency.
+// What the earlier run confirmed is delivered or lost, what failed there but arrived is not
+// foreign, and nothing has a latency.
 func TestConsumeRunAccountsForEarlierRun(t *testing.T) {
 	const other = 4711
 	of := func(run, stream uint32, seq uint64) driver.Delivery {
@@ -80,8 +80,8 @@ func TestConsumeRunAccountsForEarlierRun(t *testing.T) {
 		of(other, 0, 0), of(other, 0, 1), of(other, 0, 1), // twice
 		of(other, 0, 3),   // failed
 		of(other, 0, 9),   // not confirmed
-		of(other, 0, 4),   // behind a later one
-		damaged,           // and this
+		of(other, 0, 4),   // after a later one
+		damaged,           // damaged too
 		of(other, 1, 0),   //
 		of(other, 1, 7),   // never sent
 		of(other, 2, 0),   // likewise

@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// lazy is a system that answers in delay and delivers in late, and that costs the
-// lane 3.5 ms with every tenth message: the next three are 2.5, 1.5 and 0.5 ms late.
+// lazy is a system that answers in delay and delivers in late, and costs the pacer 3.5 ms with
+// every tenth message: the next three are 2.5, 1.5 and 0.5 ms late.
 func lazy(native bool) *fake {
 	n := 0
 	return &fake{native: native, delay: time.Millisecond, late: 3 * time.Millisecond, enter: func(_ context.Context, producer int) {
@@ -22,8 +22,7 @@ func lazy(native bool) *fake {
 	}}
 }
 
-// TestAResponseOnTimeHoldsNoLateness: of ten messages three are late, one is slow
-// itself, and all others take what the system takes.
+// Of ten messages three are late, one is slow itself, and all others take as long as the system.
 func TestAResponseOnTimeHoldsNoLateness(t *testing.T) {
 	check := func(t *testing.T, raw *Raw, response measure.Kind, takes time.Duration) {
 		t.Helper()
@@ -49,9 +48,8 @@ func TestAResponseOnTimeHoldsNoLateness(t *testing.T) {
 	})
 }
 
-// TestOnlyLatenessIsTakenFromAResponse, and neither the wait for a slot nor that
-// for the rest of a batch. At the receiver it is known to 0.2 % of what passed
-// between due and start.
+// Neither the wait for a slot nor that for the rest of a batch is subtracted. The receiver knows
+// lateness to 0.2 % of the time between due and start.
 func TestOnlyLatenessIsTakenFromAResponse(t *testing.T) {
 	for _, x := range []struct{ batch, inFlight int }{{1, 2}, {1, 100}, {2, 100}} {
 		virtual(t, func(t *testing.T) {
@@ -69,7 +67,7 @@ func TestOnlyLatenessIsTakenFromAResponse(t *testing.T) {
 	}
 }
 
-// within checks a duration to the width of a bucket and of the stamp's share.
+// within checks a duration to the width of a bucket and of the header's share.
 func within(t *testing.T, what string, got, want time.Duration) {
 	t.Helper()
 	if off := got - want; off < -want/500 || off > want/500 {

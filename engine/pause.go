@@ -9,48 +9,48 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// A Pause has all consumers take nothing for a time while messages are sent. They stay
-// connected: each waits inside Deliver. The zero value is none.
+// A Pause keeps all consumers from receiving for a time while messages are sent. They stay
+// connected: each blocks inside Deliver. The zero value is no pause.
 type Pause struct {
 	At      time.Duration // since the end of the warm-up
-	For     time.Duration // how long; 0: until Waiting
-	Waiting uint64        // until so many messages are confirmed and not received; 0: for For
+	For     time.Duration // duration; 0: until Waiting
+	Waiting uint64        // until that many messages are confirmed and not received; 0: for For
 }
 
-// Wanted reports whether there is one.
+// Wanted reports whether there is a pause.
 func (p Pause) Wanted() bool { return p.For > 0 || p.Waiting > 0 }
 
-// A Paused is what became of a Pause. Instants are ns since the epoch, 0 where they did
-// not come. Of several subscriptions the counts are of the one that has received least.
+// A Paused is the outcome of a Pause. Instants are ns since the epoch, 0 if they were not reached.
+// With several subscriptions, the counts are of the one that has received least.
 type Paused struct {
 	Began, Resumed, CaughtUp int64
 
-	Before   uint64 // 99 % of the looks before found at most so many messages waiting; caught up is when no more do
+	Before   uint64 // 99 % of the samples before the pause found at most that many messages waiting: the threshold of CaughtUp
 	Waiting  uint64 // when the consumers resumed
-	Until    int64  // CaughtUp, or the end of what was observed: that of the plan
-	Left     uint64 // waited then
+	Until    int64  // CaughtUp, or the end of the observation: that of the plan
+	Left     uint64 // waited at Until
 	Received uint64 // first deliveries from Resumed until Until
 
-	// Response times of first deliveries after the resume, by when they were due: before
-	// it, or later. What never came is censored at its age at the end of the drain. Of what
-	// was due before the resume that is only what the system may still hold: see censor.
+	// Response times of first deliveries after the resume: Old for messages due before the resume,
+	// Live for later ones. What never came is censored at its age at the end of the drain; for
+	// messages due before the resume, only if the system may still hold them: see censor.
 	Old, Live                 measure.Counts
 	OldCensored, LiveCensored measure.Counts `json:"-"`
 	OldLost                   uint64         `json:"-"` // due before the resume and after Newest, but failed or lost: not in Old
 
-	// Of a part of the run: all that it knows of what waits. The counts above are 0 then, but for
-	// those of Old and Live. Nil of the whole run.
+	// Course is set for a worker: all that it knows about what waits. The counts above are then 0,
+	// except in Old and Live. Course is nil for the whole run.
 	Course *PauseCourse
 	Newest []int64 // by subscription: the latest due instant of what it had received by the resume
-	Step   int64   // how far the looks at what waits are apart, ns
+	Step   int64   // interval of the samples of what waits, ns
 }
 
-// A pausing is a Pause on its way. look and end are called by the goroutine of Execute,
-// took by the merge, pass by consumers.
+// A pausing is a Pause in progress. The goroutine of Execute calls look and end, the merge calls
+// took, and consumers call pass.
 type pausing struct {
 	run       *run
 	plan      Pause
-	gate      atomic.Pointer[chan struct{}] // consumers wait for its closing; nil: they need not
+	gate      atomic.Pointer[chan struct{}] // consumers wait until it is closed; nil: not paused
 	resumed   atomic.Int64
 	state     Paused
 	old, live *measure.Histogram
@@ -66,7 +66,7 @@ func newPausing(r *run) *pausing {
 	}
 }
 
-// pass waits while consumers are paused. It is false where the run ends meanwhile.
+// pass blocks while consumers are paused. It returns false if the run ends meanwhile.
 func (p *pausing) pass() bool {
 	gate := p.gate.Load()
 	if gate == nil {
@@ -80,9 +80,8 @@ func (p *pausing) pass() bool {
 	}
 }
 
-// look does what is to be done at an instant of the plan. resume is that of Orders. p may be nil.
-// All parts of a run resume at the same instant, planned or agreed, so that they have the same
-// messages as old ones.
+// look pauses and resumes when it is time. resume is that of Orders. p may be nil. All workers
+// resume at the same instant, planned or agreed, so that they classify the same messages as old.
 func (p *pausing) look(now, resume int64) {
 	if p == nil {
 		return
@@ -102,14 +101,14 @@ func (p *pausing) look(now, resume int64) {
 	}
 }
 
-// event tells of the pause, where the part has consumers.
+// event reports the pause, if the worker has consumers.
 func (p *pausing) event(text string) {
 	if slices.ContainsFunc(p.run.receivers, func(ks []*receiver) bool { return len(ks) > 0 }) {
 		p.run.event("pause", text)
 	}
 }
 
-// close has the consumers take nothing.
+// close pauses the consumers.
 func (p *pausing) close(now int64) {
 	gate := make(chan struct{})
 	p.gate.Store(&gate)
@@ -117,7 +116,7 @@ func (p *pausing) close(now int64) {
 	p.event("the consumers take nothing from here on")
 }
 
-// open has them go on.
+// open resumes the consumers.
 func (p *pausing) open(now int64) {
 	p.state.Resumed = now
 	p.resumed.Store(now)
@@ -125,7 +124,7 @@ func (p *pausing) open(now int64) {
 	p.event("the consumers go on")
 }
 
-// end is called when the plan is at its end: no consumer waits from then on. p may be nil.
+// end is called at the end of the plan: from then on no consumer waits. p may be nil.
 func (p *pausing) end(now int64) {
 	if p == nil || p.state.Began == 0 {
 		return
@@ -137,7 +136,7 @@ func (p *pausing) end(now int64) {
 	p.state.Course.note(now, p.run)
 }
 
-// took takes a first delivery to a subscription at the instant at, by the clock of who sent it.
+// took records a first delivery to a subscription at the instant at, by the sender's clock.
 func (p *pausing) took(sub int, e *ledger.Event, at int64) {
 	resumed := p.resumed.Load()
 	switch {
@@ -150,7 +149,7 @@ func (p *pausing) took(sub int, e *ledger.Event, at int64) {
 	}
 }
 
-// sum is what became of it, when everything has stopped; nil where there was no pause.
+// sum returns the outcome after everything has stopped; nil without a pause.
 func (p *pausing) sum() *Paused {
 	if p == nil || p.state.Began == 0 {
 		return nil
@@ -160,9 +159,10 @@ func (p *pausing) sum() *Paused {
 	return &p.state
 }
 
-// censor adds messages that never came to a subscription. Of those due before the resume, Old gets
-// what the system may still hold. What failed or was lost is left out, since nobody saw until when
-// it waited; what was due before the newest message received by the resume was passed over by then.
+// censor adds messages that never reached a subscription. Of those due before the resume, Old gets
+// what the system may still hold. Failed or lost messages are left out, since it is unknown how
+// long they waited. So are messages due before the newest message received by the resume: the
+// system had skipped them by then.
 func (s *Paused) censor(sub int, fate ledger.Fate, lost bool, due, age int64, n uint64) {
 	switch {
 	case s == nil || s.Resumed == 0:

@@ -9,7 +9,8 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// pausedRun is config with a consumer that can take ten a millisecond, and a pause of 200 ms.
+// pausedRun is config with a consumer that can take ten messages a millisecond, and a pause of 200
+// ms.
 func pausedRun(f *fake) Config {
 	cfg := config(f, 1000)
 	cfg.Work = 100 * time.Microsecond
@@ -17,8 +18,8 @@ func pausedRun(f *fake) Config {
 	return cfg
 }
 
-// TestPausedConsumersCatchUpUnderLoad: at 1000/s 200 messages wait after 200 ms. A
-// consumer that takes 10,000/s and is sent 1000/s is through them after 200/9000 s.
+// At 1000/s 200 messages wait after 200 ms. A consumer that takes 10,000/s while 1000/s arrive
+// catches up in 200/9000 s.
 func TestPausedConsumersCatchUpUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := do(t, pausedRun(&fake{}))
@@ -64,8 +65,8 @@ func TestPauseUntilBacklogReachesCount(t *testing.T) {
 	})
 }
 
-// TestAPauseEndsWithThePlan: what never comes to so many waits no longer than messages are
-// sent, and what was not caught up is told.
+// A pause until a number of waiting messages that is never reached ends with the plan, and the
+// remaining backlog is reported.
 func TestAPauseEndsWithThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := pausedRun(&fake{})
@@ -80,8 +81,8 @@ func TestAPauseEndsWithThePlan(t *testing.T) {
 	})
 }
 
-// TestPauseCensorsOldAndLiveMessages: what failed or was lost before the consumers resumed did
-// not wait any more, and nobody saw when.
+// What failed or was lost before the consumers resumed no longer waited, and nobody saw until when
+// it did.
 func TestPauseCensorsOldAndLiveMessages(t *testing.T) {
 	const newest, resumed = 10, 20
 	for name, tt := range map[string]struct {
@@ -108,8 +109,8 @@ func TestPauseCensorsOldAndLiveMessages(t *testing.T) {
 	(*Paused)(nil).censor(0, 0, true, 1, 1, 1)
 }
 
-// TestALossyRunPausesWithoutItsLosses: one message of 20 is lost throughout. The consumers
-// catch up, and no lost message is an old one.
+// One message in 20 is lost throughout. The consumers catch up, and no lost message counts as an
+// old one.
 func TestALossyRunPausesWithoutItsLosses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := pausedRun(&fake{copies: func(_, n int) int { return min(n%20, 1) }})

@@ -8,23 +8,23 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// mostLooks and mostLooksAlone are how many figures a course keeps, of one part of several and of
-// a whole run; of more it leaves out every other look.
+// mostLooks and mostLooksAlone are how many samples a course keeps, for one of several workers and
+// for a single one; beyond that it drops every other sample.
 const (
 	mostLooks      = 16_384
 	mostLooksAlone = 1 << 18
 )
 
-// A PauseCourse is how a part of a run stood, look by look, over a pause: what waited is known
-// only of all parts together.
+// A PauseCourse samples one worker's counts over a pause: what waited is known only from all
+// workers together.
 type PauseCourse struct {
 	At        []int64    // ns since the epoch
 	Confirmed []uint64   // messages until then
 	Distinct  [][]uint64 // first deliveries until then, by subscription
 	Dead      []uint64   // dead letters until then
 
-	every, next int64 // ns between two looks, and when the next is due
-	most        int   // figures
+	every, next int64 // ns between two samples, and when the next is due
+	most        int   // samples
 }
 
 func newPauseCourse(r *run) *PauseCourse {
@@ -35,10 +35,10 @@ func newPauseCourse(r *run) *PauseCourse {
 	return c
 }
 
-// lookEvery is how long after one look the next may be, ns.
+// lookEvery is the minimum interval of two samples, ns.
 const lookEvery = int64(2e6)
 
-// note notes how the part stands, where it is time to.
+// note takes a sample if it is time.
 func (c *PauseCourse) note(now int64, r *run) {
 	if now < c.next {
 		return
@@ -47,7 +47,8 @@ func (c *PauseCourse) note(now int64, r *run) {
 		c.halve()
 	}
 	c.next = now + c.every
-	// Read before the confirmed: nothing that comes meanwhile hides what was confirmed.
+	// Read before confirmed, so that no confirmed message is hidden by a delivery that comes
+	// meanwhile.
 	var dead uint64
 	for sub := range c.Distinct {
 		x := r.reception(sub)
@@ -57,7 +58,7 @@ func (c *PauseCourse) note(now int64, r *run) {
 	c.At, c.Confirmed = append(c.At, now), append(c.Confirmed, r.ledger.Confirmations())
 }
 
-// halve leaves out every other look.
+// halve drops every other sample.
 func (c *PauseCourse) halve() {
 	n := (len(c.At) + 1) / 2
 	for i := range n {
@@ -73,7 +74,7 @@ func (c *PauseCourse) halve() {
 	c.every *= 2
 }
 
-// sound reports whether it is what note makes.
+// sound reports whether the course is one that note can produce.
 func (c *PauseCourse) sound(subs int) bool {
 	if c == nil || len(c.At) < 2 || len(c.Confirmed) != len(c.At) || len(c.Dead) != len(c.At) || len(c.Distinct) != subs || !slices.IsSorted(c.At) {
 		return false
@@ -81,8 +82,7 @@ func (c *PauseCourse) sound(subs int) bool {
 	return !slices.ContainsFunc(c.Distinct, func(d []uint64) bool { return len(d) != len(c.At) })
 }
 
-// between is what a figure of the course was at an instant, by a straight line from one look to
-// the next.
+// between returns a count of the course at an instant, interpolated linearly between samples.
 func (c *PauseCourse) between(at int64, of []uint64) float64 {
 	i := sort.Search(len(c.At), func(i int) bool { return c.At[i] > at })
 	switch {
@@ -95,13 +95,13 @@ func (c *PauseCourse) between(at int64, of []uint64) float64 {
 	return float64(of[i-1]) + share*(float64(of[i])-float64(of[i-1]))
 }
 
-// A pauseSum adds up the courses of all parts.
+// A pauseSum adds up the courses of all workers.
 type pauseSum struct {
 	courses []*PauseCourse
 	lost    []*measure.Lost // of Raw
 }
 
-// span is the time that all of them tell of, and how far their looks are apart.
+// span returns the end of the time that all courses cover, and their largest step.
 func (s *pauseSum) span() (to, step int64) {
 	to, step = math.MaxInt64, lookEvery
 	for _, c := range s.courses {
@@ -112,7 +112,7 @@ func (s *pauseSum) span() (to, step int64) {
 	return to, step
 }
 
-// sum is what a figure of all of them was at an instant.
+// sum returns the sum of a count over all courses at an instant.
 func (s *pauseSum) sum(at int64, of func(c *PauseCourse) []uint64) (sum float64) {
 	for _, c := range s.courses {
 		sum += c.between(at, of(c))
@@ -120,12 +120,12 @@ func (s *pauseSum) sum(at int64, of func(c *PauseCourse) []uint64) (sum float64)
 	return sum
 }
 
-// received is how many first deliveries a subscription had at an instant.
+// received returns how many first deliveries a subscription had at an instant.
 func (s *pauseSum) received(sub int, at int64) float64 {
 	return s.sum(at, func(c *PauseCourse) []uint64 { return c.Distinct[sub] })
 }
 
-// least is how many first deliveries the subscription had at an instant that had fewest.
+// least returns the smallest number of first deliveries of any subscription at an instant.
 func (s *pauseSum) least(at int64) uint64 {
 	least := math.MaxFloat64
 	for sub := range s.courses[0].Distinct {
@@ -134,7 +134,7 @@ func (s *pauseSum) least(at int64) uint64 {
 	return uint64(math.Round(least))
 }
 
-// waiting is how many messages waited at an instant: see measure.Backlog.
+// waiting returns how many messages waited at an instant: see measure.Backlog.
 func (s *pauseSum) waiting(at int64) uint64 {
 	confirmed := s.sum(at, func(c *PauseCourse) []uint64 { return c.Confirmed }) - s.sum(at, func(c *PauseCourse) []uint64 { return c.Dead })
 	b := make(measure.Backlog, len(s.courses[0].Distinct))
@@ -144,9 +144,9 @@ func (s *pauseSum) waiting(at int64) uint64 {
 	return b.Net(at, s.lost)
 }
 
-// pausedOf is the pause of a run from what its parts tell of it; nil where there was none, or
-// what waited cannot be told because a part vanished. lost is that of Raw, and planned when it was
-// to begin, ns since the epoch.
+// pausedOf combines the pause of a run from its workers' results; nil if there was none, or if the
+// waiting messages are unknown because a worker vanished. lost is that of Raw, and planned when the
+// pause was to begin, ns since the epoch.
 func pausedOf(parts []*WorkerResult, lost []*measure.Lost, subs int, planned int64) *Paused {
 	all := pauseSum{lost: lost}
 	sum := &Paused{Newest: make([]int64, subs)}
@@ -169,7 +169,7 @@ func pausedOf(parts []*WorkerResult, lost []*measure.Lost, subs int, planned int
 	if len(all.courses) == 0 || subs == 0 || sum.Began == 0 {
 		return nil
 	}
-	// A part that had no time until the pause was over did not pause.
+	// A worker that had no time left before the end of the pause did not pause.
 	sum.Began = min(sum.Began, sum.Resumed)
 	to, step := all.span()
 	var before measure.Counts

@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// courseOf looks at two figures of a part every so often until an instant.
+// courseOf samples two counts of a worker at an interval until an instant.
 func courseOf(every, to int64, confirmed func(at int64) uint64, distinct ...func(at int64) uint64) *PauseCourse {
 	c := &PauseCourse{Distinct: make([][]uint64, len(distinct))}
 	for at := int64(0); at <= to; at += every {
@@ -22,9 +22,8 @@ func courseOf(every, to int64, confirmed func(at int64) uint64, distinct ...func
 
 func nothing(int64) uint64 { return 0 }
 
-// TestPauseBacklogIsSumOverWorkers: one part confirms a message each millisecond, and two
-// receive. They take nothing from 2 s to 3 s, and then ten a millisecond. Their looks are at
-// other instants.
+// One worker confirms a message each millisecond, and two receive. They receive nothing from 2 s to
+// 3 s, and then ten a millisecond. They are sampled at different instants.
 func TestPauseBacklogIsSumOverWorkers(t *testing.T) {
 	const ms, from, to = int64(time.Millisecond), 2000, 3000
 	sent := func(at int64) uint64 { return uint64(at / ms) }
@@ -64,7 +63,7 @@ func TestPauseBacklogIsSumOverWorkers(t *testing.T) {
 	if p.Waiting < 990 || p.Waiting > 1000 {
 		t.Errorf("%d waited at the resume; want 1000", p.Waiting)
 	}
-	// 1000 that wait become 9 less in each millisecond.
+	// The 1000 that wait decrease by 9 each millisecond.
 	if took := time.Duration(p.CaughtUp - p.Resumed); took < 105*time.Millisecond || took > 120*time.Millisecond {
 		t.Errorf("caught up after %v; want 111 ms", took)
 	}
@@ -80,7 +79,7 @@ func TestPauseBacklogIsSumOverWorkers(t *testing.T) {
 	}
 }
 
-// TestPauseWithoutCatchUpIsReported: the looks end before.
+// The samples end before it catches up.
 func TestPauseWithoutCatchUpIsReported(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	sent := func(at int64) uint64 { return uint64(at / ms) }
@@ -94,7 +93,6 @@ func TestPauseWithoutCatchUpIsReported(t *testing.T) {
 	}
 }
 
-// TestPauseNeverBeginsAfterItsEnd: the pause does not begin after its end.
 func TestPauseNeverBeginsAfterItsEnd(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	sent := func(at int64) uint64 { return uint64(at / ms) }
@@ -107,7 +105,7 @@ func TestPauseNeverBeginsAfterItsEnd(t *testing.T) {
 	}
 }
 
-// TestPauseCourseSpansLongRun: in ever wider steps.
+// Steps double.
 func TestPauseCourseSpansLongRun(t *testing.T) {
 	r := &run{receivers: make([][]*receiver, 2), ledger: ledger.New(ledger.Config{Streams: 1, Consumers: []int{1, 1}}), shape: &shape{assigned: assigned{Worker: Worker{Producers: schedule.Part{Count: 2}}}}}
 	c := newPauseCourse(r)

@@ -7,50 +7,49 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// PayloadKind is a way of making the bytes behind the stamp.
+// PayloadKind selects how the bytes behind the header are made.
 type PayloadKind uint8
 
-// The kinds of payload.
 const (
-	Random       PayloadKind = iota // incompressible, from the seed, other bytes in each slot
-	Zeros                           // nothing but zero bytes
-	Compressible                    // random bytes and zeros in turns, other bytes in each slot
-	Contents                        // given bytes
+	Random       PayloadKind = iota // incompressible, from the seed, different in each slot
+	Zeros                           // all zero
+	Compressible                    // random bytes and zeros alternating, different in each slot
+	Contents                        // given bodies
 )
 
-// Payload is what the bytes behind the stamp are. The zero value is Random.
+// Payload describes the bytes behind the header. The zero value is Random.
 type Payload struct {
 	Kind PayloadKind
 
-	// Saved is, for Compressible, the share of the bytes that a general
-	// compressor saves, from 0 to 1: 0.5 means that what it gives is half as long.
+	// Saved is, for Compressible, the share of the bytes that a general-purpose compressor saves,
+	// from 0 to 1: 0.5 halves the size.
 	Saved float64
 
-	// Contents are the bodies of the kind of that name, at least one, which the engine
-	// reads and never writes. A message as long as a content and the stamp together
-	// carries exactly that content; contents of one length take turns, by the message's
-	// index. A size that no content has is filled by all of them in turn: a longer content
-	// is cut into consecutive pieces, each a turn, and a shorter one repeated.
+	// Contents are the bodies for the kind Contents, at least one; the engine never writes to them.
+	// A message of the length of a content plus the header carries exactly that content; contents
+	// of equal length alternate by message index. For a size that matches no content, all contents
+	// alternate: a longer content is cut into consecutive pieces, each a turn, and a shorter one is
+	// repeated.
 	Contents [][]byte
 }
 
-// period is after how many bytes a compressible body goes on with fresh random
-// bytes: short, so that every message has its share, and no compressor that
-// gives up on incompressible stretches misses the rest.
+// period is the interval of fresh random bytes in a compressible body. It is short, so that every
+// message has its share and a compressor that gives up on incompressible stretches does not miss
+// the rest.
 const period = 64
 
-// matchCost is what a compressor spends on one stretch of zeros, in bytes.
+// matchCost is how many bytes a compressor spends on one stretch of zeros.
 const matchCost = 2
 
-// bodies makes what a run's messages carry behind their stamps.
+// bodies generates what a run's messages carry behind their headers.
 type bodies struct {
 	payload Payload
 	seed    uint64
 	sizes   []int       // of messages, ascending
-	turns   [][]content // Contents: those of each size, which take turns
+	turns   [][]content // Contents: per size, used in turn
 }
 
-// A content is the body of a message of one size.
+// A content is the body of messages of one size.
 type content struct {
 	source
 	crc uint32
@@ -62,15 +61,14 @@ type source struct {
 	offset int
 }
 
-// noContent is the number of what a slot holds before its first message.
+// noContent is the content number of a slot before its first message.
 const noContent = -1
 
-// mostPieces bounds the pieces of contents, each of which has a checksum: of all sizes
-// together, but each content has one of each size.
+// mostPieces bounds the pieces of contents over all sizes, each of which has a checksum; each
+// content keeps at least one per size.
 const mostPieces = 1 << 16
 
-// newBodies computes the checksums of contents, once for each and each size that
-// it is sent in.
+// newBodies computes the checksums of contents, once per content and size.
 func newBodies(p Payload, seed uint64, sizes []int) *bodies {
 	b := &bodies{payload: p, seed: seed, sizes: sizes}
 	if p.Kind != Contents {
@@ -101,8 +99,8 @@ func newBodies(p Payload, seed uint64, sizes []int) *bodies {
 	return b
 }
 
-// pieces are where bodies of a size begin in content number of a length: one behind the
-// other, up to its end, and at most so many.
+// pieces returns where bodies of a size begin in content number of the given length: consecutively
+// up to its end, and at most most.
 func pieces(number, length, size, most int) []source {
 	all := []source{{number: number}}
 	for at := size; size > 0 && at < length && len(all) < most; at += size {
@@ -111,8 +109,8 @@ func pieces(number, length, size, most int) []source {
 	return all
 }
 
-// cut fills body with a content from an offset on. Behind its end the content begins
-// again; an empty one is zeros.
+// cut fills body with a content from an offset on. After its end the content is repeated; an empty
+// content yields zeros.
 func (b *bodies) cut(body []byte, from source) {
 	c := b.payload.Contents[from.number]
 	if len(c) == 0 {
@@ -121,13 +119,13 @@ func (b *bodies) cut(body []byte, from source) {
 	}
 	n := copy(body, c[from.offset:])
 	n += copy(body[n:], c)
-	for n < len(body) { // longer than the content, which begins at its beginning
+	for n < len(body) { // longer than the content: start over
 		n += copy(body[n:], body[:n])
 	}
 }
 
-// fill gives sl new bytes. number makes them another sequence in every slot, so
-// that a system which compresses over messages finds nothing to share.
+// fill gives sl new bytes. number makes them different in every slot, so that a system that
+// compresses across messages finds nothing in common.
 func (b *bodies) fill(sl *slot, number uint64) {
 	largest := b.sizes[len(b.sizes)-1]
 	sl.bytes = make([]byte, largest+keyRoom)
@@ -157,9 +155,8 @@ func randomize(b []byte, src *rand.PCG) {
 	}
 }
 
-// mix writes random bytes into each period of a body that is all zeros, and
-// leaves as many zeros as save the share asked for. The part that does not come
-// out even is carried to the next period.
+// mix writes random bytes into each period of a zeroed body, and leaves as many zeros as save the
+// requested share. The fraction is carried to the next period.
 func (b *bodies) mix(body []byte, src *rand.PCG) {
 	step := min(period, max(1, b.sizes[0]-stamp.Size)) // the smallest message has its share too
 	zeros := b.payload.Saved * float64(step)
@@ -177,8 +174,8 @@ func (b *bodies) mix(body []byte, src *rand.PCG) {
 	}
 }
 
-// choose puts the content of the message with that index into sl, unless it is
-// there already, and returns its checksum. class is the number of its size.
+// choose puts the content of the message with that index into sl, unless it is already there, and
+// returns its checksum. class is the number of its size.
 func (b *bodies) choose(sl *slot, index uint64, class int) uint32 {
 	turn := b.turns[class]
 	c := &turn[0]

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// flated is how many bytes flate needs for b.
+// flated returns how many bytes flate needs for b.
 func flated(t *testing.T, b []byte) int {
 	t.Helper()
 	var out bytes.Buffer
@@ -29,7 +29,7 @@ func flated(t *testing.T, b []byte) int {
 	return out.Len()
 }
 
-// bodiesOf returns the bodies of n slots for messages of the sizes, the largest.
+// bodiesOf returns the largest bodies of n slots for messages of the sizes.
 func bodiesOf(p Payload, n int, sizes ...int) [][]byte {
 	b := newBodies(p, 1, sizes)
 	var out [][]byte
@@ -52,7 +52,7 @@ func TestPayloadCompressesByConfiguredRatio(t *testing.T) {
 				if is := 1 - float64(one)/float64(n); is < saved-overhead || is > saved+overhead {
 					t.Errorf("flate saves %.3f of a message; want about %v", is, saved)
 				}
-				// A second message costs as much again: nothing is shared.
+				// A second message costs the same again: nothing is shared.
 				two := flated(t, slices.Concat(got...))
 				if saved < 1 && n < 32<<10 && float64(two) < 1.8*float64(one)-24 {
 					t.Errorf("flate needs %d bytes for one message and %d for two: they share bytes", one, two)
@@ -63,7 +63,7 @@ func TestPayloadCompressesByConfiguredRatio(t *testing.T) {
 }
 
 func TestEveryPrefixIsCompressible(t *testing.T) {
-	// Of sizes in one run, each is a prefix of the largest.
+	// With several sizes in one run, each is a prefix of the largest.
 	for _, sizes := range [][]int{{256, 8192}, {64, 96, 8192}, {40, 8192}} {
 		body := bodiesOf(Payload{Kind: Compressible, Saved: 0.5}, 1, sizes...)[0]
 		for _, size := range sizes {
@@ -89,8 +89,7 @@ func TestRandomAndZeroPayloads(t *testing.T) {
 	}
 }
 
-// A keeper is a system that keeps the bodies it gets, by sequence, having
-// verified them.
+// A keeper is a system that verifies the bodies it receives and keeps them by sequence.
 type keeper struct {
 	fake
 	t    *testing.T
@@ -133,8 +132,7 @@ func (p *keeping) Publish(_ context.Context, m *driver.Message) {
 func (p *keeping) Flush(context.Context) error { return nil }
 func (p *keeping) Close(context.Context) error { return nil }
 
-// sentContents runs 110 messages, one every 10 ms, and returns their bodies in
-// the order of sending.
+// sentContents runs 110 messages, one every 10 ms, and returns their bodies in the order sent.
 func sentContents(t *testing.T, k *keeper, p Payload, sizes ...int) []string {
 	t.Helper()
 	k.t = t
@@ -196,7 +194,7 @@ func TestContentIsCutOrRepeatedToSize(t *testing.T) {
 
 func TestLongContentIsSentInPieces(t *testing.T) {
 	p := Payload{Kind: Contents, Contents: [][]byte{[]byte("0123456789"), []byte("ab")}}
-	want := []string{"0123", "4567", "8901", "abab"} // the last piece goes on with the beginning
+	want := []string{"0123", "4567", "8901", "abab"} // the last piece continues with the beginning
 	for i, body := range sentContents(t, &keeper{}, p, stamp.Size+4) {
 		if body != want[i%len(want)] {
 			t.Errorf("message %d carries %q; want %q", i, body, want[i%len(want)])
@@ -245,7 +243,7 @@ func TestUnchangedBodyIsNotCopied(t *testing.T) {
 	b.choose(&sl, 0, 1)
 	copy(sl.bytes[stamp.Size:], "MARKED")
 	b.choose(&sl, 2, 1)
-	b.choose(&sl, 4, 0) // a shorter one of the same is there already
+	b.choose(&sl, 4, 0) // a shorter one of the same content is already there
 	if body() != "MARKED" {
 		t.Errorf("the same content was copied again: %q", body())
 	}
@@ -262,7 +260,7 @@ func TestUnchangedBodyIsNotCopied(t *testing.T) {
 	}
 }
 
-// BenchmarkContents is the choice of a body where it changes with every message.
+// BenchmarkContents measures the choice of a body that changes with every message.
 func BenchmarkContents(b *testing.B) {
 	for _, size := range []int{64, 1024, 65536} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

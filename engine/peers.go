@@ -7,16 +7,16 @@ import (
 	"github.com/weirmq/weir/internal/ledger"
 )
 
-// A Stage is a point of a run that every part reaches before any goes on.
+// A Stage is a point of a run that every worker reaches before any proceeds.
 type Stage uint8
 
-// The stages, in their order.
+// The stages, in order.
 const (
-	Declared  Stage = iota // the destinations are there
-	Opened                 // every producer is open, every subscription ready; the epoch is agreed on
-	Filled                 // mode Backlog: all that was sent is confirmed, or no more is taken
-	Left                   // no part uses the destinations any more; only the part that removes them waits
-	NumStages              // how many there are
+	Declared  Stage = iota // the destinations exist
+	Opened                 // every producer is open, every subscription ready; the epoch is agreed
+	Filled                 // mode Backlog: all that was sent is confirmed, or the system accepts no more
+	Left                   // no worker uses the destinations any more; only the worker that removes them waits
+	NumStages              // number of stages
 )
 
 // String returns the stage's name in messages.
@@ -27,87 +27,86 @@ func (s Stage) String() string {
 	return [...]string{Declared: "declared", Opened: "opened", Filled: "filled", Left: "left"}[s]
 }
 
-// A Peers is the processes that do the other parts of the same run, and the one that
-// decides for all. A run that one process does alone has one too.
+// Peers connects a worker with the other workers of the run and with the coordinator that decides
+// for all. A run in one process has one too.
 //
 // Its methods are called by one goroutine at a time.
 type Peers interface {
-	// Meet says that this part has come to a stage, and waits until every other
-	// has, or ctx ends, or the others are not going on: then with the reason. p
-	// stays valid, for use by any goroutine, until Execute returns.
+	// Meet reports that this worker has reached a stage. It blocks until every other worker has,
+	// until ctx ends, or until the others fail, and then returns the reason. p stays valid, for use
+	// by any goroutine, until Execute returns.
 	Meet(ctx context.Context, stage Stage, p *Progress) (Agreed, error)
-	// Orders tells how this part stands and returns what was decided last. It is
-	// called every few milliseconds while messages are offered, while the run drains
-	// and while it listens on, and does not block for long. s is the engine's again on return.
+	// Orders reports the status of this worker and returns what was decided last. It is called
+	// every few milliseconds while messages are offered, while the run drains and while it keeps
+	// listening, and must not block for long. It must not keep s.
 	Orders(s *Status) Orders
 }
 
-// Agreed is what a meeting agreed on.
+// Agreed is the result of a meeting.
 type Agreed struct {
-	// EpochNS is the run's epoch on this host's monotonic clock: of Opened, in mode
-	// Consume of Declared.
+	// EpochNS is the run's epoch on this host's monotonic clock: set for Opened, in mode Consume
+	// for Declared.
 	EpochNS int64
-	// Lay is, of Filled, how many messages are confirmed and not delivered, of the
-	// subscription that has most.
+	// Lay is, for Filled, the number of messages confirmed and not delivered, in the subscription
+	// with the most.
 	Lay uint64
-	// Removes says, of Left, that this part removes the destinations, because the
-	// one that made them is gone.
+	// Removes says, for Left, that this worker removes the destinations, because the one that
+	// created them is gone.
 	Removes bool
 }
 
-// Orders are what was decided for all parts.
+// Orders are the decisions for all workers.
 type Orders struct {
-	Stop  bool   // nothing more is offered
-	Why   string // where that is because the run failed elsewhere; "" otherwise
+	Stop  bool   // offer nothing more
+	Why   string // the reason, if the run failed elsewhere; "" otherwise
 	Over  bool   // the drain has ended
-	Leave bool   // consumers do not listen on after the drain
+	Leave bool   // consumers do not keep listening after the drain
 
-	// Resume is when paused consumers go on, ns since the epoch; 0: it is not fixed, or the
-	// Pause has a length.
+	// Resume is when paused consumers resume, ns since the epoch; 0: undecided, or the Pause has a
+	// duration.
 	Resume int64
 }
 
-// A Status is how a part stands at an instant.
+// A Status is the state of a worker at an instant.
 type Status struct {
 	At        int64 // ns since the run's epoch
 	Draining  bool
-	Open      uint64 // messages handed over and not completed, and one for each producer that has not come to its end
+	Open      uint64 // messages handed over and not completed, plus one for each producer that has not reached its end
 	Confirmed uint64 // messages
-	Failed    string // why this part ended at once; "" otherwise
-	Gone      string // why it holds the system to be gone for good; "" otherwise
-	Cut       bool   // it was told to end at once
-	Complete  bool   // draining: nothing that it knows of is missing
+	Failed    string // why this worker ended at once; "" otherwise
+	Gone      string // why it considers the system gone for good; "" otherwise
+	Cut       bool   // it was asked to end at once
+	Complete  bool   // while draining: it knows of no missing message
 	Replying  bool   // a consumer is sending a reply
 	Last      int64  // the latest delivery or end of work, of all subscriptions
 	Subs      []SubscriptionStatus
 }
 
-// A SubscriptionStatus is how a subscription's consumers of one part stand.
+// A SubscriptionStatus is the state of one subscription's consumers in one worker.
 type SubscriptionStatus struct {
 	Distinct uint64 // first deliveries
 	Dead     uint64 // dead letters
 	Passed   uint64 // see measure.Behind
 	Last     int64  // the latest delivery or end of work
-	Cut      bool   // a consumer lost its connection and got nothing since
+	Cut      bool   // a consumer lost its connection and has received nothing since
 }
 
-// Progress is a part's hands for whoever decides.
+// Progress gives the coordinator access to a worker.
 type Progress struct{ run *run }
 
 func (r *run) hands() *Progress { return &Progress{r} }
 
-// Facts returns what was read from the running system; of the stage Opened only.
+// Facts returns what was read from the running system; valid at stage Opened only.
 func (p *Progress) Facts() driver.Facts { return p.run.facts }
 
-// Holds asks the system whether a subscription has nothing more to get, as far as
-// this part can know: its own connections, and what the system tells of all.
-// answered is false when the system does not answer within half a second.
+// Holds asks the system whether a subscription has nothing left to deliver, as far as this worker
+// can know: from its own connections and the system's own count. answered is false if the system
+// does not answer within half a second.
 func (p *Progress) Holds(sub int) (nothing, answered bool) { return p.run.holdsNothing(sub) }
 
-// Adopt tells the part what all parts together have got of the streams that it
-// receives and does not send, so that its own ledger need not keep what went to
-// others as holes: see ledger.Adopt. deliveries is the engine's from here on. Of
-// several that come before one was taken the latest counts.
+// Adopt reports what all workers together have received of the streams that this one receives and
+// does not send, so that its ledger need not keep deliveries to others as holes: see ledger.Adopt.
+// It takes ownership of deliveries. If several arrive before one is taken, the latest counts.
 func (p *Progress) Adopt(deliveries *ledger.Part) { p.run.adopt.Store(deliveries) }
 
 // status fills s.
@@ -137,24 +136,24 @@ func (r *run) status(s *Status, draining bool) {
 	}
 }
 
-// An Outcome is what the drain found.
+// An Outcome is the result of the drain.
 type Outcome struct {
-	Dry         []bool // by subscription: it ran dry, so that what is missing is lost
-	Needs       int64  // ns that the pending messages would still have needed at the rate seen; 0: unknown, or none are
+	Dry         []bool // by subscription: it ran dry, so what is missing is lost
+	Needs       int64  // ns that the pending messages would still have needed at the observed rate; 0: unknown, or none pending
 	Peaks       Peaks  // of the backlog
-	Interrupted bool   // the run was asked to stop before its end
-	Ended       int64  // of the run, where all of its processes vanished
+	Interrupted bool   // the run was asked to stop early
+	Ended       int64  // end of the run, if all of its processes vanished
 }
 
-// An Outline is what a coordinator needs to know of a run before it begins.
+// An Outline is what a coordinator needs to know about a run before it begins.
 type Outline struct {
-	Limits  ledger.Limits // streams and subscriptions, those of the replies among them
-	From    int64         // where the measured window begins, ns since the epoch
-	Owed    bool          // it is known what the subscriptions should get
-	Replies int           // the subscription of the replies; 0: there is none
+	Limits  ledger.Limits // streams and subscriptions, including those of replies
+	From    int64         // start of the measured window, ns since the epoch
+	Owed    bool          // it is known what the subscriptions should receive
+	Replies int           // the subscription of the replies; 0: none
 }
 
-// Outline returns that of the run of cfg.
+// Outline returns the outline of the run of cfg.
 func (c *Config) Outline() (Outline, error) {
 	sh, err := newShape(*c)
 	if err != nil {

@@ -2,17 +2,16 @@ package engine
 
 import "github.com/weirmq/weir/schedule"
 
-// mostWalked is how many messages of a plan are looked at one by one when the
-// run is over: that takes some 20 ms, with gamma arrival 400. What follows is
-// counted, which with random arrival is by the rate.
+// mostWalked is how many messages of a plan are visited one by one after the run: that takes some
+// 20 ms, with gamma arrival 400. The rest is counted; with random arrival, by the rate.
 const mostWalked = 2_000_000
 
 // mostGroups is how many groups dueUntil makes of what it counts.
 const mostGroups = 1 << 16
 
-// dueUntil visits the messages of a part that are due until end, in order: the
-// first by themselves, further ones in groups of one phase, with the latest instant
-// that one of the group may have.
+// dueUntil visits the messages of a part that are due until end, in order: the first individually,
+// the rest in groups of one phase, each with the latest instant that a message of the group may
+// have.
 func (s *shape) dueUntil(p schedule.Part, end int64, visit func(due int64, n uint64)) {
 	for index, due := range s.plan.Due(p) {
 		if due > end {
@@ -26,7 +25,7 @@ func (s *shape) dueUntil(p schedule.Part, end int64, visit func(due int64, n uin
 	}
 }
 
-// groupsUntil visits those from the message of an index on.
+// groupsUntil visits the groups from the message with that index on.
 func (s *shape) groupsUntil(p schedule.Part, index uint64, due, end int64, visit func(due int64, n uint64)) {
 	end = min(end, s.plan.End()-1)
 	width := (end-due)/mostGroups + 1

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// beyond is a run of 1,000,000,000/s for 1.1 s through a client that takes 100 us
-// a message: walked through one by one, its plan takes 31 hours.
+// beyond is a run of 1,000,000,000/s for 1.1 s through a client that takes 100 us a message:
+// visiting its plan message by message takes 31 hours.
 func beyond() (*fake, Config) {
 	f := &fake{enter: func(context.Context, int) { time.Sleep(100 * time.Microsecond) }}
 	cfg := config(f, 1_000_000_000)
@@ -45,7 +45,7 @@ func TestPlanAboveCeilingEndsOnTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A batch is handed over message by message here; then comes the next look.
+			// A batch is handed over message by message here, followed by the next look.
 			if over := time.Duration(raw.Ended - plan.End()); over < catchUp || over > catchUp+2*time.Second {
 				t.Errorf("%s: it ended %v after the plan's end; want %v and what is in flight", what, over, catchUp)
 			}
@@ -69,8 +69,7 @@ func TestPlanAboveCeilingEndsOnTime(t *testing.T) {
 	}
 }
 
-// TestUnsentMessagesKeepTheirAge: the censored responses of what a lane left are lower
-// bounds, at most a bin's width less.
+// The censored responses of what a pacer left are lower bounds, at most a bin's width too small.
 func TestUnsentMessagesKeepTheirAge(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		_, cfg := beyond()
@@ -117,7 +116,7 @@ func TestStopEndsPlanAboveCeiling(t *testing.T) {
 	}
 }
 
-// TestLatePacerCatchesUp: one that was held up at the plan's end goes on.
+// A pacer that was delayed at the plan's end continues.
 func TestLatePacerCatchesUp(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		n := 0
@@ -132,8 +131,7 @@ func TestLatePacerCatchesUp(t *testing.T) {
 	})
 }
 
-// TestMessagesDueUntil: the rest of a part that vanished is counted without
-// a walk through all that its plan had.
+// The rest of a vanished worker's part is counted without visiting its whole plan.
 func TestMessagesDueUntil(t *testing.T) {
 	cfg := config(&fake{}, 1_000_000_000)
 	cfg.Plan.Producers = 3
@@ -155,7 +153,7 @@ func TestMessagesDueUntil(t *testing.T) {
 		limit := min(max(end, -1), 1_100_000_000-1)
 		want := [measure.NumPhases]uint64{uint64(min(limit, 99_999_999)+2) / 3, 0}
 		want[measure.Measure] = uint64(limit+2)/3 - want[measure.WarmUp]
-		// Of each three messages the second is this part's.
+		// Of every three messages the second is this worker's.
 		if limit < 0 {
 			want = [measure.NumPhases]uint64{}
 		}

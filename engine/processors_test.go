@@ -9,8 +9,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// TestRunUsesConfiguredGOMAXPROCS: those of Go, lanes among them; and as
-// many as before when it is over.
+// Includes the pacers; the previous value is restored after the run.
 func TestRunUsesConfiguredGOMAXPROCS(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	for want, cfg := range map[int]Config{1: {Processors: 1, Lanes: 1}, 3: {Processors: 3, Lanes: 2}, runtime.NumCPU() + 4: {Lanes: 4}} {
@@ -28,7 +27,7 @@ func TestRunUsesConfiguredGOMAXPROCS(t *testing.T) {
 	}
 }
 
-// TestPacerDoesNotSpinOnLastCore: it would keep all else from running.
+// A spinning pacer would keep everything else from running.
 func TestPacerDoesNotSpinOnLastCore(t *testing.T) {
 	cfg := Config{Processors: 1}
 	cfg.Plan.Producers = 1
@@ -38,8 +37,8 @@ func TestPacerDoesNotSpinOnLastCore(t *testing.T) {
 	}
 }
 
-// TestPacerPerProducerGivenEnoughCores: a goroutine behind a lane wakes late. At high
-// rates, and with more producers than half of the cores, a lane serves several.
+// A goroutine behind a pacer wakes late. At high rates, and with more producers than half of the
+// cores, a pacer serves several.
 func TestPacerPerProducerGivenEnoughCores(t *testing.T) {
 	for name, c := range map[string]struct {
 		blocks           bool

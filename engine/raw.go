@@ -12,9 +12,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Errors by which a caller decides how a run ended that has no figures.
+// Errors that tell a caller why a run ended without figures.
 var (
-	// ErrGuarantee: the running system confirms less than the minimum asked for.
+	// ErrGuarantee: the running system confirms less than the required minimum.
 	ErrGuarantee = errors.New("guarantee not given")
 	// ErrNotReady: a consumer was not ready in time.
 	ErrNotReady = errors.New("subscription not ready")
@@ -22,17 +22,16 @@ var (
 	ErrContract = errors.New("driver broke its contract")
 )
 
-// A WorkerResult is what one process knows of a run when its part of it has ended. Its
-// JSON leaves out what has a binary form or comes in other reports, what its reader knows,
-// and Gone.
+// A WorkerResult is what one worker knows of a run when it has ended. Its JSON leaves out Gone, and
+// whatever has a binary form, is reported separately, or is known to its reader.
 type WorkerResult struct {
 	Worker   Worker `json:"-"`
 	Epoch    pace.Epoch
 	From, To int64 // the measured window as it was here
-	Ended    int64 // end of the drain; of a part that is missing, when it was last heard of
-	Cut      bool  // the window ended before its time
+	Ended    int64 // end of the drain; of a missing worker, when it was last heard of
+	Cut      bool  // the window ended early
 	Facts    driver.Facts
-	Missing  bool // the process vanished, or ended by itself, before the run's end: this is what it had reported
+	Missing  bool // the process vanished, or exited, before the run's end: this is what it had reported
 
 	Interrupted bool   // asked to stop before its end
 	Failed      string // why it ended at once: when_full: fail
@@ -40,26 +39,26 @@ type WorkerResult struct {
 
 	Silence   Silence                     // how the system answered until the end of the drain
 	Snapshot  measure.Snapshot            `json:"-"` // everything observed
-	Stages    []measure.Stage             // of the plan; nil where they are not told apart
+	Stages    []measure.Stage             // of the plan; nil: not recorded separately
 	NotSent   []Group                     // messages dropped or left unsent
 	Ledger    ledger.Part                 `json:"-"`
-	Late      *ledger.Part                `json:"-"` // what it got after the end of the drain; nil: nothing
-	Dead      *ledger.Part                `json:"-"` // what came to the dead letters; nil: nothing
-	Listened  time.Duration               // how long it listened on after the end of the drain, as the scenario has it
-	FirstNS   int64                       // how long after its due instant the first message was turned to: how late this part began; 0 without any
+	Late      *ledger.Part                `json:"-"` // received after the end of the drain; nil: nothing
+	Dead      *ledger.Part                `json:"-"` // dead letters received; nil: none
+	Listened  time.Duration               // how long it kept listening after the end of the drain, as the scenario says
+	FirstNS   int64                       // how long after its due instant the pacer turned to the first message: how late this worker began; 0 without any
 	Drained   *Drained                    // mode Backlog; nil in others
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
 	OfRun     *OfRun                      // mode Consume: what other runs of weir sent; nil: nothing
 	Paused    *Paused                     // nil: the consumers were not paused
-	Blocks    []Block                     // when the system said that it takes no messages for now
-	Discarded []driver.Discarded          // what the run added to each total of driver.Facts, as far as it is known
-	Churned   *Churned                    // nil: none closed on purpose
+	Blocks    []Block                     // when the system said that it accepts no messages
+	Discarded []driver.Discarded          // what the run added to each total of driver.Facts, as far as known
+	Churned   *Churned                    // nil: no consumer closed on purpose
 	Refused   [measure.NumPhases]uint64   // deliveries that consumers refused on purpose, by the phase of the message
-	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
+	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: unknown
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
 	CorruptedReplies, ForeignReplies, Abandoned uint64                    // as in Raw
-	MisroutedReplies                            [measure.NumPhases]uint64 // to another request than their own, of a driver that knows requests
+	MisroutedReplies                            [measure.NumPhases]uint64 // replies to other requests, of a driver with native requests
 
 	Lanes       int
 	LaneWaits   uint64
@@ -67,101 +66,101 @@ type WorkerResult struct {
 	Inside      Inside
 	Errors      []ErrorCount
 	Hiccups     measure.Counts
-	Stalls      []Stall `json:",omitempty"` // the longest of the host, in the order of time
+	Stalls      []Stall `json:",omitempty"` // the longest of the host, in order of time
 	Slowest     Slowest
 	Host        host.Usage
 	Calibration pace.Calibration
 }
 
-// A Group is N messages of a phase that were never handed over, each at least
-// AgeNS old at the end of the drain.
+// A Group is N messages of a phase that were never handed over, each at least AgeNS old at the end
+// of the drain.
 type Group struct {
 	Phase measure.Phase
-	Stage int `json:",omitempty"` // of the measured window, from 0; 0 where stages are not told apart
+	Stage int `json:",omitempty"` // of the measured window, from 0; 0 if stages are not recorded separately
 	AgeNS int64
 	N     uint64
 }
 
-// A Negative counts deliveries that, by the clocks of two hosts, came before they
-// were sent: WorstNS is by how much at most.
+// A Negative counts deliveries that, by the clocks of two hosts, came before they were sent;
+// WorstNS is the largest such difference.
 type Negative struct {
 	Count   uint64
 	WorstNS int64
 }
 
-// Raw is what one run gave: counts and histograms, no statistics. Where several
-// processes did it, Epoch, Facts and Host are those of the first of Parts.
+// Raw is the raw result of one run: counts and histograms, no statistics. With several workers,
+// Epoch, Facts and Host are those of the first.
 type Raw struct {
-	Workers []*WorkerResult // that it was joined from
-	Cut     bool            // the window ended before its time, somewhere
+	Workers []*WorkerResult // it was combined from
+	Cut     bool            // the window ended early in some worker
 
 	Epoch    pace.Epoch
-	From, To int64 // the measured window as it was; To is earlier than planned in a run cut short
+	From, To int64 // the measured window as it was; To is earlier than planned if the run was cut short
 	Ended    int64 // end of the drain
 	Closed   bool
 	Facts    driver.Facts
 
 	Interrupted bool   // asked to stop before its end
 	Failed      string // why the run ended at once: when_full: fail
-	Gone        error  // the system did not answer at the end of the drain or took nothing any more, or a subscription was lost for good
+	Gone        error  // the system did not answer at the end of the drain or accepted nothing any more, or a subscription was lost for good
 	GoneFrom    int64  // with Gone: the latest confirmation or delivery, ns since the epoch
 
 	Snapshot measure.Snapshot                      // everything observed
 	Censored [measure.NumKinds][2]measure.Censored // what did not complete, at its age at the end of the drain
-	Stages   []StageRecord                         // that the run came to; nil where they are not told apart, or not all of one is known
+	Stages   []StageRecord                         // stages that the run reached; nil: not recorded separately, or incomplete
 	All      result.Messages                       // the whole run
 	Measured result.Messages                       // due in the window (closed loop: started in it)
 
-	Streams []result.Stream // mode Produce to existing destinations: what was sent, stream by stream; nil: that is not known, or too much
+	Streams []result.Stream // mode Produce to existing destinations: what was sent, by stream; nil: unknown, or too much
 
-	Shares           []result.Subscription // of All and Measured, of each of several subscriptions; nil for one
-	Subscriptions    int                   // that each confirmed message is owed to; the replies' is one of them where the engine echoes
-	CorruptedReplies uint64                // to requests of a driver that knows them; the requests have failed
-	ForeignReplies   uint64                // likewise, replies that were to no message of the run; also in All.Foreign
+	Shares           []result.Subscription // of All and Measured, for each of several subscriptions; nil for one
+	Subscriptions    int                   // that each confirmed message must reach, including that of replies if the engine echoes
+	CorruptedReplies uint64                // to native requests of a driver; the requests have failed
+	ForeignReplies   uint64                // to native requests, replies to no message of the run; also in All.Foreign
 
 	Drained   *Drained                    // mode Backlog; nil in others
 	Receiving *Drained                    // mode Consume, and a closed loop that sends a count: what consumers received; nil in others
-	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: it does not tell
+	Left      *uint64                     // mode Consume where nothing was received: what the system still held for it; nil: unknown
 	OfRun     *OfRun                      // mode Consume: what other runs of weir sent; nil: nothing
 	Paused    *Paused                     // nil: the consumers were not paused
-	Blocks    []Block                     // of all parts, when the system said that it takes no messages for now
-	Discarded []driver.Discarded          // what the run added to each total of driver.Facts, as far as it is known
-	Churned   *Churned                    // nil: none closed on purpose
+	Blocks    []Block                     // of all workers, when the system said that it accepts no messages
+	Discarded []driver.Discarded          // what the run added to each total of driver.Facts, as far as known
+	Churned   *Churned                    // nil: no consumer closed on purpose
 	Negative  [measure.NumPhases]Negative // deliveries before they were sent, by the corrected clock
 
-	Listened   time.Duration   // how long the consumers listened on after the end of the drain
-	Backlog    uint64          // the largest seen, of Lost: see measure.Backlog.Net
-	Lost       []*measure.Lost // by subscription; nil of one that has not run dry
-	Evicted    uint64          // messages that the ledger closed before all was known of them, because of its bound
-	Planned    uint64          // messages of the plan, counted anew; 0: not counted (closed loop, cut short, too many)
-	Damaged    uint64          // messages that were not confirmed and arrived corrupted, corrupted replies among them; the corrupted of All are of the confirmed
+	Listened   time.Duration   // how long the consumers kept listening after the end of the drain
+	Backlog    uint64          // the largest seen, without Lost: see measure.Backlog.Net
+	Lost       []*measure.Lost // by subscription; nil for one that has not run dry
+	Evicted    uint64          // messages that the ledger closed with unknown fate, because of its bound
+	Planned    uint64          // messages of the plan, counted again; 0: not counted (closed loop, cut short, too many)
+	Damaged    uint64          // messages that were not confirmed and arrived corrupted, corrupted replies included; All.Corrupted counts confirmed ones
 	Abandoned  uint64          // slots retired because a client kept their bytes
-	Dry        []bool          // per subscription: ran dry in the drain, so that what is missing is lost
-	DrainNeeds int64           // ns that the pending messages would still have needed at the rate seen in the drain; 0 unknown or none
+	Dry        []bool          // by subscription: ran dry in the drain, so what is missing is lost
+	DrainNeeds int64           // ns that the pending messages would still have needed at the drain's rate; 0 unknown or none
 
 	Lanes     int
-	LaneWaits uint64 // times that a lane's backlog was full, so that it waited
-	Behind    uint64 // messages that were due and not sent because lanes were late by their own doing
+	LaneWaits uint64 // times that a pacer waited because its backlog was full
+	Behind    uint64 // messages that were due and not sent because pacers were late by their own fault
 	Inside    Inside // what threads did while a message waited for Publish to return
 	Errors    []ErrorCount
 	Hiccups   measure.Counts
-	Stalls    []Stall // the longest of all hosts, in the order of time
+	Stalls    []Stall // the longest of all hosts, in order of time
 	Slowest   Slowest
 	Host      host.Usage
 }
 
-// A StageRecord is what one run gave of a stage of its plan.
+// A StageRecord is the result of one stage of a run's plan.
 type StageRecord struct {
-	From, To int64 // ns since the epoch; To is earlier than planned where the run was cut short
+	From, To int64 // ns since the epoch; To is earlier than planned if the run was cut short
 	measure.Stage
 	Censored [measure.NumKinds]measure.Counts // as in Raw, of messages due in it; of responses and those on time
 }
 
-// An ErrorCount is one kind of failure, its longer numbers removed.
+// An ErrorCount is one kind of failure, with longer numbers removed from its text.
 type ErrorCount struct {
 	Class string // "timeout", "disconnected", "overloaded", "blocked", "too large", "closed", "other"
 	Text  string
 	Count uint64
 
-	Failed uint64 // of Count, how many failed a message; of the others a consumer told
+	Failed uint64 // how many of Count failed a message; consumers reported the others
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestInFlightUntilConfirmedAndDelivered: a closed loop waits for the later of
-// confirmation and delivery. Copies of a message make no room for others, and one that
-// failed is not waited for.
+// A closed loop waits for the later of confirmation and delivery. Duplicates free no slot, and a
+// failed message is not awaited.
 func TestInFlightUntilConfirmedAndDelivered(t *testing.T) {
 	for name, tt := range map[string]struct {
 		system func() *fake
@@ -49,7 +48,7 @@ func TestInFlightUntilConfirmedAndDelivered(t *testing.T) {
 	}
 }
 
-// TestLostMessageKeepsInFlightSlot: the loop of one message waits for it to the end.
+// A loop with one message in flight waits for it to the end.
 func TestLostMessageKeepsInFlightSlot(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{late: time.Millisecond, copies: func(_, n int) int {

@@ -13,48 +13,48 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// errEnded returns a delivery to the system that came after all counting ended.
+// errEnded nacks a delivery that came after all counting ended.
 var errEnded = errors.New("the run is over")
 
-// errMisrouted is what deliveries in the wrong place are tallied as.
+// errMisrouted is the text under which deliveries in the wrong place are tallied.
 var errMisrouted = errors.New("a message came from a destination other than its own")
 
-// anybody is the owner where there is none.
+// anybody is the owner if there is no single one.
 const anybody = -1
 
-// A receiver is the sink of one consumer: it takes the instant, verifies the
-// stamp, and leaves the rest to the merge.
+// A receiver is the sink of one consumer: it reads the clock, verifies the header, and leaves the
+// rest to the merge.
 type receiver struct {
 	run      *run
-	index    int // of its subscription's consumers
+	index    int // among its subscription's consumers
 	consumer driver.Consumer
 	reader   *ledger.Reader
-	late     *ledger.Reader // of what comes after the end of the drain; nil before, or where nothing of that counts
+	late     *ledger.Reader // of deliveries after the end of the drain; nil before, or if they do not count
 	shard    *measure.Receiver
-	echo     *echo // answers what it receives; nil: nothing is answered
+	echo     *echo // answers what it receives; nil: no replies
 	owner    int   // the only producer with messages for it; anybody
-	serves   []int // the destinations, in the order in which the driver was given them
+	serves   []int // the destinations, in the order given to the driver
 	ready    chan struct{}
 	once     sync.Once
 	running  bool         // Run was called
 	shut     bool         // closed by closeConsumers
-	first    atomic.Int64 // at of the first delivery, ours or not
-	last     atomic.Int64 // and of the latest
+	first    atomic.Int64 // instant of the first delivery, of this run or not
+	last     atomic.Int64 // instant of the latest
 	cut      atomic.Int64 // when a connection was last reported lost
 	worker   worker
 	refusing refusing
-	open     func(context.Context) (driver.Consumer, error) // opens one like it; set with Config.Churn
-	leave    context.CancelFunc                             // ends its Run, likewise
-	worked   atomic.Int64                                   // when its latest work ended; never: it is at work
-	apart    bool                                           // deliveries are counted here too: consumers have a window of their own
-	since    int64                                          // those from here on
-	received atomic.Uint64                                  // deliveries, ours or not
-	bytes    atomic.Uint64                                  // and what they hold
+	open     func(context.Context) (driver.Consumer, error) // opens another like it; set with Config.Churn
+	leave    context.CancelFunc                             // ends its Run; set with Config.Churn
+	worked   atomic.Int64                                   // when its latest simulated work ended; never: it is working
+	apart    bool                                           // count deliveries here too: consumers have a window of their own
+	since    int64                                          // start of that window
+	received atomic.Uint64                                  // deliveries, of this run or not
+	bytes    atomic.Uint64                                  // their size
 
-	// Those of the first instant.
+	// The part that came at the first instant.
 	atFirst, bytesAtFirst atomic.Uint64
 
-	of ofRun // what other runs of weir sent; mode Consume
+	of ofRun // messages of other runs of weir; mode Consume
 
 	done chan struct{} // Run has returned
 }
@@ -62,8 +62,8 @@ type receiver struct {
 // Ready implements driver.Sink.
 func (k *receiver) Ready() { k.once.Do(func() { close(k.ready) }) }
 
-// Deliver implements driver.Sink. One reading of the clock serves all that one
-// client call yielded, but where there is work to simulate.
+// Deliver implements driver.Sink. One clock reading serves all deliveries of one client call,
+// unless work is simulated.
 func (k *receiver) Deliver(ds []driver.Delivery) error {
 	if p := k.run.pausing; p != nil && !p.pass() {
 		return errEnded
@@ -87,8 +87,8 @@ func (k *receiver) Deliver(ds []driver.Delivery) error {
 	return nil
 }
 
-// take accounts for one delivery at the instant at, and reports whether it is of
-// this run and came from where it belongs; then st is its stamp.
+// take accounts for one delivery at the instant at, and reports whether it belongs to this run and
+// came from the right place; st is then its header.
 func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 	if k.first.Load() == 0 {
 		k.first.Store(at)
@@ -120,7 +120,7 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 	}
 	k.shard.Received(at, 1, len(d.Payload))
 	astray := !k.isPlace(d.Source, st.Stream)
-	e := k.reader.Next() // field by field: a whole Event would be made elsewhere and copied
+	e := k.reader.Next() // field by field: a whole Event would be built elsewhere and copied
 	e.Stream, e.Partition, e.Seq = st.Stream, d.Partition, st.Seq
 	e.Due, e.Start, e.Late, e.At = st.Due, st.Start, st.Share, at
 	e.Bytes, e.Corrupted, e.Redelivered, e.Misrouted = uint32(len(d.Payload)), status == stamp.Corrupted, d.Redelivered, astray
@@ -135,8 +135,7 @@ func (k *receiver) take(d *driver.Delivery, at int64, st *stamp.Stamp) bool {
 	return !astray
 }
 
-// isPlace reports whether the messages of a stream belong to where a delivery came
-// from.
+// isPlace reports whether the messages of a stream belong to the source of a delivery.
 func (k *receiver) isPlace(source int32, stream uint32) bool {
 	if k.owner != anybody {
 		return source == 0 && k.run.owners[stream] == k.owner
@@ -144,7 +143,7 @@ func (k *receiver) isPlace(source int32, stream uint32) bool {
 	return uint32(source) < uint32(len(k.serves)) && k.serves[source] == k.run.plan.DestinationOf(stream)
 }
 
-// where says where a misrouted message came from, and where it was meant to go.
+// where describes where a misrouted message came from, and where it should have gone.
 func (k *receiver) where(source int32, stream uint32) string {
 	if k.owner != anybody {
 		return fmt.Sprintf("the reply to producer %d came to producer %d", k.run.owners[stream], k.owner)
@@ -180,7 +179,8 @@ func (k *receiver) Fault(err error) {
 	if errors.Is(err, driver.ErrDisconnected) {
 		k.cut.Store(k.run.now())
 	}
-	// A kind of fault is an event once, and counted; a lost connection each time.
+	// Each kind of fault is an event once, and then only counted; a lost connection is one each
+	// time.
 	if k.run.errs.add(err) || errors.Is(err, driver.ErrDisconnected) {
 		k.run.event("fault", err.Error())
 	}

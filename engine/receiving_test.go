@@ -12,9 +12,8 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// TestReceiveWindowEndsAtLastCountedDelivery: a counted closed loop whose messages
-// are confirmed at once and delivered 1 s later has a receiver's window that ends
-// then, and every one of them is in its rate.
+// In a counted closed loop whose messages are confirmed at once and delivered 1 s later, the
+// receiver's window ends then, and its rate includes every message.
 func TestReceiveWindowEndsAtLastCountedDelivery(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{delay: 10 * time.Millisecond, late: time.Second}, 100)
@@ -34,8 +33,7 @@ func TestReceiveWindowEndsAtLastCountedDelivery(t *testing.T) {
 	})
 }
 
-// TestConsumeRateStartsAfterFirstClientCall: of two client calls the first is
-// before the window, and one alone gives no rate.
+// Of two client calls the first is before the window, and a single one gives no rate.
 func TestConsumeRateStartsAfterFirstClientCall(t *testing.T) {
 	for _, tt := range []struct {
 		calls, each int
@@ -70,7 +68,7 @@ func TestConsumeRateStartsAfterFirstClientCall(t *testing.T) {
 	}
 }
 
-// TestForeignMessagesNameTheirRun: by their stamps, and only where these are whole.
+// By their headers, if these are intact.
 func TestForeignMessagesNameTheirRun(t *testing.T) {
 	const other = 4711
 	of := func(run uint32) []byte {

@@ -10,18 +10,18 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// errRefused returns deliveries to the system because a consumer fails on purpose.
+// errRefused nacks deliveries because a consumer fails on purpose.
 var errRefused = errors.New("the consumer refuses it, as the scenario says")
 
-// A refusing is how often one consumer refuses what a client call yields. Only the goroutine
-// that delivers changes it, but for the counts.
+// A refusing decides how often one consumer nacks what a client call yields. Except for the counts,
+// only the delivering goroutine modifies it.
 type refusing struct {
-	share uint64 // of all numbers; 0: nothing is refused
+	share uint64 // threshold for a 64-bit random number; 0: never nack
 	state uint64 // of SplitMix64
 	count [measure.NumPhases]atomic.Uint64
 }
 
-// begin sets what a consumer refuses; all that a run draws follows from its seed.
+// begin configures a consumer's nacks; all random draws of a run derive from its seed.
 func (r *refusing) begin(share float64, seed uint64, sub, index int) {
 	if share > 0 {
 		r.share = uint64(math.Min(share*math.MaxUint64, math.MaxUint64-1))
@@ -29,7 +29,7 @@ func (r *refusing) begin(share float64, seed uint64, sub, index int) {
 	}
 }
 
-// draw reports whether the next is refused (SplitMix64: Steele, Lea, Flood 2014).
+// draw reports whether to nack the next (SplitMix64: Steele, Lea, Flood 2014).
 func (r *refusing) draw() bool {
 	r.state += 0x9e3779b97f4a7c15
 	z := r.state
@@ -38,8 +38,8 @@ func (r *refusing) draw() bool {
 	return z^z>>31 < r.share
 }
 
-// refuses draws whether the consumer refuses what a client call yielded, and counts those
-// of this run. The ledger knows nothing of them: they are received when they are accepted.
+// refuses draws whether the consumer nacks what a client call yielded, and counts those of this
+// run. The ledger does not see them: they count as received when they are accepted.
 func (k *receiver) refuses(ds []driver.Delivery) bool {
 	if !k.refusing.draw() {
 		return false
@@ -58,7 +58,7 @@ func (k *receiver) refuses(ds []driver.Delivery) bool {
 	return true
 }
 
-// refused adds up what the consumers refused, by phase.
+// refused returns the nacks of all consumers, by phase.
 func (r *run) refused() (n [measure.NumPhases]uint64) {
 	for _, ks := range r.receivers {
 		for _, k := range ks {

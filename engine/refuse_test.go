@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestConsumersNackConfiguredShare: of 100,000 draws a hundredth is refused, within five
-// standard deviations, and another seed refuses others.
+// Of 100,000 draws a hundredth is nacked, within five standard deviations, and another seed nacks
+// others.
 func TestConsumersNackConfiguredShare(t *testing.T) {
 	const n, share = 100_000, 0.01
 	var a, b, none refusing
@@ -35,8 +35,7 @@ func TestConsumersNackConfiguredShare(t *testing.T) {
 	}
 }
 
-// TestNackedMessagesAreRedelivered: the books have every message once, and what was refused
-// beside it.
+// The message accounting has every message once, and the nacks separately.
 func TestNackedMessagesAreRedelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(&fake{}, 1000)
@@ -52,9 +51,9 @@ func TestNackedMessagesAreRedelivered(t *testing.T) {
 	})
 }
 
-// TestRepeatedNacksProduceDeadLetter: half of the deliveries are refused, and with the
-// second refusal a message is a dead letter, so a quarter of the messages is, within five
-// standard deviations. All are in the books once.
+// Half of the deliveries are nacked, and the second nack makes a message a dead letter, so a
+// quarter of the messages, within five standard deviations. The message accounting has all of them
+// once.
 func TestRepeatedNacksProduceDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -75,7 +74,7 @@ func TestRepeatedNacksProduceDeadLetter(t *testing.T) {
 	})
 }
 
-// TestMissingDeadLetterIsLost has the system drop what it should keep.
+// The system drops what it should keep.
 func TestMissingDeadLetterIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{buries: true}
@@ -98,8 +97,7 @@ func TestNackDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestConsumerChurn: in a second of 100 ms changes nine fit, and no message is
-// lost by them.
+// A second has room for nine changes of 100 ms, and they lose no message.
 func TestConsumerChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(&fake{}, 1000)

@@ -11,27 +11,25 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// Mode Request has two forms. Where the driver knows requests a message is
-// confirmed by its reply, and its consumers are responders: that is all there is
-// to it here, but for a look at the reply. Where it does not, each consumer has
-// an echo: a producer that publishes every request again, as it is, to the
-// replies' destination of the producer that sent it; the consumers of those are
-// a second subscription to the same messages.
+// Mode Request has two forms. If the driver supports requests, a reply confirms its message and the
+// consumers are responders; the engine only checks the reply. Otherwise each consumer has an echo:
+// a producer that publishes every request unchanged to the reply destination of the producer that
+// sent it. The consumers of those destinations are a second subscription to the same messages.
 
 // Subscriptions of a run in mode Request.
 const (
 	requests = 0
-	replies  = 1 // only where the engine echoes
+	replies  = 1 // only if the engine echoes
 )
 
-// Failures of a request that got another's reply.
+// Failures of a request that received the reply to another.
 var (
 	errCorruptedReply = errors.New("the reply arrived corrupted")
 	errForeignReply   = errors.New("the reply belongs to no message of this run")
 	errMisroutedReply = errors.New("the reply belongs to another message")
 )
 
-// openEnds opens whoever receives, the way back before the way there.
+// openEnds opens the receiving side, replies before requests.
 func (r *run) openEnds(ctx context.Context, subs int) error {
 	if !r.echoing {
 		return r.subscribe(ctx, 0, subs)
@@ -84,8 +82,8 @@ func (s *sender) verify(sl *slot, reply []byte) error {
 	return nil
 }
 
-// An echo answers the requests that one consumer receives. That consumer's
-// goroutine publishes; completions come on any.
+// An echo answers the requests that one consumer receives. That consumer's goroutine publishes;
+// completions may come on any.
 type echo struct {
 	run      *run
 	index    int
@@ -101,23 +99,22 @@ type echo struct {
 	twice     atomic.Uint64 // completions of a reply that was not out
 }
 
-// An echoSlot is one reply's place from hand-over to completion.
+// An echoSlot holds one reply from hand-over to completion.
 type echoSlot struct {
 	msg   driver.Message
-	turn  uint64        // how often it was handed over; the consumer's
-	done  atomic.Uint64 // how often it was completed: turn-1 while the driver has it
+	turn  uint64        // number of hand-overs; owned by the consumer
+	done  atomic.Uint64 // number of completions: turn-1 while the driver has it
 	bytes []byte        // room for the largest message
 }
 
-// newEcho returns the echo of consumer i. All of them together have as many
-// slots as fit in SlotBytes, each as many as a producer has by default: what is
-// in flight on the way back is not the scenario's in_flight, and should not be
-// what holds the consumers up.
+// newEcho returns the echo of consumer i. All echoes together have as many slots as fit in
+// SlotBytes, each as many as a producer has by default: the scenario's in_flight does not limit
+// replies in flight, which should not delay the consumers.
 func newEcho(r *run, i int) *echo {
 	largest := r.sizes[len(r.sizes)-1]
 	n := max(1, min(MaxInFlight, SlotBytes/(r.cfg.Consumers*largest)))
 	e := &echo{run: r, index: i, slots: make([]echoSlot, n), free: newFreeList(n), wake: make(chan struct{}, 1)}
-	slab := make([]byte, n*largest) // only what is used becomes resident
+	slab := make([]byte, n*largest) // only used pages become resident
 	for j := range e.slots {
 		e.slots[j].msg.Token = uint64(j)
 		e.slots[j].bytes = slab[j*largest : j*largest : (j+1)*largest]
@@ -142,8 +139,8 @@ func (r *run) openEchoes(ctx context.Context) error {
 	return nil
 }
 
-// reply publishes a request's bytes to the producer that sent it. Without a free
-// slot it waits, as a slow consumer would, until the run's end.
+// reply publishes a request's bytes to the producer that sent it. Without a free slot it waits, as
+// a slow consumer would, until the run's end.
 func (e *echo) reply(request []byte, stream uint32) {
 	r := e.run
 	e.busy.Store(true)
@@ -158,14 +155,14 @@ func (e *echo) reply(request []byte, stream uint32) {
 	e.producer.Publish(r.sending, &sl.msg)
 }
 
-// take returns a free slot, or nil when the run ends before there is one.
+// take returns a free slot, or nil if the run ends first.
 func (e *echo) take() *echoSlot {
 	for e.run.sending.Err() == nil {
 		if i, ok := e.free.pop(); ok {
 			return &e.slots[i]
 		}
 		e.parked.Store(true)
-		// Look again: a slot that was freed before the flag was up woke no goroutine.
+		// Look again: freeing a slot before parked was set woke no goroutine.
 		if i, ok := e.free.pop(); ok {
 			e.parked.Store(false)
 			return &e.slots[i]
@@ -179,8 +176,8 @@ func (e *echo) take() *echoSlot {
 	return nil
 }
 
-// Complete implements driver.Completer. A reply that could not be sent is
-// missing at its producer, where the books have it; here it is said why.
+// Complete implements driver.Completer. A reply that could not be sent is missing at its producer,
+// where the message accounting shows it; here the reason is reported.
 func (e *echo) Complete(m *driver.Message, err error) {
 	r := e.run
 	i := uint32(m.Token)
@@ -195,8 +192,8 @@ func (e *echo) Complete(m *driver.Message, err error) {
 		}
 	}
 	if err != nil && errors.Is(err, driver.ErrAbandoned) {
-		// The client may still read the old bytes; they are never used again. The
-		// slot is: an echo that lost its slots would hold its consumer up for good.
+		// The client may still read the old bytes, so they are never used again. The slot is
+		// reused: an echo without slots would block its consumer for good.
 		sl.bytes = make([]byte, 0, cap(sl.bytes))
 		e.abandoned.Add(1)
 	}
@@ -209,13 +206,13 @@ func (e *echo) Complete(m *driver.Message, err error) {
 	}
 }
 
-// replying reports whether a consumer of requests is about to send a reply, so
-// that replies may still come.
+// replying reports whether a consumer of requests is about to send a reply, so that replies may
+// still come.
 func (r *run) replying() bool {
 	return slices.ContainsFunc(r.echoes, func(e *echo) bool { return e.busy.Load() })
 }
 
-// closeEchoes closes them once, when their consumers have stopped.
+// closeEchoes closes the echoes once, when their consumers have stopped.
 func (r *run) closeEchoes() {
 	var open []func(context.Context) error
 	for _, e := range r.echoes {

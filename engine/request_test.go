@@ -17,16 +17,16 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A fakeRequester is a fake that knows requests: each takes delay to a responder,
-// which takes no time, and late back.
+// A fakeRequester is a fake with native requests: each takes delay to a responder, which takes no
+// time, and late back.
 type fakeRequester struct {
 	*fake
 	mu   sync.Mutex
 	n    int
-	sink map[string][]serving // the responders of a destination, in turns
+	sink map[string][]serving // the responders of a destination, used in turn
 }
 
-// A serving is a responder and which of its destinations one is.
+// A serving is a responder and the index of one of its destinations.
 type serving struct {
 	c      chan asking
 	source int32
@@ -125,7 +125,7 @@ func (p *fakeAsker) Close(context.Context) error {
 	return nil
 }
 
-// asks returns a run of mode Request, of a thousand requests measured.
+// asks returns a run of mode Request with a thousand measured requests.
 func asks(f *fake) Config {
 	cfg := config(f, 1000)
 	cfg.Mode = Request
@@ -143,7 +143,7 @@ func ask(t *testing.T, cfg Config) *Raw {
 	return squared(t, raw, cfg.Definition.Capabilities.Requests)
 }
 
-// squared checks the books, and that every distribution holds what they say.
+// squared checks the message accounting, and that every distribution agrees with it.
 func squared(t *testing.T, raw *Raw, native bool) *Raw {
 	t.Helper()
 	expect(t, "subscriptions", raw.Subscriptions, map[bool]int{true: 1, false: 2}[native])
@@ -292,7 +292,7 @@ func TestRepliesAreInMessageAccounting(t *testing.T) {
 func TestALostRequestHasNoReplyEither(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		raw := ask(t, asks(&fake{copies: func(producer, n int) int { return min(n, 1) }}))
-		// The first of the producer, and the first of the echo.
+		// The producer's first, and the echo's first.
 		expect(t, "lost", raw.All.Lost, 3)
 		expect(t, "first part", raw.Shares[0].Name, "requests")
 		expect(t, "lost requests", raw.Shares[0].MessagesAll.Lost, 1)
@@ -433,7 +433,7 @@ func TestAClosedLoopOfRequests(t *testing.T) {
 		cfg.Plan.Phases, cfg.Plan.WarmUp = nil, 0
 		cfg.WarmUp, cfg.Measure, cfg.InFlight = 100*time.Millisecond, time.Second, 2
 		raw := ask(t, cfg)
-		// The reply frees the slot: two at a time, each of 10 ms.
+		// The reply frees the slot: two at a time, 10 ms each.
 		expect(t, "sent", raw.Measured.Sent, 200)
 		all(t, raw, measure.RTTService, 10*time.Millisecond)
 		all(t, raw, measure.E2EService, 4*time.Millisecond)
@@ -453,16 +453,15 @@ func TestBlockedReplyIsPending(t *testing.T) {
 		f := &fake{blocks: true, enter: func(ctx context.Context, producer int) {
 			if producer == 1 {
 				if n++; n == 500 {
-					<-ctx.Done() // the system takes no more replies
+					<-ctx.Done() // the system accepts no more replies
 				}
 			}
 		}}
 		raw := ask(t, asks(f))
 		m := raw.All
 		expect(t, "lost", m.Lost, 0)
-		// The consumer is held up too: what it was not given, and what it has not
-		// answered.
-		// Two of its messages come when the run lets it go.
+		// The consumer is blocked too, by what it was not given and what it has not answered. Two
+		// of its messages arrive when the run releases it.
 		expect(t, "pending and late", m.Pending+m.Late, 600+601)
 		expect(t, "dry", raw.Dry, []bool{false, false})
 	})
@@ -487,7 +486,7 @@ func TestAnEchoWithoutASlotWaits(t *testing.T) {
 		if r.replying() {
 			t.Error("replying, with nothing to send")
 		}
-		// And no longer than the run lasts.
+		// And no longer than the run.
 		done = make(chan struct{})
 		go func() { e.reply([]byte("three"), 0); close(done) }()
 		time.Sleep(time.Second)
@@ -508,7 +507,7 @@ func TestAbandonedReplyBufferIsNotReused(t *testing.T) {
 		expect(t, "failures", r.errs.list()[0].Class, "timeout")
 		e.Complete(sent, nil)
 		expect(t, "completions too many", e.twice.Load(), 1)
-		// And the only slot serves the next reply, in other bytes.
+		// The only slot serves the next reply, with other bytes.
 		time.AfterFunc(time.Second, r.endSend)
 		e.reply([]byte("two"), 0)
 		expect(t, "abandoned bytes", string(kept), "one")
@@ -516,11 +515,11 @@ func TestAbandonedReplyBufferIsNotReused(t *testing.T) {
 	})
 }
 
-// lonely returns an echo of one slot whose producer is publish.
+// lonely returns an echo with one slot, whose producer is publish.
 func lonely(t testing.TB, publish func(m *driver.Message)) (*run, *echo) {
 	t.Helper()
 	r := &run{shape: &shape{sizes: []int{64}, replyNames: []string{"t-r0"}, owners: []int{0}}}
-	r.cfg.Consumers = SlotBytes / 64 // so that each has one
+	r.cfg.Consumers = SlotBytes / 64 // so that each has one slot
 	r.clock.Store(config(&fake{}, 1).Clock)
 	r.sending, r.endSend = context.WithCancel(t.Context())
 	t.Cleanup(r.endSend)

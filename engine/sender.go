@@ -12,17 +12,16 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// A sender carries one producer: its slots, its backlog, its sequences. One
-// goroutine hands messages over (the lane, or the sender's own behind it);
-// completions come on any.
+// A sender drives one producer: its slots, its backlog, its sequences. One goroutine hands messages
+// over (the pacer, or the sender's own behind it); completions may come on any.
 type sender struct {
 	run      *run
 	index    int
 	producer driver.Producer
-	batcher  driver.BatchProducer // nil where batches are of one message, or go out one by one
+	batcher  driver.BatchProducer // nil if batches have one message, or are published one by one
 	shard    *measure.Sender
 	targets  []target // by destination
-	only     *target  // the target, where there is just one
+	only     *target  // the target, if there is just one
 
 	slots []slot
 	free  *freeList
@@ -30,21 +29,21 @@ type sender struct {
 	taken []*slot           // free slots gathered for the next batch
 	batch []*driver.Message // scratch of a batch
 
-	batches uint64 // handed over, or abandoned to a drop
+	batches uint64 // handed over, or abandoned because a message was dropped
 	inside  Inside // of work
-	listed  bool   // in the lane's list of those with something waiting
+	listed  bool   // in the pacer's list of senders with a backlog
 
 	shut      bool         // closed by closeProducers
-	refused   atomic.Int64 // completions in a row that failed, in a closed loop
-	lastDone  atomic.Int64 // of the latest completion, where a counted closed loop needs it
+	refused   atomic.Int64 // consecutive failed completions, in a closed loop
+	lastDone  atomic.Int64 // of the latest completion, if a counted closed loop needs it
 	parked    atomic.Bool  // the goroutine sleeps until wake
 	wake      chan struct{}
 	closed    atomic.Bool // nothing more will be put in queue
-	finished  atomic.Bool // everything in queue was handed over, nothing more comes
+	finished  atomic.Bool // everything in queue was handed over, and nothing more comes
 	abandoned atomic.Uint64
 	twice     atomic.Uint64                    // completions of a message that was not out
-	corrupted atomic.Uint64                    // replies that arrived so
-	foreign   atomic.Uint64                    // replies that were to no message of the run
+	corrupted atomic.Uint64                    // replies that arrived corrupted
+	foreign   atomic.Uint64                    // replies to no message of the run
 	misrouted [measure.NumPhases]atomic.Uint64 // replies to another request
 }
 
@@ -52,7 +51,7 @@ type sender struct {
 type target struct {
 	name     string
 	stream   uint32
-	next     uint64 // sequence
+	next     uint64 // next sequence number
 	measured bool   // the ledger knows where the window begins
 }
 
@@ -78,7 +77,7 @@ func newSender(r *run, index int, pool *chunkPool) *sender {
 	return s
 }
 
-// spec is what the driver is told about the producer.
+// spec returns what the driver needs to know about the producer.
 func (s *sender) spec() driver.ProducerSpec {
 	spec := driver.ProducerSpec{Index: s.index, InFlight: s.run.cfg.InFlight, Largest: s.run.sizes[len(s.run.sizes)-1]}
 	for _, d := range s.run.plan.DestinationsOf(s.index) {
@@ -87,7 +86,7 @@ func (s *sender) spec() driver.ProducerSpec {
 	return spec
 }
 
-// need is how many messages the next batch has.
+// need returns the size of the next batch.
 func (s *sender) need() int {
 	if s.run.cfg.Plan.BatchMax == 1 {
 		return 1
@@ -95,7 +94,7 @@ func (s *sender) need() int {
 	return s.run.plan.BatchSize(s.index, s.batches)
 }
 
-// gather tries to have n free slots in s.taken.
+// gather tries to get n free slots into s.taken.
 func (s *sender) gather(n int) bool {
 	for len(s.taken) < n {
 		i, ok := s.free.pop()
@@ -107,9 +106,8 @@ func (s *sender) gather(n int) bool {
 	return true
 }
 
-// handQueued hands over the n oldest items of the queue as one batch, in the
-// slots gathered. ready is the instant the generator turned to it, or -1: each
-// item's own.
+// handQueued hands over the n oldest items of the queue as one batch, in the gathered slots. ready
+// is the instant the generator turned to it, or -1: each item's own.
 func (s *sender) handQueued(n int, ready, start int64) {
 	last := s.queue.peek(n - 1)
 	at := &instants{due: last.due, ready: last.ready, held: last.held, start: start}
@@ -127,8 +125,8 @@ func (s *sender) handQueued(n int, ready, start int64) {
 	s.taken = s.taken[:0]
 }
 
-// Instants are those of a batch that is handed over, and of its lateness the
-// part that the generator cannot have made.
+// Instants are those of a batch at its hand-over, and the part of its lateness that the generator
+// cannot have caused.
 type instants struct {
 	due   int64 // of its last message
 	ready int64
@@ -136,8 +134,8 @@ type instants struct {
 	start int64
 }
 
-// hand hands over one message of a batch, or where the driver takes whole batches lays it
-// ready for dispatch.
+// hand hands over one message of a batch or, if the driver takes whole batches, prepares it for
+// dispatch.
 func (s *sender) hand(sl *slot, t *target, it item, at *instants) {
 	s.prepare(sl, t, it, at)
 	if s.batcher == nil {
@@ -147,7 +145,7 @@ func (s *sender) hand(sl *slot, t *target, it item, at *instants) {
 	s.batch = append(s.batch, &sl.msg)
 }
 
-// dispatch ends a batch: its messages are all given to hand.
+// dispatch ends a batch: all of its messages were given to hand.
 func (s *sender) dispatch() {
 	s.batches++
 	if s.batcher == nil {
@@ -164,7 +162,7 @@ func (s *sender) target() *target {
 	return &s.targets[s.run.plan.Destination(s.index, s.batches)]
 }
 
-// prepare stamps the message and accounts for it; from then on it is sent.
+// prepare writes the message's header and accounts for it; from then on it counts as sent.
 func (s *sender) prepare(sl *slot, t *target, it item, at *instants) {
 	r := s.run
 	size, class := r.sizes[0], 0
@@ -216,7 +214,7 @@ func (s *sender) Complete(m *driver.Message, err error) {
 	}
 	if s.run.native && err == nil {
 		err = s.verify(sl, m.Reply)
-		m.Reply = nil // the driver's again
+		m.Reply = nil // the driver may reuse it
 	}
 	switch {
 	case s.run.ended.Load(), err != nil && s.run.sending.Err() != nil:
@@ -255,7 +253,7 @@ func (s *sender) Complete(m *driver.Message, err error) {
 		}
 	}
 	if err != nil && errors.Is(err, driver.ErrAbandoned) {
-		// The client may still read the old bytes; they are never used again.
+		// The client may still read the old bytes, so they are never used again.
 		s.run.bodies.fill(sl, uint64(s.index)<<32|uint64(i))
 		s.abandoned.Add(1)
 	}
@@ -276,9 +274,8 @@ func (s *sender) rouse() {
 	}
 }
 
-// park sleeps until roused or ctx ends; it returns at once when ready says that
-// there is no reason to sleep, which is asked after the flag is up, so that no
-// wake-up is missed.
+// park sleeps until roused or ctx ends. It returns at once if ready reports that there is no reason
+// to sleep; ready is called after the flag is set, so that no wake-up is missed.
 func (s *sender) park(ctx context.Context, ready func(*sender) bool) {
 	s.parked.Store(true)
 	if ready(s) {
@@ -292,11 +289,11 @@ func (s *sender) park(ctx context.Context, ready func(*sender) bool) {
 	s.parked.Store(false)
 }
 
-// full reports whether a message would find the in-flight limit reached. Only
-// the lane asks, for policies other than Wait.
+// full reports whether a message would exceed the in-flight limit. Only the pacer asks, for
+// policies other than Wait.
 func (s *sender) full() bool { return s.queue.len() >= s.free.len() }
 
-// work is the goroutine of a producer with a Publish that can block.
+// work is the goroutine of a producer whose Publish can block.
 func (s *sender) work(ctx context.Context) {
 	defer s.finished.Store(true)
 	for last := int64(-1); ctx.Err() == nil; {
@@ -312,7 +309,7 @@ func (s *sender) work(ctx context.Context) {
 			if have == 0 {
 				return
 			}
-			n = have // the plan's last batch of this producer is cut short
+			n = have // the plan's last batch of this producer is shorter
 		}
 		for !s.gather(n) {
 			before := s.run.now()
@@ -322,8 +319,8 @@ func (s *sender) work(ctx context.Context) {
 			}
 			slept, full = false, full+s.run.now()-before
 		}
-		// A goroutine that had nothing else to do was late by its own waking:
-		// that is the generator's lateness, not the system's blocking.
+		// A goroutine that had nothing else to do was late because it woke late: that is the
+		// generator's lateness, not blocking by the system.
 		if watched := !slept && s.queue.len() > n && s.watch(); !watched {
 			now, ready := s.run.now(), int64(-1)
 			if slept {
@@ -371,19 +368,19 @@ func (s *sender) closedLoop(ctx context.Context) {
 			index += step
 		}
 		s.dispatch()
-		s.taken = append(s.taken[:0], s.taken[n:]...) // what was gathered beyond the batch
+		s.taken = append(s.taken[:0], s.taken[n:]...) // gathered beyond the batch
 	}
 }
 
-// A closed loop slows down when its messages fail one after the other. Otherwise it would
-// only fail, as fast as it can, while the system is away.
+// A closed loop slows down when its messages fail one after the other. Otherwise it would only
+// produce failures, as fast as it can, while the system is away.
 const (
-	relentAfter = 100                    // failures in a row
+	relentAfter = 100                    // consecutive failures
 	relentMost  = 100 * time.Millisecond // between two messages
 )
 
-// relent waits a millisecond after relentAfter failures in a row, twice as long
-// after each further one, up to relentMost; less where the run ends.
+// relent waits a millisecond after relentAfter consecutive failures, and twice as long after each
+// further one, up to relentMost; less if the run ends.
 func (s *sender) relent(ctx context.Context) {
 	over := s.refused.Load() - relentAfter
 	if over < 0 {
@@ -398,7 +395,7 @@ func (s *sender) relent(ctx context.Context) {
 	}
 }
 
-// await sleeps until n slots are gathered; false when the run ends before.
+// await sleeps until n slots are gathered; false if the run ends first.
 func (s *sender) await(ctx context.Context, n int) bool {
 	for {
 		got := false

@@ -9,23 +9,23 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A Worker is which of a run's producers and consumers one process carries. All
-// processes of a run have the same numbering: a producer's and a consumer's
-// index, a stream's number are the run's. The zero value carries everything.
+// A Worker selects which of a run's producers and consumers one process carries. All processes
+// number alike: the index of a producer or consumer and the number of a stream are the run's. The
+// zero value carries everything.
 type Worker struct {
 	Producers schedule.Part // those with index modulo Count equal to Index; Count 0: all
 	Consumers schedule.Part // likewise, of each subscription
-	Follows   bool          // another process makes and removes the destinations
+	Follows   bool          // another process creates and removes the destinations
 }
 
-// Sends reports whether the producer of a stream is carried, of a run with that
-// many producers.
+// Sends reports whether the worker carries the producer of a stream, in a run with that many
+// producers.
 func (s Worker) Sends(producers int, stream uint32) bool {
 	c := max(1, s.Producers.Count)
 	return int(stream)%producers%c == s.Producers.Index
 }
 
-// A share is a Worker of a run with that many producers.
+// assigned is a Worker of a run with a known number of producers.
 type assigned struct {
 	Worker
 	of int // producers of the run
@@ -53,7 +53,7 @@ func (s *assigned) ownProducers() []int {
 // producers returns how many producers are carried.
 func (s *assigned) producers() int { return len(s.ownProducers()) }
 
-// lane returns the part of the schedule that lane i of n carries.
+// lane returns the part of the schedule that pacer i of n executes.
 func (s *assigned) lane(i, n int) schedule.Part {
 	p := s.part()
 	return schedule.Part{Index: p.Index + p.Count*i, Count: p.Count * n}
@@ -68,9 +68,9 @@ func (s *assigned) ownConsumers(n int) []int {
 	return own
 }
 
-// A shape is all of a run that follows from its Config: what its parts have in
-// common, and what joining them needs. It does not change, but for to, of a run
-// that is cut short.
+// A shape is everything about a run that follows from its Config: what its workers have in common,
+// and what combining their results needs. It does not change, except for to, if the run is cut
+// short.
 type shape struct {
 	cfg      Config
 	assigned assigned
@@ -79,8 +79,8 @@ type shape struct {
 	sizes    []int    // distinct, ascending
 	keyed    bool
 	from, to int64
-	stages   []int64 // where the stages of the window begin, which are told apart; nil: none are
-	messages uint64  // closed loop with a count: those of this part
+	stages   []int64 // starts of the window's stages that are recorded separately; nil: none
+	messages uint64  // closed loop with a count: those of this worker
 
 	native     bool     // mode Request: the driver's replies confirm
 	echoing    bool     // mode Request: echoes send the replies
@@ -128,8 +128,8 @@ func newShape(cfg Config) (*shape, error) {
 	return s, s.prepareRequests()
 }
 
-// Stages returns where the stages of a plan begin, in ns since the epoch. A window at one
-// rate has none, and one with more than can be told apart has none either.
+// Stages returns where the stages of a plan begin, in ns since the epoch; none for a window at one
+// rate, or with more stages than can be recorded separately.
 func Stages(plan schedule.Spec) []int64 {
 	phases := plan.Phases
 	if len(phases) == 0 || len(phases) > measure.MostStages || len(phases) == 1 && phases[0].Burst == 0 && phases[0].From == phases[0].To {
@@ -143,9 +143,8 @@ func Stages(plan schedule.Spec) []int64 {
 	return begins
 }
 
-// counted is how many of the messages of a counted closed loop this part sends:
-// as large a share as that of its producers, so that the shares of all parts are
-// the whole.
+// counted returns how many messages of a counted closed loop this worker sends: its share of the
+// producers, so that the workers' shares add up to the whole.
 func (s *shape) counted() uint64 {
 	n := uint64(s.cfg.Plan.Producers)
 	var sum uint64
@@ -156,15 +155,15 @@ func (s *shape) counted() uint64 {
 	return sum
 }
 
-// closed reports whether this is a closed loop (or there are no producers).
+// closed reports whether this is a closed loop (or has no producers).
 func (s *shape) closed() bool {
 	return len(s.cfg.Plan.Phases) == 0 && s.cfg.Plan.Arrival.Kind != schedule.Trace
 }
 
-// owed reports whether it is known what the subscriptions should get.
+// owed reports whether it is known what the subscriptions should receive.
 func (s *shape) owed() bool { return s.cfg.Mode != Consume || s.cfg.Of != nil }
 
-// subscriptions returns how many there are, the replies' among them.
+// subscriptions returns how many there are, including that of replies.
 func (s *shape) subscriptions() int {
 	switch {
 	case s.cfg.Mode == Produce:
@@ -175,12 +174,12 @@ func (s *shape) subscriptions() int {
 	return s.cfg.Subscriptions
 }
 
-// ownConsumers returns which consumers of each subscription this part carries.
+// ownConsumers returns which consumers of each subscription this worker carries.
 func (s *shape) ownConsumers() [][]int {
 	own := make([][]int, s.subscriptions())
 	for sub := range own {
 		if s.isReplies(sub) {
-			own[sub] = s.assigned.ownProducers() // whoever asked is answered
+			own[sub] = s.assigned.ownProducers() // replies go to the requester
 		} else {
 			own[sub] = s.assigned.ownConsumers(s.cfg.Consumers)
 		}
@@ -188,8 +187,8 @@ func (s *shape) ownConsumers() [][]int {
 	return own
 }
 
-// prepareRequests refuses what mode Request cannot do, and names the replies'
-// destinations where the engine echoes.
+// prepareRequests rejects what mode Request does not support, and names the reply destinations if
+// the engine echoes.
 func (s *shape) prepareRequests() error {
 	cfg, can := &s.cfg, s.cfg.Definition.Capabilities
 	switch {
@@ -219,7 +218,7 @@ func (s *shape) prepareRequests() error {
 // isReplies reports whether the consumers of a subscription receive replies.
 func (s *shape) isReplies(sub int) bool { return s.echoing && sub == replies }
 
-// kindsOf returns the distributions that a subscription's first deliveries enter.
+// kindsOf returns the distributions that record a subscription's first deliveries.
 func (s *shape) kindsOf(sub int) (response, service measure.Kind) {
 	if s.isReplies(sub) {
 		return measure.RTTResponse, measure.RTTService
@@ -227,7 +226,7 @@ func (s *shape) kindsOf(sub int) (response, service measure.Kind) {
 	return measure.E2EResponse, measure.E2EService
 }
 
-// confirmKinds returns the distributions that confirmations enter.
+// confirmKinds returns the distributions that record confirmations.
 func (s *shape) confirmKinds() (response, service measure.Kind) {
 	if s.native {
 		return measure.RTTResponse, measure.RTTService
@@ -235,7 +234,7 @@ func (s *shape) confirmKinds() (response, service measure.Kind) {
 	return measure.SendResponse, measure.SendService
 }
 
-// nameOf is what a result calls one of several subscriptions.
+// nameOf returns the name in a result of one of several subscriptions.
 func (s *shape) nameOf(sub int) string {
 	switch {
 	case s.isReplies(sub):

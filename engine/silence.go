@@ -10,38 +10,38 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// goneLimit is for how long, until the end of the drain, a system neither confirms
-// nor delivers anything of what it is offered when it counts as gone for good.
-// Shorter silences leave unconfirmed messages, which the run tells by themselves.
+// goneLimit is how long, until the end of the drain, a system must neither confirm nor deliver
+// anything to count as gone for good. Shorter silences leave unconfirmed messages, which the run
+// reports as such.
 const goneLimit = 5 * time.Second
 
-// goneLeast is how many messages it leaves without an answer at the least: one lost
-// confirmation is not silence.
+// goneLeast is the minimum number of unanswered messages for that: one lost confirmation is not
+// silence.
 const goneLeast = 5
 
-// A Silence is how long the system took nothing any more of what a part handed
-// over, until the end of the drain, and then answered no question.
+// A Silence is how long, until the end of the drain, the system accepted nothing that a worker
+// handed over, without answering a question afterwards.
 type Silence struct {
-	From   int64  // ns since the epoch: the latest confirmation or delivery; the first hand-over where nothing was confirmed at all
+	From   int64  // ns since the epoch: the latest confirmation or delivery; the first hand-over if nothing was confirmed at all
 	Handed uint64 // messages handed over since; none was confirmed
-	Silent bool   // long enough, and enough of them, for the system to be gone for good; it does not say itself that it takes none
+	Silent bool   // long enough, with enough messages, for the system to count as gone for good; false if it says itself that it accepts no messages
 }
 
-// A stallDetector detects when confirmations stop. The goroutine of Execute uses
-// it, but for the counts of failures, which whoever completes a message adds to.
+// A stallDetector detects when confirmations stop. The goroutine of Execute uses it, except for the
+// failure counts, which any completing goroutine increments.
 type stallDetector struct {
 	failures   atomic.Uint64 // messages
-	unanswered atomic.Uint64 // of them, those that the system did not answer with a reason of its own
+	unanswered atomic.Uint64 // of them, those without a reason given by the system
 
 	confirmed uint64 // as of the last look
-	at        int64  // when that last grew
+	at        int64  // when confirmed last grew
 	asked     int64  // the first hand-over since; 0: none
 	handed    uint64 // messages handed over by at
-	before    uint64 // of the unanswered, those by at
+	before    uint64 // value of unanswered at at
 }
 
-// fail counts a message that failed. What is unanswered comes first: a look between
-// the two must not take it for a later one.
+// fail counts a message that failed. It updates unanswered first: a look between the two must not
+// take it for a later failure.
 func (h *stallDetector) fail(err error) {
 	if !refusal(err) {
 		h.unanswered.Add(1)
@@ -49,14 +49,14 @@ func (h *stallDetector) fail(err error) {
 	h.failures.Add(1)
 }
 
-// refusal reports whether a failure is an answer of the system, which is there and
-// says what it does not want, or of the other side in mode Request.
+// refusal reports whether a failure is an answer: of a system that is there and rejects the
+// message, or of the responder in mode Request.
 func refusal(err error) bool {
 	return driver.IsAnswer(err) || errors.Is(err, errCorruptedReply) || errors.Is(err, errForeignReply)
 }
 
-// look takes how many messages are confirmed, and how many are handed over and not
-// completed, at the instant now.
+// look records how many messages are confirmed, and how many are handed over and not completed, at
+// the instant now.
 func (h *stallDetector) look(now int64, confirmed, open uint64) {
 	handed := confirmed + h.failures.Load() + open
 	switch {
@@ -71,9 +71,9 @@ func (h *stallDetector) look(now int64, confirmed, open uint64) {
 // away reports whether messages failed without an answer since the latest confirmation.
 func (h *stallDetector) away() bool { return h.unanswered.Load() > h.before }
 
-// silence judges what was found at the end of the drain. heard is the latest
-// delivery, open what is not completed, and full says that a producer had no slot
-// left, so that more was offered than could be handed over.
+// silence evaluates the end of the drain. heard is the latest delivery, open the number of messages
+// not completed, and full says that a producer had no free slot, so that more was offered than
+// could be handed over.
 func (h *stallDetector) silence(ended, heard int64, open uint64, full bool) Silence {
 	s := Silence{From: max(h.at, heard)}
 	handed := h.confirmed + h.failures.Load() + open
@@ -84,19 +84,19 @@ func (h *stallDetector) silence(ended, heard int64, open uint64, full bool) Sile
 		s.From = h.asked
 	}
 	s.Handed = handed - h.handed
-	// Whoever refuses every message for a reason is there.
+	// A system that rejects every message with a reason is there.
 	unanswered := open + h.unanswered.Load() - h.before
 	s.Silent = ended-max(s.From, h.asked) >= int64(goneLimit) && unanswered > 0 && (s.Handed >= goneLeast || full)
 	return s
 }
 
-// inFlight is how many messages are handed over and not completed, and whether a
-// producer has no slot left. A batch that is being gathered counts as handed over.
+// inFlight returns how many messages are handed over and not completed, and whether a producer has
+// no free slot. A batch being gathered counts as handed over.
 func (r *run) inFlight() (n uint64, full bool) {
 	for _, s := range r.senders {
 		free := s.free.len()
 		if s.finished.Load() {
-			free += len(s.taken) // for a batch that never came
+			free += len(s.taken) // for a batch that was never sent
 		}
 		n += uint64(len(s.slots) - free)
 		full = full || free == 0
@@ -104,7 +104,7 @@ func (r *run) inFlight() (n uint64, full bool) {
 	return n, full
 }
 
-// silence tells how the system answered until the end of the drain.
+// silence returns how the system answered until the end of the drain.
 func (r *run) silence() Silence {
 	var s Status
 	r.status(&s, true)
@@ -114,7 +114,7 @@ func (r *run) silence() Silence {
 	return silence
 }
 
-// awaitAnswer asks until the system answers; false: ctx ended before.
+// awaitAnswer asks until the system answers; false: ctx ended first.
 func (r *run) awaitAnswer(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		limited, cancel := context.WithTimeout(ctx, probeLimit)
@@ -132,8 +132,7 @@ func (r *run) awaitAnswer(ctx context.Context) bool {
 	return false
 }
 
-// gone makes the reason for which the system counts as gone, where no part that
-// sends had an answer.
+// gone returns why the system counts as gone, if no sending worker had an answer.
 func (j *assembly) gone() error {
 	from, handed, senders := int64(0), uint64(0), 0
 	for _, p := range j.parts {

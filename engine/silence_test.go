@@ -10,11 +10,11 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestSystemAcceptingNothingIsGone shows for which endings a run of 1.1
-// seconds at 100/s calls the system gone for good, and since when. A node answers
-// with facts in all of them, and not what the subscription has still to get.
+// For various endings of a run of 1.1 seconds at 100/s: whether the system counts as gone for good,
+// and since when. In all of them a node answers with facts, but not with the backlog of the
+// subscription.
 func TestSystemAcceptingNothingIsGone(t *testing.T) {
-	const died = 60 // messages confirmed before
+	const died = 60 // messages confirmed before it
 	from := func(k int) func(int, int) bool { return func(_, n int) bool { return n >= k } }
 	failing := func(err error) func(int, int) error {
 		return func(_, n int) error {
@@ -32,7 +32,7 @@ func TestSystemAcceptingNothingIsGone(t *testing.T) {
 		since time.Duration // the earliest of the latest confirmation
 	}{
 		"nothing is confirmed any more":         {&fake{forget: from(died)}, 6 * time.Second, 100, true, 500 * time.Millisecond},
-		"everything fails from then on":         {&fake{confirm: failing(driver.ErrTimeout)}, 6 * time.Second, 100, true, time.Second}, // nothing is open, and the drain still waits for it to answer
+		"everything fails from then on":         {&fake{confirm: failing(driver.ErrTimeout)}, 6 * time.Second, 100, true, time.Second}, // nothing is open, and the drain still waits for an answer
 		"the drain is too short to know":        {&fake{forget: from(died)}, 2 * time.Second, 100, false, 0},
 		"nothing is ever confirmed":             {&fake{forget: from(0)}, 6 * time.Second, 100, true, 0},
 		"the last message alone is unconfirmed": {&fake{forget: from(109)}, 6 * time.Second, 100, false, 0},
@@ -75,8 +75,8 @@ func TestSystemAcceptingNothingIsGone(t *testing.T) {
 	}
 }
 
-// TestRespondingSystemIsNotGone: nothing was confirmed from the middle of the load on, and more than 5 s
-// later the system answers again, as after a restart that lasted longer than the load.
+// Nothing was confirmed from the middle of the load on, and more than 5 s later the system answers
+// again, as after a restart that outlasted the load.
 func TestRespondingSystemIsNotGone(t *testing.T) {
 	notFound := errors.New("stream not found")
 	for name, tt := range map[string]struct {
@@ -111,8 +111,8 @@ func TestRespondingSystemIsNotGone(t *testing.T) {
 	}
 }
 
-// TestDrainWaitsForUnavailableSystem: everything fails at once from the middle of 1.1 s of load
-// on, so that nothing is open when the drain begins, as after a restart.
+// Everything fails at once from the middle of 1.1 s of load on, so that nothing is open when the
+// drain begins, as after a restart.
 func TestDrainWaitsForUnavailableSystem(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down  error
@@ -144,8 +144,8 @@ func TestDrainWaitsForUnavailableSystem(t *testing.T) {
 	}
 }
 
-// TestEndedFreezeIsNotGone holds confirmations back for longer than a silence
-// may be, and lets all of them come before the drain's end.
+// Confirmations are delayed for longer than a silence may be, and all arrive before the drain's
+// end.
 func TestEndedFreezeIsNotGone(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{delay: 8 * time.Second}, 100)
@@ -158,8 +158,7 @@ func TestEndedFreezeIsNotGone(t *testing.T) {
 	})
 }
 
-// TestOverloadedSystemIsNotGone: a full system answers every message, for as long as the
-// run goes on; one whose connection is lost does not.
+// A full system answers every message throughout the run; a disconnected one does not.
 func TestOverloadedSystemIsNotGone(t *testing.T) {
 	for _, tt := range []struct {
 		with error
@@ -180,8 +179,8 @@ func TestOverloadedSystemIsNotGone(t *testing.T) {
 	}
 }
 
-// TestFullProducerIsDetectedAsGone: with one message in flight a dead
-// system leaves one without an answer, and all others wait behind it.
+// With one message in flight a dead system leaves one without an answer, and all others wait behind
+// it.
 func TestFullProducerIsDetectedAsGone(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := config(&fake{forget: func(_, n int) bool { return n >= 60 }, backlog: func() (uint64, error) { return 0, driver.ErrUnreachable }}, 100)

@@ -7,13 +7,13 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// A Slowest is the slowest messages of the measured window, the slowest first: those of
-// the response, in a closed loop of the service.
+// A Slowest holds the slowest messages of the measured window, slowest first: by response time, in
+// a closed loop by service time.
 type Slowest struct {
 	Send, E2E, RTT []measure.Slow `json:",omitempty"`
 }
 
-// slowest are those of this part.
+// slowest returns those of this worker.
 func (r *run) slowest() Slowest {
 	return Slowest{
 		Send: r.recorder.Slowest(measure.SendResponse), E2E: r.recorder.Slowest(measure.E2EResponse), RTT: r.recorder.Slowest(measure.RTTResponse),
@@ -26,23 +26,23 @@ func (s *Slowest) merge(part *Slowest) {
 	}
 }
 
-// A Stall is a time in which a thread that only sleeps was not woken.
+// A Stall is a period in which a thread that only sleeps was not woken.
 type Stall struct{ From, To int64 }
 
-// mostStalls is how many of a host are kept, and shortestStall how long one is at least.
+// mostStalls is how many are kept per host, and shortestStall their minimum duration.
 const (
 	mostStalls    = 100
 	shortestStall = int64(1e6)
 )
 
-// stalls keeps the longest stalls of a host. Its goroutine is the probe's.
+// stalls keeps the longest stalls of a host. Only the probe's goroutine uses it.
 type stalls struct {
 	all []Stall
 	end int64 // of the latest
 }
 
-// wake takes how late the probe woke. Each instant that a stall has passed over is told; the
-// first of them is its beginning.
+// wake records how late the probe woke. It is called for each instant that a stall has skipped; the
+// first of them is the stall's beginning.
 func (s *stalls) wake(at, overshoot int64) {
 	due := at - overshoot
 	if due < s.end {
@@ -58,7 +58,7 @@ func (s *stalls) wake(at, overshoot int64) {
 
 func (s *stalls) longest() []Stall { return longest(s.all) }
 
-// longest returns the longest stalls in the order of time. It sorts all.
+// longest returns the longest stalls in order of time. It sorts all.
 func longest(all []Stall) []Stall {
 	slices.SortFunc(all, func(a, b Stall) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
 	all = all[:min(len(all), mostStalls)]

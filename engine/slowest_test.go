@@ -26,7 +26,7 @@ func TestStallOverManyDueTimesIsOne(t *testing.T) {
 	if len(all) != mostStalls || len(s.all) > 2*mostStalls || all[0].From > all[1].From {
 		t.Errorf("%d are kept, %d told", len(s.all), len(all))
 	}
-	if least := all[2]; least.To-least.From < 2*ms+900 { // after the two of before
+	if least := all[2]; least.To-least.From < 2*ms+900 { // after the two before it
 		t.Errorf("a stall of %d ns is kept, and longer ones are not", least.To-least.From)
 	}
 }

@@ -1,11 +1,10 @@
 package engine
 
-// none is the stage of what belongs to none, or is not told apart by stages.
+// none is the stage of a message outside all stages, or if stages are not recorded separately.
 const none = -1
 
-// stagesOfParts adds up what all parts recorded of the stages. It returns nil where the
-// plan has none, or a part did not tell of them: its process vanished, and its messages
-// would be missing.
+// stagesOfParts sums what all workers recorded per stage. It returns nil if the plan has no stages,
+// or if a worker did not report them: its process vanished, and its messages would be missing.
 func (j *assembly) stagesOfParts() []StageRecord {
 	if len(j.stages) == 0 {
 		return nil
@@ -28,7 +27,7 @@ func (j *assembly) stagesOfParts() []StageRecord {
 	return all
 }
 
-// stageAt returns which stage an instant lies in.
+// stageAt returns the stage that an instant lies in.
 func (j *assembly) stageAt(due int64) int {
 	for i := len(j.staged) - 1; i >= 0; i-- {
 		if due >= j.staged[i].From {
@@ -38,7 +37,7 @@ func (j *assembly) stageAt(due int64) int {
 	return none
 }
 
-// reached returns the stages that the run came to, the last as far as it came.
+// reached returns the stages that the run reached, the last one cut at the end of the run.
 func (j *assembly) reached() []StageRecord {
 	for i := range j.staged {
 		if g := &j.staged[i]; g.From >= j.raw.To {

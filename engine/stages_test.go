@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// staged is a run of f with three stages of 200 ms: 1,000/s, a ramp up to 3,000/s, and
-// 50 messages every 100 ms.
+// staged is a run of f with three stages of 200 ms: 1,000/s, a ramp up to 3,000/s, and 50 messages
+// every 100 ms.
 func staged(f *fake) Config {
 	cfg := config(f, 1000)
 	one, three := schedule.PerSecond(1000), schedule.PerSecond(3000)
@@ -21,8 +21,8 @@ func staged(f *fake) Config {
 	return cfg
 }
 
-// slowIn returns of each stage how many messages were offered, took over 50 ms, were
-// never confirmed, and were confirmed in it.
+// slowIn returns for each stage how many messages were offered, took over 50 ms, were never
+// confirmed, and were confirmed in it.
 func slowIn(raw *Raw) (offered, slow, never, confirmed []uint64) {
 	for i := range raw.Stages {
 		g := &raw.Stages[i]
@@ -33,8 +33,8 @@ func slowIn(raw *Raw) (offered, slow, never, confirmed []uint64) {
 	return offered, slow, never, confirmed
 }
 
-// The messages of a freeze at the end of a stage are of that stage, though they are
-// confirmed in the next, where they count as confirmed. So are those that never are.
+// The messages of a freeze at the end of a stage belong to that stage, though they are confirmed in
+// the next, where they count as confirmed. So do those that never are.
 func TestLateMessageBelongsToStageWhenDue(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		f := &fake{delays: func(n int) time.Duration {
@@ -56,14 +56,14 @@ func TestLateMessageBelongsToStageWhenDue(t *testing.T) {
 	})
 }
 
-// What finds no slot is of the stage in which it was due, too.
+// A message without a free slot also belongs to the stage in which it was due.
 func TestDroppedMessageCountsInItsStage(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := staged(&fake{delay: 2 * time.Millisecond})
 		cfg.InFlight, cfg.WhenFull = 10, Drop
 		offered, _, never, _ := slowIn(do(t, cfg))
 		expect(t, "offered", offered, []uint64{200, 400, 100})
-		expect(t, "dropped", never, []uint64{0, 0, 85}) // 40 of each burst, and 5 as the ramp still had so many slots
+		expect(t, "dropped", never, []uint64{0, 0, 85}) // 40 of each burst, and 5 as the ramp still occupied as many slots
 	})
 }
 
@@ -83,8 +83,7 @@ func TestStagesOfStoppedRun(t *testing.T) {
 	})
 }
 
-// A process that vanished has not told of its stages, and what they are without it is
-// not what was measured.
+// A vanished process has not reported its stages, and the sum without it is not what was measured.
 func TestLostWorkerLeavesStagesUnknown(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		cfg := staged(&fake{})

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/internal/protocheck"
 )
 
-// A StrangerError is a driver's error of opening, with what is known about the server that
-// answered at its address instead of the driver's system.
+// A StrangerError is a driver's error of opening, with what is known about the server that answered
+// at its address instead of the driver's system.
 type StrangerError struct {
 	Err error  // the driver's
 	Is  string // a clause that names the address
@@ -25,9 +25,9 @@ func (e *StrangerError) Error() string { return fmt.Sprintf("%v (%s)", e.Err, e.
 // Unwrap returns the driver's error.
 func (e *StrangerError) Unwrap() error { return e.Err }
 
-// identify returns a *StrangerError instead of a driver's error of opening where a server
-// answers at the driver's first address: a client of another protocol reports only that it
-// did not understand. In virtual time there is no server.
+// identify replaces a driver's error of opening by a *StrangerError if another kind of server
+// answers at the driver's first address: a client reports only that it did not understand the
+// protocol. In virtual time there is no server.
 func (r *run) identify(ctx context.Context, err error) error {
 	lost := errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrDisconnected)
 	if !lost || ctx.Err() != nil || r.virtual() {
@@ -52,7 +52,7 @@ func (r *run) identify(ctx context.Context, err error) error {
 	case strings.Contains(err.Error(), "x509: ") && driver.HasOption(r.cfg.Options, "tls.ca"):
 		is = fmt.Sprintf("set tls.ca to the file of the authority of %s, or tls.insecure=yes", at)
 	case strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: "):
-		return err // the client speaks TLS too, and says what is wrong with it
+		return err // the client speaks TLS too, and reports what is wrong with it
 	case encrypts(options):
 		is = fmt.Sprintf("a server answers at %s, over TLS", at)
 	case driver.HasOption(r.cfg.Options, "tls.ca"):
@@ -63,8 +63,7 @@ func (r *run) identify(ctx context.Context, err error) error {
 	return &StrangerError{Err: err, Is: is}
 }
 
-// refused reports whether the server has said by an alert of TLS that it does not take the
-// client's certificate, or that it has got none.
+// refused reports whether the server rejected or missed the client's certificate, by a TLS alert.
 func refused(err error) bool {
 	_, alert, _ := strings.Cut(err.Error(), "remote error: tls: ")
 	for _, says := range []string{"bad certificate", "certificate required", "unknown certificate", "unsupported certificate", "expired certificate"} {
@@ -75,7 +74,7 @@ func refused(err error) bool {
 	return false
 }
 
-// encrypts reports whether the driver is told to speak TLS: by an address, or by an option.
+// encrypts reports whether an address or an option makes the driver use TLS.
 func encrypts(options []driver.Option) bool {
 	for _, o := range options {
 		switch o.Name {
@@ -97,9 +96,8 @@ func encrypts(options []driver.Option) bool {
 	return false
 }
 
-// addressOf returns host:port of the first address in a driver's option address; "" where
-// it has none, or one without a port. What stands before a host, such as a password, is
-// left out.
+// addressOf returns host:port of the first address in a driver's address option; "" if there is
+// none, or none with a port. It drops what precedes the host, such as a password.
 func addressOf(options []driver.Option) string {
 	for _, o := range options {
 		if o.Name != "address" {

@@ -6,8 +6,8 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// TestDeliveriesToLostWorkerAreNotLost: a subscription that had run dry
-// lost what is missing, but not where it may have come to one that cannot tell.
+// Missing messages of a subscription that ran dry are lost, unless they may have reached a process
+// that cannot report them.
 func TestDeliveriesToLostWorkerAreNotLost(t *testing.T) {
 	none := schedule.Part{Index: 2, Count: 3} // of two
 	for name, tt := range map[string]struct {

@@ -7,17 +7,16 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// madeUp is how much of an overshoot, at the least, the next works are shorter
-// by: timers end up to a millisecond late, so that works below it would take
-// several times as long as they should. What exceeds both this and one work is a
+// madeUp is the minimum overshoot that later works compensate: timers end up to a millisecond late,
+// so that shorter works would take several times too long. What exceeds both this and one work is a
 // stall of the host, after which a real worker does not hurry either.
 const madeUp = 2 * time.Millisecond
 
-// A worker is the work that one consumer simulates: it sleeps. By what one sleep
-// overshoots, the next is shorter, so that n works take n times as long as one.
+// A worker simulates the work of one consumer by sleeping. The overshoot of one sleep shortens the
+// next, so that n works take n times as long as one.
 type worker struct {
-	timer *time.Timer // nil: there is no work
-	over  int64       // by how much the last work was too long
+	timer *time.Timer // nil: no work
+	over  int64       // overshoot of the last work
 }
 
 func newWorker(work time.Duration) worker {
@@ -29,8 +28,8 @@ func newWorker(work time.Duration) worker {
 	return worker{timer: t}
 }
 
-// toil is Deliver where each delivery takes its work: the k-th of a client call
-// begins when the one before is done, and all of them are settled together.
+// simulateWork is Deliver with simulated work per delivery: the k-th delivery of a client call
+// begins when the one before is done, and all are settled together.
 func (k *receiver) simulateWork(ds []driver.Delivery) error {
 	work := int64(k.run.cfg.Work)
 	at := k.run.now()
@@ -61,8 +60,8 @@ func (k *receiver) simulateWork(ds []driver.Delivery) error {
 	return nil
 }
 
-// lastWork is the instant at which the latest work of a subscription's consumers
-// ended: now while one is at work, 0 where there is no work.
+// lastWork returns when the latest work of a subscription's consumers ended: now if one is working,
+// 0 if no work is simulated.
 func (r *run) lastWork(sub int, now int64) (last int64) {
 	if r.cfg.Work == 0 {
 		return 0

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// about reports whether a percentile is want, but for the width of its bucket.
+// about reports whether a percentile is want, up to the width of its bucket.
 func about(got, want time.Duration) bool {
 	return got >= want && got <= want+want/512
 }
@@ -54,7 +54,7 @@ func TestWorkDelaysQueuedMessages(t *testing.T) {
 	}
 }
 
-// toiling is a receiver with work, on the clock of a bubble.
+// toiling is a receiver with simulated work, on the clock of a bubble.
 func toiling(t *testing.T, work time.Duration, atOnce int) (x *receiving, end context.CancelFunc) {
 	t.Helper()
 	x = newReceiving(t, atOnce)
@@ -65,7 +65,7 @@ func toiling(t *testing.T, work time.Duration, atOnce int) (x *receiving, end co
 	return x, end
 }
 
-// ats returns the instants of what was delivered since the last call.
+// ats returns the instants of deliveries since the last call.
 func (x *receiving) ats() (ats []time.Duration) {
 	x.ledger.Merge(func(_ int, e *ledger.Event) { ats = append(ats, time.Duration(e.At)) })
 	return ats
@@ -115,9 +115,8 @@ func TestWorkOvershootIsCompensated(t *testing.T) {
 	}
 }
 
-// TestSimulatedWorkTakesItsTotalTime is on the real clock, whose timers all
-// overshoot: what is made up for is checked by the work that is asked of the
-// timer, not by how long anything takes.
+// On the real clock, whose timers all overshoot: the test checks the durations requested from the
+// timer, not how long anything takes.
 func TestSimulatedWorkTakesItsTotalTime(t *testing.T) {
 	x, end := toiling(t, 50*time.Microsecond, 100)
 	defer end()
@@ -130,7 +129,7 @@ func TestSimulatedWorkTakesItsTotalTime(t *testing.T) {
 			t.Errorf("work %d began at %v, before the one before, at %v", i, ats[i], ats[i-1])
 		}
 	}
-	// None begins before its time, whatever was made up for before.
+	// None begins early, whatever was compensated before.
 	for i, at := range ats {
 		if want := ats[0] + time.Duration(i)*50*time.Microsecond; at < want {
 			t.Errorf("work %d began at %v; want %v at the earliest", i, at, want)
@@ -159,7 +158,7 @@ func TestRunEndsWhileConsumersWork(t *testing.T) {
 		expect(t, "ended", time.Duration(raw.Ended).Truncate(10*time.Millisecond), 5100*time.Millisecond)
 		expect(t, "delivered", raw.All.Delivered, 1)
 		expect(t, "lost", raw.All.Lost, 0)                              // the consumer is busy, not dry
-		expect(t, "pending and late", raw.All.Pending+raw.All.Late, 10) // one is handed in when its consumer stops
+		expect(t, "pending and late", raw.All.Pending+raw.All.Late, 10) // one is delivered when its consumer stops
 		if raw.DrainNeeds != 0 {
 			t.Errorf("the drain needs %v more, of which it saw nothing", time.Duration(raw.DrainNeeds))
 		}

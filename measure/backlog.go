@@ -6,32 +6,33 @@ import (
 	"sort"
 )
 
-// A Backlog is what waits for the consumers of each subscription: confirmed messages that may
-// still come. Lost messages, dead letters and messages that the system refused do not wait. A
-// message that a consumer refused waits until one accepts it or it is a dead letter.
+// A Backlog is what waits for the consumers of each subscription: confirmed messages that may still
+// come. Lost messages, dead letters and messages that the system refused do not wait. A message
+// that a consumer nacked waits until one accepts it or it becomes a dead letter.
 //
-// What is known of that differs. Dead letters leave the backlog as they come to their receiver.
-// Of lost messages a run knows while it goes on only what Behind.Passed says: Waiting gives that
-// figure, for a live view, for Prometheus, and for a pause until so many wait. When the drain has
-// shown which messages are lost, Net leaves out all of them, from the instant on at which each
-// was due. Every figure of a finished run is of Net.
+// Dead letters leave the backlog when they reach their receiver. Lost messages are known during the
+// run only as far as Behind.Passed tells: Waiting gives that figure, for a live view, for
+// Prometheus, and for a pause that ends at a number of waiting messages. Once the drain has shown
+// which messages are lost, Net leaves out all of them, from the instant at which each was due.
+// Every figure of a finished run comes from Net.
 type Backlog []Behind
 
 // Behind is how far a subscription is behind.
 type Behind struct {
 	Missing uint64 // confirmed, and neither delivered nor dead letters
 
-	// Passed is how many of them a lone consumer of a system that sends nothing twice was passed
-	// over with: it has later messages of the same stream. Other systems send again, or to several
-	// consumers, so that such a message may still come; there it is 0.
+	// Passed is how many of the missing messages a lone consumer has been passed over with, having
+	// received later messages of the same stream, in a system that sends nothing twice. Other
+	// systems redeliver, or deliver to several consumers, so that such a message may still come;
+	// there it is 0.
 	Passed uint64
 }
 
-// less is what is missing without so many.
+// less returns Missing less gone.
 func (b Behind) less(gone uint64) uint64 { return b.Missing - min(b.Missing, gone) }
 
 // Waiting returns how many messages wait for the subscription that is furthest behind, as far as
-// is known while the run goes on.
+// known during the run.
 func (b Backlog) Waiting() (most uint64) {
 	for _, x := range b {
 		most = max(most, x.less(x.Passed))
@@ -40,8 +41,8 @@ func (b Backlog) Waiting() (most uint64) {
 }
 
 // Net returns how many messages waited at the instant at for the subscription that was furthest
-// behind. lost says of each subscription what it lost; one that it does not cover, or of which it
-// is nil, has lost what it was passed over with.
+// behind. lost holds what each subscription lost; a subscription that it does not cover, or with
+// nil, has lost what it was passed over with.
 func (b Backlog) Net(at int64, lost []*Lost) (most uint64) {
 	for sub, x := range b {
 		gone := x.Passed
@@ -53,7 +54,7 @@ func (b Backlog) Net(at int64, lost []*Lost) (most uint64) {
 	return most
 }
 
-// Lost is when the messages that one subscription lost were due. The zero value has none.
+// Lost holds the due instants of one subscription's lost messages. The zero value is empty.
 type Lost struct {
 	at     []lostAt
 	sorted bool // by due, and n counts all up to it
@@ -64,10 +65,10 @@ type lostAt struct {
 	n   uint64
 }
 
-// Add adds n messages that were due by an instant. No Add follows a By.
+// Add adds n messages that were due by an instant. Add must not follow By.
 func (l *Lost) Add(due int64, n uint64) { l.at = append(l.at, lostAt{due, n}) }
 
-// By returns how many of them were due by an instant.
+// By returns how many of the messages were due by an instant.
 func (l *Lost) By(at int64) uint64 {
 	if !l.sorted {
 		slices.SortFunc(l.at, func(a, b lostAt) int { return cmp.Compare(a.due, b.due) })

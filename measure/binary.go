@@ -10,26 +10,23 @@ import (
 	"github.com/weirmq/weir/internal/varint"
 )
 
-// ErrFormat is wrapped by the errors of DecodeBinary: the input is not what AppendBinary
-// writes.
+// ErrFormat is wrapped by the errors of DecodeBinary: the input is not what AppendBinary writes.
 var ErrFormat = errors.New("malformed")
 
-// The binary form of Counts is exact and has no second way to say the same. It
-// begins with a byte that says which parts follow, in this order; a number is
-// an unsigned varint of encoding/binary unless said otherwise.
+// The binary form of Counts is exact and canonical. It begins with a byte that says which parts
+// follow, in this order; a number is an unsigned varint of encoding/binary unless said otherwise.
 const (
 	partOverflow = 1 << iota // how many values overflowed
 	partBuckets              // the index of the first bucket counted, how many come after it, min, max; then the buckets
 )
 
-// The buckets are signed varints, as in HdrHistogram's logs: a positive number
-// is the count of the next bucket, a negative one stands for so many empty
-// buckets. The last count is that of the last bucket.
+// The buckets are signed varints, as in HdrHistogram's logs: a positive number is the count of the
+// next bucket, a negative one stands for that many empty buckets. The last count is that of the
+// last bucket.
 
-// AppendBinary appends c's binary form to b: one byte where c is empty, else
-// some 15 and one or two for each bucket that is not. It is made to travel and
-// not to be kept: it has no version, which is for what carries it to have. It
-// fails where c counts 2^63 values or more, and then returns b as it was.
+// AppendBinary appends c's binary form to b: one byte if c is empty, else some 15 and one or two
+// for each nonempty bucket. The form is for transport, not for storage: it has no version, so its
+// carrier must have one. It fails if c counts 2^63 values or more, and then returns b unchanged.
 func (c *Counts) AppendBinary(b []byte) ([]byte, error) {
 	var parts byte
 	if c.over > 0 {
@@ -66,7 +63,7 @@ func (c *Counts) AppendBinary(b []byte) ([]byte, error) {
 	return out, nil
 }
 
-// span returns the first and the last bucket that is not empty; there must be one.
+// span returns the first and the last nonempty bucket; there must be one.
 func (c *Counts) span() (first, last int) {
 	first = -1
 	for i := range c.Range() {
@@ -78,7 +75,7 @@ func (c *Counts) span() (first, last int) {
 	return first, last
 }
 
-// MarshalText is AppendBinary as a text, for JSON.
+// MarshalText is AppendBinary as text, for JSON.
 func (c Counts) MarshalText() ([]byte, error) {
 	b, err := c.AppendBinary(nil)
 	return base64.StdEncoding.AppendEncode(nil, b), err
@@ -98,9 +95,9 @@ func (c *Counts) UnmarshalText(text []byte) error {
 	return err
 }
 
-// DecodeBinary sets c to what AppendBinary wrote at the start of b, reusing c's
-// memory, and returns what follows it. Of whatever input, c takes no more than
-// the memory of any Counts. An error wraps ErrFormat and leaves c empty.
+// DecodeBinary sets c to what AppendBinary wrote at the start of b, reusing c's memory, and returns
+// what follows it. Whatever the input, c takes no more memory than any Counts. An error wraps
+// ErrFormat and leaves c empty.
 func (c *Counts) DecodeBinary(b []byte) (rest []byte, err error) {
 	d := decoder{varint.NewReader(b)}
 	d.counts(c)
@@ -140,9 +137,8 @@ func (d *decoder) buckets(c *Counts) {
 	first := int(d.natural("first bucket", LastBucket))
 	last := first + int(d.natural("number of further buckets", LastBucket-int64(first)))
 	lo, hi := d.natural("minimum", math.MaxInt64), d.natural("maximum", math.MaxInt64)
-	// No more is certain. The extremes are read before the counts (see
-	// Histogram), and may be those of a value that only the next reading counts.
-	// Those above Highest count in its bucket.
+	// Nothing stricter holds. The extremes are read before the counts (see Histogram), and may be
+	// those of a value that only the next reading counts. Values above Highest count in its bucket.
 	if first < LastBucket && lo > highestOf(first) || hi < lowestOf(last) {
 		d.Fail("extremes %d and %d of buckets from %d to %d", lo, hi, lowestOf(first), highestOf(last))
 	}

@@ -55,7 +55,7 @@ func sameInterval(t failer, got, want *Interval) {
 	}
 }
 
-// anyCounts are some that Recorder.Next may yield.
+// anyCounts draws Counts that Recorder.Next may yield.
 func anyCounts(t *rapid.T) *Counts {
 	c := new(Counts)
 	for range rapid.IntRange(0, 40).Draw(t, "values") {
@@ -73,7 +73,7 @@ func anyCounts(t *rapid.T) *Counts {
 }
 
 func TestCountsSurviveTheirBinaryForm(t *testing.T) {
-	var into Counts // reused, so that what is left of the last shows
+	var into Counts // reused, so that leftovers would show
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCounts(t)
 		b := encoded(t, c)
@@ -219,8 +219,7 @@ func TestIntervalsSurviveJSON(t *testing.T) {
 	})
 }
 
-// TestFieldsAreComplete keeps the lists of fields whole: a new counter that is
-// not in them would neither travel nor be summed up.
+// A new counter that is missing in the lists of fields would neither be sent nor summed.
 func TestFieldsAreComplete(t *testing.T) {
 	var c Counters
 	var w Window
@@ -269,9 +268,8 @@ func act(r *Recorder, rnd *rand.Rand) {
 	}
 }
 
-// sent is what a recorder's agent sends at an instant: the interval since the last
-// call, over the wire, and the extremes so far. It sets own to what the recorder has
-// given in all.
+// sent returns what a recorder's agent sends at an instant: the interval since the last call,
+// encoded and decoded, and the extremes so far. It sets own to the recorder's total.
 func sent(t failer, r *Recorder, at int64, own *Snapshot) (*Interval, *Extremes) {
 	t.Helper()
 	iv, got := new(Interval), new(Interval)
@@ -293,9 +291,8 @@ func sent(t failer, r *Recorder, at int64, own *Snapshot) (*Interval, *Extremes)
 	return got, &e
 }
 
-// TestSentIntervalsMakeTheSnapshot compares, for three recorders of all sorts,
-// what their intervals add up to with their own snapshots, one by one and all
-// together.
+// Compares, for three recorders of various kinds, the sum of their intervals with their own
+// snapshots, individually and combined.
 func TestSentIntervalsMakeTheSnapshot(t *testing.T) {
 	for seed := range uint64(12) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -306,7 +303,7 @@ func TestSentIntervalsMakeTheSnapshot(t *testing.T) {
 				Replied: rnd.IntN(2) == 0, Closed: rnd.IntN(3) == 0, Bytes: 50 * rnd.IntN(2), From: 1000, To: 1800,
 			})
 			var own, sum, joined Snapshot
-			var waiting Interval // as in an outbox that is full
+			var waiting Interval // as in a full outbox
 			var e *Extremes
 			for i := range 1 + rnd.IntN(4) {
 				for range rnd.IntN(60) {
@@ -340,8 +337,7 @@ func TestSentIntervalsMakeTheSnapshot(t *testing.T) {
 	}
 }
 
-// TestSentIntervalsMakeTheSnapshotWhileRecording does so while others record,
-// overflows too: each reading, not only the last.
+// The same while others record, including overflows: each reading, not only the last.
 func TestSentIntervalsMakeTheSnapshotWhileRecording(t *testing.T) {
 	r := NewRecorder(Config{SendShards: 2, ReceiveShards: 2, ReplyShards: 1, From: 1000, To: 1800})
 	var wg sync.WaitGroup
@@ -373,8 +369,7 @@ func TestSentIntervalsMakeTheSnapshotWhileRecording(t *testing.T) {
 	}
 }
 
-// TestEarlyOverflowsAreNotLost adds up what a reading leaves that saw a value
-// counted above Highest, and only the next one its bucket.
+// One reading sees a value counted above Highest, and only the next one its bucket.
 func TestEarlyOverflowsAreNotLost(t *testing.T) {
 	var sum, early, late Counts
 	early.over = 1

@@ -2,9 +2,9 @@ package measure
 
 import "math/bits"
 
-// A histogram has tens of thousands of buckets, and the messages of a tenth of a
-// second fill some hundred of them. Blocks of neighbouring buckets are marked where
-// something was counted, so that reading, adding up and clearing look at no others.
+// A histogram has tens of thousands of buckets, and the messages of a tenth of a second fill some
+// hundred of them. Blocks of neighbouring buckets are marked when something is counted, so that
+// reading, adding up and clearing can skip all others.
 const (
 	blockBits  = 4 // log2 of the buckets in a block: two cache lines of counts
 	blockLen   = 1 << blockBits
@@ -20,8 +20,8 @@ func (s *blocks) mark(bucket int) { s[bucket>>(blockBits+6)] |= blockBit(bucket)
 // blockBit is the bit of a bucket's block in its word.
 func blockBit(bucket int) uint64 { return 1 << (bucket >> blockBits & 63) }
 
-// next returns the first bucket of the first block at or after a bucket, which is
-// the first of its own block; -1 where there is none.
+// next returns the first bucket of the first block at or after a bucket, which must be the first of
+// its own block; -1 if there is none.
 func (s *blocks) next(bucket int) int {
 	block := bucket >> blockBits
 	for w := block / 64; w < blockWords; w++ {

@@ -2,26 +2,26 @@ package measure
 
 import "iter"
 
-// Censored are samples of which only a lower bound is known, their age when nobody waited
-// any longer, each with the instant from which it counts. What fails or is lost mostly does
-// so together with its neighbours: without the instants nobody can tell. The zero value is
-// empty and ready; it is used by one goroutine at a time.
+// Censored holds samples of which only a lower bound is known: their age when the wait was
+// abandoned, each with the instant from which it counts. The instants matter because failures and
+// losses mostly come in clusters. The zero value is empty and ready; it is used by one goroutine at
+// a time.
 type Censored struct {
 	Ages    Counts
 	cells   []uint64 // samples by their instant
-	shift   uint     // of a cell's width
+	shift   uint     // log2 of a cell's width
 	undated uint64
 }
 
-// mostCells is how many cells of time there are; where time goes on beyond them they become
-// twice as wide. A sample's cell so tells its instant to 1/2,048 of the run.
+// mostCells is the maximum number of cells of time; beyond that their width doubles. A sample's
+// cell thus gives its instant to 1/2,048 of the run.
 const (
 	mostCells = 4096
 	leastCell = 20 // 1 ms, as a power of 2
 )
 
-// Add counts n samples that have waited since an instant, in ns since the epoch, and were of
-// an age at the end.
+// Add counts n samples that have waited since an instant, in ns since the epoch, and had that age
+// at the end.
 func (c *Censored) Add(since, age int64, n uint64) {
 	c.Ages.Add(age, n)
 	if n == 0 {
@@ -41,7 +41,7 @@ func (c *Censored) Add(since, age int64, n uint64) {
 	c.cells[since>>c.shift] += n
 }
 
-// AddUndated counts n samples of an age whose instants are forgotten.
+// AddUndated counts n samples of that age whose instants are unknown.
 func (c *Censored) AddUndated(age int64, n uint64) {
 	c.Ages.Add(age, n)
 	c.undated += n
@@ -53,8 +53,8 @@ func (c *Censored) Total() uint64 { return c.Ages.Total() }
 // Dated reports whether the instants of all samples are known.
 func (c *Censored) Dated() bool { return c.undated == 0 }
 
-// Cells yields the samples with an instant in the order of time: between which instants they
-// began to wait, and how many they are.
+// Cells yields the dated samples in order of time: the span in which they began to wait, and their
+// number.
 func (c *Censored) Cells() iter.Seq2[Span, uint64] {
 	return func(yield func(Span, uint64) bool) {
 		for i, n := range c.cells {
@@ -65,5 +65,5 @@ func (c *Censored) Cells() iter.Seq2[Span, uint64] {
 	}
 }
 
-// A Span is a time from an instant on, and up to another, in ns since the epoch.
+// A Span is the time [From, To), in ns since the epoch.
 type Span struct{ From, To int64 }

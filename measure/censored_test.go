@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCensoredSamplesKeepTheirInstants: each is in a cell that holds its instant, however long
-// the run becomes, and none is lost where cells become wider.
+// Each is in a cell that contains its instant, however long the run becomes, and none is lost when
+// cells become wider.
 func TestCensoredSamplesKeepTheirInstants(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	const hour = int64(3600 * 1e9)

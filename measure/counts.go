@@ -6,10 +6,9 @@ import (
 	"math/bits"
 )
 
-// Counts is a histogram at rest: a plain copy of counts with their exact
-// extremes. The zero value is empty and ready. It keeps only the range of
-// buckets that it needs, 264 KiB at most. It must not be used by two
-// goroutines at once.
+// Counts is a plain copy of a histogram's counts with their exact extremes. The zero value is empty
+// and ready. It keeps only the range of buckets that it needs, 264 KiB at most. It must not be used
+// by two goroutines at once.
 type Counts struct {
 	lo       int      // the bucket of n[0]; a multiple of half
 	n        []uint64 // its length is a multiple of half
@@ -19,10 +18,9 @@ type Counts struct {
 	min, max int64 // meaningless while total is 0
 }
 
-// FromBuckets returns counts read from elsewhere: values with their counts, in
-// any order; buckets of another geometry are counted at the value given. The
-// extremes are those of the buckets: the lowest value of the first and the
-// highest of the last.
+// FromBuckets returns counts read from elsewhere: values with their counts, in any order; buckets
+// of another geometry are counted at the value given. The extremes are those of the buckets: the
+// lowest value of the first and the highest of the last.
 func FromBuckets(buckets iter.Seq2[int64, uint64]) *Counts {
 	c := new(Counts)
 	for v, n := range buckets {
@@ -81,7 +79,7 @@ func (c *Counts) cover(lo, hi int) {
 	case len(c.n) == 0:
 	case lo >= c.lo && hi <= c.lo+len(c.n):
 		return
-	default: // at least twice as much, so that growing step by step stays cheap
+	default: // at least double, so that growing step by step stays cheap
 		old := len(c.n)
 		if lo < c.lo {
 			lo = max(0, min(lo, c.lo-old))
@@ -104,7 +102,7 @@ func (c *Counts) Assign(o *Counts) {
 	c.Merge(o)
 }
 
-// Merge adds all that o counts to c.
+// Merge adds o to c.
 func (c *Counts) Merge(o *Counts) {
 	if o.total == 0 {
 		// The overflows of an interval may be counted an interval before their
@@ -128,21 +126,20 @@ func (c *Counts) Merge(o *Counts) {
 // Total returns how many values are counted.
 func (c *Counts) Total() uint64 { return c.total }
 
-// Overflow returns how many of them are above Highest.
+// Overflow returns how many values are above Highest.
 func (c *Counts) Overflow() uint64 { return c.over }
 
-// Min returns the smallest value in nanoseconds: exact as recorded, the bound
-// of a bucket in an interval and after FromBuckets; 0 when nothing is counted.
+// Min returns the smallest value in nanoseconds: exact as recorded, the bound of a bucket in an
+// interval and after FromBuckets; 0 if empty.
 func (c *Counts) Min() int64 { return c.min }
 
-// Max returns the largest value in nanoseconds: exact as recorded, also above
-// Highest, and the bound of a bucket in an interval and after FromBuckets; 0 when nothing
-// is counted.
+// Max returns the largest value in nanoseconds: exact as recorded, also above Highest, and the
+// bound of a bucket in an interval and after FromBuckets; 0 if empty.
 func (c *Counts) Max() int64 { return c.max }
 
-// At returns the value of the given rank, 1 being the smallest: the highest
-// value of its bucket, or the exact maximum where that is less. A rank beyond
-// either end is taken as that end; the result is 0 when nothing is counted.
+// At returns the value of the given rank, 1 being the smallest: the highest value of its bucket, or
+// the exact maximum if that is less. A rank beyond either end is taken as that end; the result is 0
+// if c is empty.
 func (c *Counts) At(rank uint64) int64 {
 	if c.total == 0 {
 		return 0
@@ -160,8 +157,8 @@ func (c *Counts) At(rank uint64) int64 {
 	return c.max
 }
 
-// LowestAt returns the lower bound of the value of the given rank: the lowest
-// value of its bucket, or the exact minimum where that is more.
+// LowestAt returns the lower bound of the value of the given rank: the lowest value of its bucket,
+// or the exact minimum if that is more.
 func (c *Counts) LowestAt(rank uint64) int64 {
 	if c.total == 0 {
 		return 0
@@ -196,8 +193,7 @@ func (c *Counts) Below(v int64) uint64 {
 	return sum
 }
 
-// Buckets yields the lowest value and the count of each bucket that is not
-// empty, in ascending order.
+// Buckets yields the lowest value and the count of each nonempty bucket, in ascending order.
 func (c *Counts) Buckets() iter.Seq2[int64, uint64] {
 	return func(yield func(int64, uint64) bool) {
 		for i, n := range c.Range() {
@@ -208,8 +204,8 @@ func (c *Counts) Buckets() iter.Seq2[int64, uint64] {
 	}
 }
 
-// Range yields the index of each bucket that is not empty and its count, in
-// ascending order, for writers of HdrHistogram's formats: Index 0 is value 0.
+// Range yields the index and the count of each nonempty bucket, in ascending order, for writers of
+// HdrHistogram's formats: index 0 is value 0.
 func (c *Counts) Range() iter.Seq2[int, uint64] {
 	return func(yield func(int, uint64) bool) {
 		for b := c.used.next(0); b >= 0; b = c.used.next(b + blockLen) {
@@ -222,9 +218,8 @@ func (c *Counts) Range() iter.Seq2[int, uint64] {
 	}
 }
 
-// Mean returns the mean in nanoseconds, each value taken as the middle of its
-// bucket within the extremes: at most 0.05 % off. It is 0 when nothing is
-// counted.
+// Mean returns the mean in nanoseconds, taking each value as the middle of its bucket within the
+// extremes: at most 0.05 % off. It is 0 if c is empty.
 func (c *Counts) Mean() float64 {
 	if c.total == 0 {
 		return 0
@@ -238,9 +233,8 @@ func (c *Counts) Mean() float64 {
 	return sum / float64(c.total)
 }
 
-// StdDev returns the standard deviation of the values counted (not an estimate
-// of that of others), with the values taken as in Mean. It is 0 when nothing is
-// counted.
+// StdDev returns the population standard deviation of the counted values, taking values as in Mean.
+// It is 0 if c is empty.
 func (c *Counts) StdDev() float64 {
 	if c.total == 0 {
 		return 0
@@ -256,19 +250,18 @@ func (c *Counts) StdDev() float64 {
 	return math.Sqrt(sum / float64(c.total))
 }
 
-// middle is what stands for the values of n[i]: HdrHistogram's median
-// equivalent value, kept within the extremes.
+// middle returns what represents the values of n[i]: HdrHistogram's median equivalent value,
+// clamped to the extremes.
 func (c *Counts) middle(i int) float64 {
 	low, high := lowestOf(c.lo+i), highestOf(c.lo+i)
 	return float64(max(min(low+(high-low+1)/2, c.max), c.min))
 }
 
-// Percentile returns the value of percentile p, in percent: At its Rank. It is 0 of nothing.
+// Percentile returns the value of percentile p, in percent: At its Rank. It is 0 if c is empty.
 func (c *Counts) Percentile(p float64) int64 { return c.At(Rank(p, c.total)) }
 
-// Rank returns the rank that percentile p, in percent, of n values has:
-// max(1, ceil(p/100 n)), at most n. It is computed so that a p written with up
-// to six decimals gives what it gives on paper.
+// Rank returns the rank of percentile p, in percent, among n values: max(1, ceil(p/100 n)), at most
+// n. It is exact for a p with up to six decimals.
 func Rank(p float64, n uint64) uint64 {
 	if n == 0 || p <= 0 {
 		return min(n, 1)
@@ -276,8 +269,8 @@ func Rank(p float64, n uint64) uint64 {
 	if p >= 100 {
 		return n
 	}
-	// p/100*n in floats may come out a hair above a whole number; as a whole
-	// number of 1e-8ths it cannot.
+	// p/100*n in floats may come out slightly above a whole number; in integer units of 1e-8 it
+	// cannot.
 	hi, lo := bits.Mul64(uint64(math.Round(p*1e6)), n)
 	q, r := bits.Div64(hi, lo, 1e8)
 	if r != 0 {

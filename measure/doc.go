@@ -1,8 +1,7 @@
-// Package measure counts what happens in a run: latency histograms, outcomes
-// and rates, recorded by many goroutines without locks or allocation, and read
-// as a cumulative snapshot, or interval by interval.
+// Package measure records what happens in a run: latency histograms, outcomes and rates, recorded
+// by many goroutines without locks or allocation, and read as a cumulative snapshot, or interval by
+// interval.
 //
-// Nothing here reads a clock, prints or opens a file. All instants are
-// nanoseconds since the run's epoch on the one clock of the run; all latencies
-// are nanoseconds.
+// It reads no clock, prints nothing and opens no file. All instants are nanoseconds since the run's
+// epoch on the run's clock; all latencies are nanoseconds.
 package measure

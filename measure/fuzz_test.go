@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What decodes is written again byte for byte: the form has no second way to
-// say the same. What does not is refused by name.
+// What decodes is encoded again byte for byte: the form is canonical. Anything else is rejected
+// with ErrFormat.
 
 func FuzzDecodeCounts(f *testing.F) {
 	var c Counts

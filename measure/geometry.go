@@ -2,9 +2,8 @@ package measure
 
 import "math/bits"
 
-// The geometry of every histogram: that of an HdrHistogram made with these three figures.
-// It shares the bucket boundaries exactly, so that HdrHistogram's logs and tools need no
-// conversion.
+// The geometry of every histogram: that of an HdrHistogram with these three parameters. The bucket
+// boundaries are identical, so that HdrHistogram's logs and tools need no conversion.
 const (
 	Lowest  = 1                 // ns: the lowest discernible value
 	Highest = 3_600_000_000_000 // ns, 1 h: the highest trackable value; larger ones overflow
@@ -22,9 +21,9 @@ const (
 	numCounts = doublings*half + half // 33,792
 )
 
-// LastBucket is the index of Highest's bucket, the last that counts anything;
-// value 0 has index 0, as in an HdrHistogram's array of counts. The few buckets above it, which fill up
-// the last doubling, stay empty.
+// LastBucket is the index of Highest's bucket, the last that counts anything; value 0 has index 0,
+// as in an HdrHistogram's array of counts. The few buckets above it, which complete the last
+// doubling, stay empty.
 const LastBucket = (doublings-1)<<halfBits + Highest>>(doublings-1)
 
 // indexOf returns the bucket of v, which is 0 to Highest.

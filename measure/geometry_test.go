@@ -7,10 +7,9 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// reference is an HdrHistogram of the same three figures.
+// reference is an HdrHistogram with the same geometry.
 func reference() *hdr.Histogram { return hdr.New(Lowest, Highest, Digits) }
 
-// TestBucketsAreHdrHistograms compares every bucket with HdrHistogram's own.
 func TestBucketsAreHdrHistograms(t *testing.T) {
 	if got := len(reference().Export().Counts); got != numCounts {
 		t.Fatalf("HdrHistogram has %d counts, we have %d", got, numCounts)

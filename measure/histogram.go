@@ -5,10 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// A Histogram counts values in buckets of three significant digits from 1 ns to 1 h, with
-// the exact minimum and maximum beside them. It has a fixed size of 264 KiB. Only what is
-// touched becomes resident. All methods may be called from any goroutine; recording takes
-// no lock and allocates nothing.
+// A Histogram counts values in buckets of three significant digits from 1 ns to 1 h, with the exact
+// minimum and maximum. It has a fixed size of 264 KiB, of which only touched pages become resident.
+// All methods may be called from any goroutine; recording takes no lock and allocates nothing.
 type Histogram struct {
 	_    [64]byte // keeps a neighbour's writes off the extremes, which every Record reads
 	min  atomic.Int64
@@ -16,8 +15,8 @@ type Histogram struct {
 	over atomic.Uint64
 	_    [64]byte
 	n    [numCounts]atomic.Uint64
-	// The blocks in which something was counted since a reader took them. A bit
-	// follows its count: a reader that takes the bits first misses none for good.
+	// The blocks in which something was counted since a reader took them. A bit is set after its
+	// count: a reader that takes the bits first eventually sees every count.
 	fresh [blockWords]atomic.Uint64
 }
 
@@ -29,15 +28,15 @@ func NewHistogram() *Histogram {
 	return h
 }
 
-// Record counts v. A negative v counts as 0. One above Highest counts as an
-// overflow and in Highest's bucket; the maximum stays exact.
+// Record counts v. A negative v counts as 0. A v above Highest counts as an overflow and in
+// Highest's bucket; the maximum stays exact.
 func (h *Histogram) Record(v int64) {
 	if uint64(v) > Highest {
 		h.outside(v, 1)
 		return
 	}
-	// The extremes come before the count: a reader that reads them first has a
-	// range that includes every count it may rely on.
+	// Update the extremes before the count: a reader that reads them first has a range that
+	// includes every count it may rely on.
 	if v > h.max.Load() {
 		raise(&h.max, v)
 	}
@@ -47,7 +46,7 @@ func (h *Histogram) Record(v int64) {
 	h.count(indexOf(v), 1)
 }
 
-// count counts in a bucket.
+// count adds n to a bucket.
 func (h *Histogram) count(bucket int, n uint64) {
 	h.n[bucket].Add(n)
 	if w, bit := &h.fresh[bucket>>(blockBits+6)], blockBit(bucket); w.Load()&bit == 0 {
@@ -95,11 +94,10 @@ func lower(a *atomic.Int64, v int64) {
 	}
 }
 
-// Read sets into to what has been recorded so far, reusing its memory. While
-// others record, each bucket is read at some instant during the call: of two
-// successive reads the later holds no less in any bucket, its total is the sum
-// of its buckets, and its extremes may be those of a value that only the next
-// read counts. Once recording has stopped a read is exact.
+// Read sets into to what has been recorded so far, reusing its memory. While others record, each
+// bucket is read at some instant during the call: a later read holds no less in any bucket, its
+// total is the sum of its buckets, and its extremes may be those of a value that only the next read
+// counts. Once recording has stopped a read is exact.
 func (h *Histogram) Read(into *Counts) {
 	into.Reset()
 	h.addTo(into)
@@ -114,7 +112,7 @@ func (h *Histogram) addTo(c *Counts) {
 	}
 	lo, hi := indexOf(clamp(bottom)), indexOf(clamp(top))
 	if lo > hi {
-		return // a first value is just being recorded
+		return // the first value is just being recorded
 	}
 	c.cover(lo, hi)
 	var sum uint64

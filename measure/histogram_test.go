@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCountsAgainstAllValues compares with what the plain list of values says.
 func TestCountsAgainstAllValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) int64 {
@@ -224,7 +223,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkMessage is what a sent and confirmed message costs to record.
+// BenchmarkMessage measures recording a sent and confirmed message.
 func BenchmarkMessage(b *testing.B) {
 	r := NewRecorder(Config{From: 0, To: 1 << 60, Bytes: 64})
 	s := r.Sender(0)
@@ -247,8 +246,8 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot is one reading of two shards each with latencies from 1 µs
-// to 100 ms in every distribution.
+// BenchmarkSnapshot measures one reading of two shards each with latencies from 1 µs to 100 ms in
+// every distribution.
 func BenchmarkSnapshot(b *testing.B) {
 	r := NewRecorder(Config{SendShards: 2, ReceiveShards: 2, From: 0, To: 1 << 60, Bytes: 64})
 	for i := range 2 {

@@ -11,11 +11,10 @@ func (iv *Interval) Assign(o *Interval) {
 	iv.Backlog = append(iv.Backlog[:0], o.Backlog...)
 }
 
-// Merge makes one interval of iv and o: of two successive ones of one recorder,
-// or of two recorders' over about the same time. It reaches from the earlier
-// From to the later To. Backlog is a state and nothing to add up: it becomes
-// that of the one that ends later, iv's where both end at once, and who merges
-// what several processes saw sets it.
+// Merge combines iv and o: two successive intervals of one recorder, or those of two recorders over
+// about the same time. The result reaches from the earlier From to the later To. Backlog is a state
+// and cannot be summed: Merge takes that of the interval that ends later, iv's if both end at once,
+// and a caller that merges intervals of several processes must set it.
 func (iv *Interval) Merge(o *Interval) {
 	if o.To > iv.To {
 		iv.To, iv.Backlog = o.To, append(iv.Backlog[:0], o.Backlog...)
@@ -32,16 +31,15 @@ func (iv *Interval) Merge(o *Interval) {
 	iv.Window.add(&o.Window)
 }
 
-// Seconds adds up intervals shorter than a second, in the order of time, to
-// intervals of about a second. The zero value is ready. It is used by one goroutine
-// at a time.
+// Seconds combines intervals shorter than a second, in order of time, into intervals of about a
+// second. The zero value is ready. It is used by one goroutine at a time.
 type Seconds struct {
 	open Interval
 	any  bool
 }
 
-// Add takes an interval. Where it reaches into the next second, what has come
-// together is returned, which is the caller's until the next Add; else nil is.
+// Add takes an interval. If it reaches into the next second, Add returns what has been combined,
+// which is valid until the next Add; else nil.
 func (s *Seconds) Add(iv *Interval) *Interval {
 	if s.any {
 		s.open.Merge(iv)
@@ -55,8 +53,7 @@ func (s *Seconds) Add(iv *Interval) *Interval {
 	return s.Rest()
 }
 
-// Rest returns what has come together since a second was returned, or nil where
-// nothing has.
+// Rest returns what has been combined since the last second was returned, or nil if nothing has.
 func (s *Seconds) Rest() *Interval {
 	if !s.any {
 		return nil
@@ -65,17 +62,16 @@ func (s *Seconds) Rest() *Interval {
 	return &s.open
 }
 
-// Add adds an interval, so that a becomes the snapshot at its end: after all
-// intervals of a recorder, from its first to its last, a is the recorder's last
-// snapshot. Its extremes may fall short of that one's while others record (see
-// Extremes). Intervals of several recorders may be added to one snapshot, in
-// any order: it becomes what Merge makes of the recorders' own. At becomes the
-// interval's end where that is later.
+// Add adds an interval, so that a becomes the snapshot at its end: after all intervals of a
+// recorder, from the first to the last, a is the recorder's last snapshot. Its extremes may be
+// narrower than that snapshot's while others record (see Extremes). Intervals of several recorders
+// may be added to one snapshot, in any order: it becomes what Merge makes of the recorders' own. At
+// becomes the interval's end if that is later.
 func (a *Snapshot) Add(iv *Interval) {
 	a.Merge(&Snapshot{iv.To, iv.Kinds, iv.Counters, iv.Window})
 }
 
-// fields are all that Counters count.
+// fields returns every count of c.
 func (c *Counters) fields() [8]*uint64 {
 	return [...]*uint64{
 		&c.Scheduled, &c.Sent, &c.Dropped, &c.Unsent, &c.Confirmed, &c.Failed, &c.Settled, &c.Received,
@@ -96,7 +92,7 @@ func (c *Counters) sub(o *Counters) {
 	}
 }
 
-// fields are all that a Window counts.
+// fields returns every count of w.
 func (w *Window) fields() [5]*uint64 {
 	return [...]*uint64{&w.Sent, &w.SentBytes, &w.Confirmed, &w.Received, &w.ReceivedBytes}
 }

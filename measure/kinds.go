@@ -3,18 +3,17 @@ package measure
 // A Kind is one distribution of latencies.
 type Kind uint8
 
-// The kinds. With a closed loop there is no due instant: the response kinds, those
-// on time, lateness and blocked stay empty. Where replies confirm (Config.Replied) the
-// round trip is all that a sender knows: send's response, on time and service stay
-// empty.
+// The kinds. In a closed loop there is no due instant: the response and on-time kinds, lateness and
+// blocked stay empty. If replies confirm (Config.Replied) a sender knows only the round trip:
+// send's response, on time and service stay empty.
 const (
 	SendResponse Kind = iota // done - due, confirmed messages
 	SendOnTime               // done - due less lateness: the response without the generator's fault
 	SendService              // done - start, confirmed messages
 	SendLateness             // ready - due of the batch's last message: the generator's own fault
-	SendHeldUp               // of lateness what the generator cannot have made: see Sender.Handed
+	SendHeldUp               // the part of lateness that the generator cannot have caused: see Sender.Handed
 	SendBlocked              // start - ready: the system's or its client's
-	SendHop                  // of done - start what the driver's child process did not take: the way to it and back
+	SendHop                  // the part of done - start spent on the way to the driver's child process and back
 	SendFailed               // done - due (closed loop: done - start), failed messages
 	E2EResponse              // at - due, first deliveries
 	E2EOnTime                // at - due less lateness, to 0.2 % of start - due
@@ -23,7 +22,7 @@ const (
 	RTTOnTime                // reply - due less lateness; of a reply that was echoed to 0.2 % of start - due
 	RTTService               // reply - start, first replies
 	Settle                   // settled - at
-	NumKinds                 // how many there are
+	NumKinds                 // number of kinds
 )
 
 var kindNames = [NumKinds]string{
@@ -31,7 +30,7 @@ var kindNames = [NumKinds]string{
 	"e2e.response", "e2e.on_time", "e2e.service", "rtt.response", "rtt.on_time", "rtt.service", "settle",
 }
 
-// String returns the name that results use.
+// String returns the kind's name in results.
 func (k Kind) String() string {
 	if k >= NumKinds {
 		return "invalid"
@@ -39,8 +38,8 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// OnTime returns the kind that holds the same messages as the response k, each
-// without its lateness; false where k is not a response.
+// OnTime returns the kind that holds the same messages as the response k, each less its lateness;
+// false if k is not a response.
 func (k Kind) OnTime() (Kind, bool) {
 	switch k {
 	case SendResponse:
@@ -61,10 +60,10 @@ type Phase uint8
 const (
 	WarmUp Phase = iota
 	Measure
-	NumPhases // how many there are
+	NumPhases // number of phases
 )
 
-// String returns the name that results use.
+// String returns the phase's name in results.
 func (p Phase) String() string {
 	switch p {
 	case WarmUp:

@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// notSent keeps the due instants of messages that were never handed over, in a
-// bounded number of bins. Warm-up and stages have bins of their own, so that it is exact
-// what of them a message belongs to.
+// notSent keeps the due instants of messages that were never handed over, in a bounded number of
+// bins. Warm-up and stages have separate bins, so that the count per stage is exact.
 type notSent struct {
 	width  int64   // ns
 	begins []int64 // of the slots but the first
@@ -16,11 +15,11 @@ type notSent struct {
 
 const notSentBins = 1 << 16
 
-// Slots of bins: that of the warm-up, and those of the stages, one where stages are not
-// told apart.
+// Slots of bins: one for the warm-up, then one per stage, or a single one if stages are not
+// recorded separately.
 const warmUpSlot = 0
 
-// slotOf is that of a stage.
+// slotOf returns the slot of a stage.
 func slotOf(stage int) int { return stage + 1 }
 
 func (n *notSent) init(cfg *Config) {
@@ -34,13 +33,13 @@ func (n *notSent) init(cfg *Config) {
 	}
 }
 
-// bin is that of an instant.
+// bin returns the bin of an instant.
 func (n *notSent) bin(due int64) *atomic.Uint64 {
-	slot := slotOf(indexAt(n.begins, math.MaxInt64, due)) // of none: the warm-up's
+	slot := slotOf(indexAt(n.begins, math.MaxInt64, due)) // outside all stages: the warm-up's
 	return &n.bins[slot][min(max(due, 0)/n.width, notSentBins)]
 }
 
-// after returns where the bin of an instant ends, or to where that comes first.
+// after returns where the bin of an instant ends, at most to.
 func (n *notSent) after(due, to int64) int64 {
 	if next := slotOf(indexAt(n.begins, math.MaxInt64, due)); next < len(n.begins) {
 		to = min(to, n.begins[next])
@@ -51,12 +50,11 @@ func (n *notSent) after(due, to int64) int64 {
 	return to
 }
 
-// NotSent visits the messages that were dropped or left unsent, in groups: n
-// messages of phase p, each at least age ns old at end. stage is theirs, the first being
-// 0; it is 0, too, of warm-up, and where stages are not told apart. The due instants are
-// kept in 65,536 bins over the run, so an age is too small by at most a bin's
-// width (0.5 ms in a run of 30 s); it is 0 for one due beyond the horizon. Call
-// it when recording has stopped.
+// NotSent visits the messages that were dropped or left unsent, in groups: n messages of phase p,
+// each at least age ns old at end. stage counts from 0; it is also 0 for warm-up, and if stages are
+// not recorded separately. The due instants are kept in 65,536 bins over the run, so an age is too
+// small by at most a bin's width (0.5 ms in a run of 30 s); it is 0 for messages due beyond the
+// horizon. Call it when recording has stopped.
 func (r *Recorder) NotSent(end int64, visit func(p Phase, stage int, age int64, n uint64)) {
 	for slot, bins := range r.notSent.bins {
 		p, stage := Measure, slot-1

@@ -5,25 +5,24 @@ import (
 	"sync/atomic"
 )
 
-// Config says what a Recorder records.
+// Config configures a Recorder.
 type Config struct {
-	SendShards    int   // parts for senders, one a lane; 0: 1
-	ReceiveShards int   // parts for receivers; 0: 1
-	ReplyShards   int   // parts for goroutines that receive replies to what was received; 0: none
-	Replied       bool  // what confirms a message is its reply: Confirmed records a round trip
+	SendShards    int   // shards for senders, one per pacer; 0: 1
+	ReceiveShards int   // shards for receivers; 0: 1
+	ReplyShards   int   // shards for goroutines that receive replies; 0: none
+	Replied       bool  // replies confirm messages: Confirmed records a round trip
 	From, To      int64 // the measured window [From, To), ns since the epoch
 	Horizon       int64 // the schedule's end, for NotSent; 0: To
 	Closed        bool  // closed loop: no due instants
-	// Stages are where the stages of the measured window begin, ascending, the first at
-	// From; nil: they are not told apart. At most MostStages, and none of a closed loop.
+	// Stages are the starts of the stages of the measured window, ascending, the first at From;
+	// nil: stages are not recorded separately. At most MostStages, and none in a closed loop.
 	Stages []int64
-	Bytes  int // size of every message where all have the same; 0: sizes are summed one by one, which costs an atomic add each
+	Bytes  int // size of every message if all are equal; 0: sizes are summed individually, which costs an atomic add each
 }
 
-// A Recorder holds all that is counted in one process's part of a run: counters and
-// histograms, cumulative from the run's start, never reset. It is divided into shards so
-// that those who record at once stay out of each other's way; a shard of senders takes
-// 4.1 MiB, one of receivers 2.1 MiB. Only what is touched becomes resident.
+// A Recorder holds all counters and histograms of one worker: cumulative from the run's start,
+// never reset. It is divided into shards to avoid contention; a sender shard takes 4.1 MiB, a
+// receiver shard 2.1 MiB, of which only touched pages become resident.
 type Recorder struct {
 	cfg       Config
 	senders   []Sender
@@ -31,17 +30,18 @@ type Recorder struct {
 	repliers  []Receiver
 	notSent   notSent
 
-	histograms [NumKinds][NumPhases][]*Histogram // all of the above, by what they hold
+	histograms [NumKinds][NumPhases][]*Histogram // all of the above, by kind and phase
 	staged     []staged                          // the stages of all shards
 
 	mu    sync.Mutex        // one reader at a time
 	last  Window            // of the last reading
 	free  [NumPhases]uint64 // messages that were not blocked, at the last reading
-	seen  Snapshot          // what Next has given, but for freed
-	freed [NumPhases]uint64 // of free, what Next has given
+	seen  Snapshot          // what Next has returned so far, except freed
+	freed [NumPhases]uint64 // of free, what Next has returned
 }
 
-// NewRecorder makes all that recording needs. To below From is taken as From.
+// NewRecorder returns a Recorder, with everything allocated that recording needs. A To below From
+// counts as From.
 func NewRecorder(cfg Config) *Recorder {
 	cfg.SendShards, cfg.ReceiveShards = max(cfg.SendShards, 1), max(cfg.ReceiveShards, 1)
 	cfg.To = max(cfg.To, cfg.From)
@@ -85,7 +85,7 @@ func NewRecorder(cfg Config) *Recorder {
 	return r
 }
 
-// sort fills histograms. What a shard does not have is left out.
+// sort fills histograms, skipping what a shard does not have.
 func (r *Recorder) sort() {
 	hold := func(k Kind, of *[NumPhases]*Histogram) {
 		for p, h := range of {
@@ -99,7 +99,7 @@ func (r *Recorder) sort() {
 			return
 		}
 		r.staged = append(r.staged, staged{s, response, onTime})
-		for i := range s.of { // the window is all of its stages
+		for i := range s.of { // the window is the sum of its stages
 			r.histograms[response][Measure] = append(r.histograms[response][Measure], s.of[i].response)
 			r.histograms[onTime][Measure] = append(r.histograms[onTime][Measure], s.of[i].onTime)
 		}
@@ -134,8 +134,8 @@ func (r *Recorder) sort() {
 	receive(r.repliers, RTTResponse, RTTOnTime, RTTService)
 }
 
-// Phase returns the phase of an instant: warm-up before the measured window,
-// measured from its start on. What is due after its end does not exist.
+// Phase returns the phase of an instant: warm-up before the measured window, measured from its
+// start on. Nothing is due after the window's end.
 func (r *Recorder) Phase(instant int64) Phase { return phase(instant, r.cfg.From) }
 
 func phase(instant, from int64) Phase {
@@ -145,50 +145,48 @@ func phase(instant, from int64) Phase {
 	return Measure
 }
 
-// Sender returns shard i modulo their number, for those who send.
+// Sender returns sender shard i modulo their number.
 func (r *Recorder) Sender(i int) *Sender { return &r.senders[i%len(r.senders)] }
 
-// Receiver returns shard i modulo their number, for those who receive.
+// Receiver returns receiver shard i modulo their number.
 func (r *Recorder) Receiver(i int) *Receiver { return &r.receivers[i%len(r.receivers)] }
 
-// Replier returns shard i modulo their number, for those who receive replies: a
-// first delivery to them is the end of a round trip. There must be some.
+// Replier returns reply shard i modulo their number: a first delivery to it is the end of a round
+// trip. There must be at least one.
 func (r *Recorder) Replier(i int) *Receiver { return &r.repliers[i%len(r.repliers)] }
 
-// A Sender records what senders do. Its methods may be called from any
-// goroutine, lock nothing and allocate nothing. What can be derived from the
-// histograms is not counted again: a message costs one atomic add for each
-// distribution that it enters.
+// A Sender records what senders do. Its methods may be called from any goroutine, take no lock and
+// allocate nothing. What follows from the histograms is not counted again: a message costs one
+// atomic add per distribution that it enters.
 type Sender struct {
 	from, to                          int64
 	closed                            bool
 	bytes                             int
 	notSent                           *notSent
-	stages                            *stages // nil: there are none
+	stages                            *stages // nil: none
 	response, onTime, service, failed [NumPhases]*Histogram
 	lateness, heldUp, blocked, hop    [NumPhases]*Histogram
 
-	// Written by those who hand over.
+	// Written by goroutines that hand over.
 	_         [64]byte
 	scheduled [NumPhases]atomic.Uint64
-	sent      [NumPhases]atomic.Uint64 // closed loop only; otherwise it is the count of lateness
-	sentBytes atomic.Uint64            // in the window, where sizes differ
+	sent      [NumPhases]atomic.Uint64 // closed loop only; otherwise the count of lateness serves
+	sentBytes atomic.Uint64            // in the window, if sizes differ
 	sentEdge  edge
 
-	// Written by those who complete.
+	// Written by goroutines that complete.
 	_        [64]byte
 	doneEdge edge
 	slow     TopN
 	_        [64]byte
 
-	// Written where something went wrong.
+	// Written on failures.
 	dropped, unsent [NumPhases]atomic.Uint64
 	_               [64]byte
 }
 
-// An edge corrects a count by phase, which goes by the due instant, to a count of events
-// with their own instant in the window: only those that are on different sides are
-// counted here, which is rare.
+// An edge turns a count by phase, which goes by the due instant, into a count of events with their
+// own instant in the window. It counts only the rare events for which the two differ.
 type edge struct {
 	in  atomic.Uint64 // in the window but not of the measured phase
 	out atomic.Uint64 // of the measured phase but not in the window
@@ -200,7 +198,7 @@ func (e *edge) note(instant, from, to int64, p Phase) {
 	case inside && p != Measure:
 		e.in.Add(1)
 	case !inside && p == Measure:
-		// Before the event is counted itself: see Recorder.Read.
+		// Before the event itself is counted: see Recorder.Read.
 		e.out.Add(1)
 	}
 }
@@ -208,16 +206,15 @@ func (e *edge) note(instant, from, to int64, p Phase) {
 // Scheduled counts a message that became due.
 func (s *Sender) Scheduled(due int64) { s.scheduled[phase(due, s.from)].Add(1) }
 
-// ScheduledN counts n messages of one phase that became due, for callers that
-// count up themselves and report now and then.
+// ScheduledN counts n messages of one phase that became due, for callers that keep their own count
+// and report it now and then.
 func (s *Sender) ScheduledN(p Phase, n uint64) { s.scheduled[p].Add(n) }
 
-// Handed counts a message of so many bytes that was handed to the client
-// library at start. Its lane turned to it at ready; batchDue is the due instant
-// of the last message of its batch, its own without batches. Lateness is ready
-// - batchDue, blocked is start - ready. heldUp is, of lateness, the ns that were
-// there when the lane last woke from a wait with nothing else to do. In a closed
-// loop only start and bytes count.
+// Handed counts a message of that many bytes that was handed to the client library at start. Its
+// pacer turned to it at ready; batchDue is the due instant of the last message of its batch, its
+// own without batches. Lateness is ready - batchDue, blocked is start - ready. heldUp is the part
+// of lateness, in ns, that existed when the pacer last woke from a wait with nothing else to do. In
+// a closed loop only start and bytes count.
 func (s *Sender) Handed(due, batchDue, ready, heldUp, start int64, bytes int) {
 	if s.closed {
 		p := phase(start, s.from)
@@ -229,7 +226,7 @@ func (s *Sender) Handed(due, batchDue, ready, heldUp, start int64, bytes int) {
 	p := phase(due, s.from)
 	s.sentEdge.note(start, s.from, s.to, p)
 	s.addBytes(start, bytes)
-	if start != ready { // the many that were not blocked are those late less those blocked: see Recorder.Read
+	if start != ready { // unblocked messages are counted as late less blocked: see Recorder.Read
 		s.blocked[p].Record(start - ready)
 	}
 	if s.stages != nil {
@@ -245,9 +242,9 @@ func (s *Sender) addBytes(start int64, bytes int) {
 	}
 }
 
-// Confirmed counts a message that the system confirmed at done. lateness, in ns,
-// is that of its hand-over; in a closed loop it does not count. It reports whether the
-// message may be one of the slowest: then it is for Timed, too.
+// Confirmed counts a message that the system confirmed at done. lateness, in ns, is that of its
+// hand-over; it is ignored in a closed loop. If it reports true, the message may be one of the
+// slowest: also pass it to Timed.
 func (s *Sender) Confirmed(due, start, done, lateness int64) (slow bool) {
 	if s.closed {
 		p := phase(start, s.from)
@@ -272,8 +269,8 @@ func (s *Sender) Confirmed(due, start, done, lateness int64) (slow bool) {
 	return done-due > s.slow.least.Load()
 }
 
-// Hop counts what a confirmed message's way through the driver's child process cost: its
-// service less took, which the child says itself.
+// Hop counts the overhead of a confirmed message's way through the driver's child process: its
+// service time less took, which the child reports.
 func (s *Sender) Hop(due, start, done, took int64) {
 	if s.closed {
 		due = start
@@ -289,24 +286,23 @@ func (s *Sender) Failed(due, start, done int64) {
 	s.failed[phase(due, s.from)].Record(done - due)
 }
 
-// Dropped counts a message that was given up because no slot was free.
+// Dropped counts a message that was dropped because no slot was free.
 func (s *Sender) Dropped(due int64) {
 	p := phase(due, s.from)
 	s.notSent.bin(due).Add(1)
 	s.dropped[p].Add(1)
 }
 
-// Unsent counts a message that was due and that the run's end left unsent.
+// Unsent counts a message that was due and left unsent at the run's end.
 func (s *Sender) Unsent(due int64) {
 	p := phase(due, s.from)
 	s.notSent.bin(due).Add(1)
 	s.unsent[p].Add(1)
 }
 
-// UnsentBetween counts messages due in [from, to) that the run's end left unsent,
-// many at once: before returns how many of those are due before an instant, and
-// does not decrease. It returns how many they are of each phase. before is called
-// once for each bin of NotSent that they lie in.
+// UnsentBetween counts the messages due in [from, to) that were left unsent at the run's end:
+// before returns how many of those are due before an instant, and must not decrease. It returns
+// their number per phase. before is called once for each bin of NotSent that they lie in.
 func (s *Sender) UnsentBetween(from, to int64, before func(t int64) uint64) (sum [NumPhases]uint64) {
 	for last := before(from); from < to; {
 		p, next := phase(from, s.from), s.notSent.after(from, to)
@@ -321,30 +317,30 @@ func (s *Sender) UnsentBetween(from, to int64, before func(t int64) uint64) (sum
 	return sum
 }
 
-// A Receiver records what receivers see. Its methods lock nothing and allocate nothing. Any
-// goroutine may call them, but Delivered and Timed: those are for one goroutine at a time,
-// the one that decides which delivery was the first.
+// A Receiver records what receivers see. Its methods take no lock and allocate nothing. Any
+// goroutine may call them, except Delivered and Timed: those are for one goroutine at a time, which
+// decides which delivery was the first.
 type Receiver struct {
 	from, to                          int64
 	closed                            bool
 	bytes                             int
-	stages                            *stages // nil: there are none
+	stages                            *stages // nil: none
 	response, onTime, service, settle [NumPhases]*Histogram
 
 	// Written by consumers.
 	_             [64]byte
 	received      [NumPhases]atomic.Uint64 // by their own instant
-	after         atomic.Uint64            // of those, at the window's end or later
-	receivedBytes atomic.Uint64            // in the window, where sizes differ
+	after         atomic.Uint64            // at the window's end or later
+	receivedBytes atomic.Uint64            // in the window, if sizes differ
 
-	// Of who calls Timed.
+	// Written by the caller of Timed.
 	_    [64]byte
 	slow podium
 	_    [64]byte
 }
 
-// Received counts n deliveries of bytes in all that one client call yielded at
-// at: every delivery that is of this run, duplicates and corrupted ones too.
+// Received counts n deliveries of that many bytes in all, yielded by one client call at at: every
+// delivery of this run, including duplicates and corrupted ones.
 func (s *Receiver) Received(at int64, n, bytes int) {
 	p := phase(at, s.from)
 	if at >= s.to {
@@ -360,10 +356,9 @@ func (s *Receiver) Received(at int64, n, bytes int) {
 	s.received[p].Add(uint64(n))
 }
 
-// Delivered counts a first delivery at at of a message that was sound. lateness,
-// in ns, is what its stamp says of the hand-over; in a closed loop it does not
-// count. It reports whether the message may be one of the slowest: then it is for Timed,
-// too.
+// Delivered counts a first delivery at at of an intact message. lateness, in ns, is that of the
+// hand-over, from the header; it is ignored in a closed loop. If it reports true, the message may
+// be one of the slowest: also pass it to Timed.
 func (s *Receiver) Delivered(due, start, at, lateness int64) (slow bool) {
 	if s.closed {
 		s.service[phase(start, s.from)].Record(at - start)

@@ -46,8 +46,7 @@ func TestOpenLoopMessageCountsInItsPhase(t *testing.T) {
 	if d := cmp.Diff(want, got.Counters); d != "" {
 		t.Error(d)
 	}
-	// Both were started in the window; the confirmation and the delivery were
-	// received when it had ended.
+	// Both were started in the window; the confirmation and the delivery came after it.
 	if d := cmp.Diff(Window{Sent: 2, SentBytes: 96}, got.Window); d != "" {
 		t.Error(d)
 	}
@@ -76,8 +75,7 @@ func TestClosedLoopRecordsOnlyServiceTimes(t *testing.T) {
 	}
 }
 
-// TestWindowCountsEventsByOwnTime compares the derived rates with
-// plain counting.
+// Compares the derived rates with plain counting.
 func TestWindowCountsEventsByOwnTime(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 20 {
@@ -146,8 +144,8 @@ func TestNotSentAgesAreLowerBounds(t *testing.T) {
 	}
 }
 
-// TestIntervalsSumUpWhileRecording reads as fast as it can while four senders
-// and receivers record, and wants the sum of the intervals to be the whole.
+// Reads as fast as possible while four senders and receivers record; the intervals must add up to
+// the total.
 func TestIntervalsSumUpWhileRecording(t *testing.T) {
 	r := NewRecorder(Config{SendShards: 2, ReceiveShards: 2, From: 100_000, To: 900_000})
 	const each = 5000
@@ -247,8 +245,7 @@ func TestConfirmingReplyRecordsNoSend(t *testing.T) {
 	}
 }
 
-// What is counted in bulk is what counting one by one gives: the same groups, of
-// the same phases.
+// Counting in bulk must give the same groups and phases as counting individually.
 func TestBulkUnsentMatchesSingleUnsent(t *testing.T) {
 	type group struct {
 		p     Phase
@@ -259,7 +256,7 @@ func TestBulkUnsentMatchesSingleUnsent(t *testing.T) {
 	const end = 2_000_000
 	for _, horizon := range []int64{1_000, 65_536, 200_000, 999_983} {
 		for _, span := range [][2]int64{{0, 1}, {0, 999_999}, {399, 400}, {399, 402}, {400, 150_000}, {7, 1_300_000}} {
-			var dues []int64 // three instants of ten, some with several messages
+			var dues []int64 // three instants in ten, some with several messages
 			for d := int64(0); d < 1_300_000; d += 10 {
 				dues = append(dues, d, d+3, d+3, d+7)
 			}

@@ -2,8 +2,7 @@ package measure
 
 import "testing"
 
-// TestPartsOfSecondsAddUp: a second is returned when the next has begun, with all
-// that came, and what is left over at the end is not lost.
+// A second is returned when the next has begun, complete, and the remainder at the end is not lost.
 func TestPartsOfSecondsAddUp(t *testing.T) {
 	var s Seconds
 	var seen, values uint64

@@ -19,10 +19,10 @@ type Slow struct {
 	Seq    uint64
 }
 
-// Latency is its response, in a closed loop its service.
+// Latency returns its response time, in a closed loop its service time.
 func (s Slow) Latency() int64 { return s.At - s.Due }
 
-// Slowest returns the MostSlow slowest of all, the slowest first. It sorts all.
+// Slowest returns the MostSlow slowest of all, slowest first. It sorts all.
 func Slowest(all []Slow) []Slow {
 	slices.SortFunc(all, func(a, b Slow) int {
 		return cmp.Or(cmp.Compare(b.Latency(), a.Latency()), cmp.Compare(a.Due, b.Due), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Seq, b.Seq))
@@ -33,12 +33,12 @@ func Slowest(all []Slow) []Slow {
 // podiumRoom is a power of two with room for MostSlow.
 const podiumRoom = 32
 
-// A podium keeps the MostSlow slowest messages that it is offered, for one goroutine at a
-// time. It allocates nothing.
+// A podium keeps the MostSlow slowest messages offered, for one goroutine at a time. It allocates
+// nothing.
 //
-// What it keeps is in order, the fastest first, in a ring. A system that falls behind makes
-// each message the slowest yet: then the fastest drops out at one end and the new one comes
-// in at the other, and nothing else moves.
+// Its ring is sorted, fastest first. When a system falls behind, each message is the slowest yet:
+// then the fastest drops out at one end and the new one enters at the other, and nothing else
+// moves.
 type podium struct {
 	least int64 // a message has to take longer to be kept
 	low   uint  // place of the fastest, modulo podiumRoom
@@ -46,10 +46,10 @@ type podium struct {
 	ring  [podiumRoom]Slow
 }
 
-// at is the i-th of those that are kept, the fastest being the first.
+// at returns the i-th message kept, the fastest being the first.
 func (p *podium) at(i int) *Slow { return &p.ring[(p.low+uint(i))%podiumRoom] }
 
-// keep keeps a message that takes longer than p.least.
+// keep inserts a message that takes longer than p.least.
 func (p *podium) keep(due, start, at int64, stream uint32, seq uint64) {
 	if p.n == MostSlow {
 		p.low++
@@ -65,7 +65,7 @@ func (p *podium) keep(due, start, at int64, stream uint32, seq uint64) {
 	}
 }
 
-// kept returns those that it keeps, the fastest first.
+// kept returns the messages kept, fastest first.
 func (p *podium) kept() []Slow {
 	all := make([]Slow, p.n)
 	for i := range all {
@@ -74,9 +74,8 @@ func (p *podium) kept() []Slow {
 	return all
 }
 
-// A TopN keeps the MostSlow slowest messages that it is offered. Any goroutine may offer
-// one. A message that is not among them costs a load and a comparison. The others take a
-// lock, which only those share.
+// A TopN keeps the MostSlow slowest messages offered, by any goroutine. A message that is not among
+// them costs a load and a comparison; the others take a lock.
 type TopN struct {
 	least atomic.Int64 // as of podium
 	mu    sync.Mutex
@@ -92,22 +91,21 @@ func (p *TopN) Offer(x Slow) {
 
 func (p *TopN) keep(due, start, at int64, stream uint32, seq uint64) {
 	p.mu.Lock()
-	if at-due > p.podium.least { // none came first
+	if at-due > p.podium.least { // no other came first
 		p.podium.keep(due, start, at, stream, seq)
 		p.least.Store(p.podium.least)
 	}
 	p.mu.Unlock()
 }
 
-// Kept returns those that it keeps, the fastest first.
+// Kept returns the messages kept, fastest first.
 func (p *TopN) Kept() []Slow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.kept()
 }
 
-// Timed offers a message to the slowest of the measured window. It is for those that
-// Confirmed called slow.
+// Timed offers a message to the slowest of the measured window, if Confirmed reported it as slow.
 func (s *Sender) Timed(due, start, at int64, stream uint32, seq uint64) {
 	if s.closed {
 		due = start
@@ -117,8 +115,7 @@ func (s *Sender) Timed(due, start, at int64, stream uint32, seq uint64) {
 	}
 }
 
-// Timed offers a message to the slowest of the measured window. It is for those that
-// Delivered called slow.
+// Timed offers a message to the slowest of the measured window, if Delivered reported it as slow.
 func (s *Receiver) Timed(due, start, at int64, stream uint32, seq uint64) {
 	if s.closed {
 		due = start
@@ -128,9 +125,8 @@ func (s *Receiver) Timed(due, start, at int64, stream uint32, seq uint64) {
 	}
 }
 
-// Slowest returns the slowest messages of a kind, SendResponse, E2EResponse or
-// RTTResponse, the slowest first. In a closed loop they are those of the service. It is
-// called when recording has stopped.
+// Slowest returns the slowest messages of a kind (SendResponse, E2EResponse or RTTResponse),
+// slowest first; in a closed loop by service time. Call it when recording has stopped.
 func (r *Recorder) Slowest(k Kind) []Slow {
 	var all []Slow
 	response := SendResponse

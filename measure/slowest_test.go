@@ -23,7 +23,7 @@ func TestTopNKeepsSlowest(t *testing.T) {
 		for _, n := range []int{0, 1, MostSlow - 1, MostSlow, MostSlow + 1, podiumRoom, 5000} {
 			var p TopN
 			all := make([]Slow, n)
-			var latencies []int64 // of several that are equal any may be kept
+			var latencies []int64 // of equal ones any may be kept
 			for i := range all {
 				all[i] = Slow{Due: int64(i), Start: int64(i), At: int64(i) + latency(int64(i)), Stream: 1, Seq: uint64(i)}
 				p.Offer(all[i])
@@ -44,8 +44,7 @@ func TestTopNKeepsSlowest(t *testing.T) {
 	}
 }
 
-// TestTopNMergesManySources offers messages that grow slower, the worst case, from many
-// goroutines.
+// Offers increasingly slow messages, the worst case, from many goroutines.
 func TestTopNMergesManySources(t *testing.T) {
 	var p TopN
 	var all sync.WaitGroup
@@ -104,8 +103,8 @@ func TestOfferingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkTimed is what the slowest cost a message that is not one of them, and one of
-// those that grow slower and slower.
+// BenchmarkTimed measures the overhead for a message that is not one of the slowest, and for
+// increasingly slow ones.
 func BenchmarkTimed(b *testing.B) {
 	for name, step := range map[string]int64{"fast": 0, "slower each": 1} {
 		b.Run(name, func(b *testing.B) {

@@ -14,9 +14,8 @@ type Window struct {
 	Sent, SentBytes, Confirmed, Received, ReceivedBytes uint64
 }
 
-// A Snapshot is what a Recorder has recorded up to an instant, over all shards.
-// The zero value is that of the run's start. It is reused from read to read and
-// takes up to 7.3 MiB.
+// A Snapshot is what a Recorder has recorded up to an instant, over all shards. The zero value is
+// that of the run's start. It is reused from read to read and takes up to 7.3 MiB.
 type Snapshot struct {
 	At       int64 // ns since the epoch, as given to Read
 	Kinds    [NumKinds][NumPhases]Counts
@@ -30,15 +29,14 @@ type Interval struct {
 	Kinds    [NumKinds][NumPhases]Counts
 	Counters [NumPhases]Counters
 	Window   Window
-	Backlog  Backlog // set by the caller; nothing here knows it
+	Backlog  Backlog // set by the caller
 }
 
-// Read sets into to what has been recorded so far, at being the instant of the
-// reading. It may be called while others record, from any goroutine, one at a
-// time; no figure of a later reading is less than in an earlier one. While others
-// record, a message may be in one distribution and not yet in another; once
-// recording has stopped a reading is exact. It reads the whole touched range of
-// each histogram: some 10 µs for a distribution.
+// Read sets into to what has been recorded so far; at is the instant of the reading. It may be
+// called while others record, from any goroutine, one at a time; no figure of a later reading is
+// smaller than in an earlier one. While others record, a message may be in one distribution and not
+// yet in another; once recording has stopped a reading is exact. It reads the whole touched range
+// of each histogram: some 10 µs for a distribution.
 func (r *Recorder) Read(at int64, into *Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,11 +63,10 @@ func (r *Recorder) Read(at int64, into *Snapshot) {
 	into.Counters, into.Window = r.outcomes(&totals)
 }
 
-// Next sets iv to what has been recorded since it was called last, at being the
-// instant of the reading, as Read says; the first time since the run's start. Over
-// all calls the intervals sum up exactly to what Read has at the end. It looks only
-// at the blocks of buckets that were recorded in since, so that a reading ten times
-// a second leaves the caches to the system. Backlog becomes empty.
+// Next sets iv to what has been recorded since the previous call (the first time: since the run's
+// start); at is the instant of the reading, as in Read. Over all calls the intervals add up exactly
+// to Read's result at the end. It visits only blocks of buckets that changed, so that reading ten
+// times a second leaves the caches to the system. It clears Backlog.
 func (r *Recorder) Next(at int64, iv *Interval) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,14 +97,13 @@ func (r *Recorder) Next(at int64, iv *Interval) {
 	r.seen.Counters, r.seen.Window = counters, window
 }
 
-// advance brings seen, a sum of histograms, to what they hold now, and sets fresh to
-// what was added.
+// advance brings seen, a sum of histograms, up to date, and sets fresh to the difference.
 func advance(of []*Histogram, seen, fresh *Counts) {
 	fresh.Reset()
 	var touched blocks
 	for _, h := range of {
 		for w := range touched {
-			if h.fresh[w].Load() != 0 { // a bit follows its count
+			if h.fresh[w].Load() != 0 { // a bit is set after its count
 				touched[w] |= h.fresh[w].Swap(0)
 			}
 		}
@@ -144,7 +140,7 @@ func advance(of []*Histogram, seen, fresh *Counts) {
 		return
 	}
 	seen.total += fresh.total
-	// After the counts: the extremes come before them (see Histogram.Record).
+	// After the counts: the extremes are updated before them (see Histogram.Record).
 	bottom, top := int64(math.MaxInt64), int64(-1)
 	for _, h := range of {
 		bottom, top = min(bottom, h.min.Load()), max(top, h.max.Load())
@@ -156,9 +152,9 @@ func advance(of []*Histogram, seen, fresh *Counts) {
 	}
 }
 
-// unblocked returns how many messages were not blocked at all, of readings in which
-// lateness came before blocked. Those who hand over count blocked before late, so
-// that the difference never exceeds the truth; the largest so far is kept.
+// unblocked returns how many messages were not blocked at all, given readings in which lateness
+// came before blocked. Senders count blocked before late, so that the difference never exceeds the
+// truth; the largest so far is kept.
 func (r *Recorder) unblocked(totals *[NumKinds][NumPhases]uint64) [NumPhases]uint64 {
 	for p := range r.free {
 		if !r.cfg.Closed {
@@ -168,13 +164,11 @@ func (r *Recorder) unblocked(totals *[NumKinds][NumPhases]uint64) [NumPhases]uin
 	return r.free
 }
 
-// outcomes returns the counters and the window, totals being of distributions that
-// were read just before.
+// outcomes returns the counters and the window; totals are of distributions read just before.
 //
-// The window is derived from counts by phase and the edges. Writers note an edge's
-// out before they count, and here counts are read before edges: so the difference
-// may fall short of the truth for a moment but never exceeds it, and the largest so
-// far is kept.
+// The window is derived from counts by phase and the edges. Writers record an edge's out before
+// they count, and counts are read here before edges: so the difference may be briefly too small but
+// never too large, and the largest so far is kept.
 func (r *Recorder) outcomes(totals *[NumKinds][NumPhases]uint64) (counters [NumPhases]Counters, w Window) {
 	service := SendService
 	if r.cfg.Replied {
@@ -226,11 +220,10 @@ func (r *Recorder) outcomes(totals *[NumKinds][NumPhases]uint64) (counters [NumP
 	return counters, w
 }
 
-// less is a - b, or 0 where b is more.
+// less returns a - b, or 0 if b is larger.
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
-// Merge adds o, another process's part of the same run, to a. At becomes the
-// later one.
+// Merge adds o, another worker's snapshot of the same run, to a. At becomes the later one.
 func (a *Snapshot) Merge(o *Snapshot) {
 	a.At = max(a.At, o.At)
 	for k := range a.Kinds {

@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// MostStages is how many stages of a run are told apart at most.
+// MostStages is the maximum number of stages that are recorded separately.
 const MostStages = 32
 
-// A Stage is what was recorded of one part of the measured window. A message belongs to
-// the stage that its due instant lies in, whenever it is sent, confirmed or delivered.
-// The zero value is empty and ready.
+// A Stage is what was recorded of one part of the measured window. A message belongs to the stage
+// of its due instant, whenever it is sent, confirmed or delivered. The zero value is empty and
+// ready.
 type Stage struct {
 	Offered                   uint64           // messages due in it: handed over, dropped or unsent
 	Sent, Confirmed, Received uint64           // events with their own instant in it, due in any stage
-	Kinds                     [NumKinds]Counts // of messages due in it; responses and those on time alone
+	Kinds                     [NumKinds]Counts // of messages due in it; only responses and those on time
 }
 
-// Merge adds o, another process's part of the same stage.
+// Merge adds o, another worker's record of the same stage.
 func (g *Stage) Merge(o *Stage) {
 	from := o.fields()
 	for i, v := range g.fields() {
@@ -34,14 +34,14 @@ func (g *Stage) fields() [4]*uint64 {
 	return [...]*uint64{&g.Offered, &g.Sent, &g.Confirmed, &g.Received}
 }
 
-// stages are a shard's. Of a run without any, nil.
+// stages are a shard's stages; nil if the run has none.
 type stages struct {
 	begins []int64 // ascending, in ns since the epoch
 	end    int64   // of the last
 	of     []stage
 }
 
-// A stage is one of a shard's. What different goroutines write lies apart.
+// A stage belongs to one shard. Fields written by different goroutines are kept apart.
 type stage struct {
 	response, onTime *Histogram
 	_                [64]byte
@@ -63,7 +63,7 @@ func newStages(cfg *Config) *stages {
 	return s
 }
 
-// indexAt returns which stage an instant lies in; -1: in none.
+// indexAt returns the stage of an instant; -1 if none.
 func indexAt(begins []int64, end, t int64) int {
 	if len(begins) == 0 || t < begins[0] || t >= end {
 		return -1
@@ -79,7 +79,7 @@ func indexAt(begins []int64, end, t int64) int {
 	return low
 }
 
-// at returns the stage that an instant lies in, or nil.
+// at returns the stage of an instant, or nil.
 func (s *stages) at(t int64) *stage {
 	if i := indexAt(s.begins, s.end, t); i >= 0 {
 		return &s.of[i]
@@ -87,12 +87,12 @@ func (s *stages) at(t int64) *stage {
 	return nil
 }
 
-// StageAt returns which stage an instant lies in, the first being 0; -1: in none, or
-// stages are not told apart.
+// StageAt returns the stage of an instant, from 0; -1 if none, or if stages are not recorded
+// separately.
 func (r *Recorder) StageAt(t int64) int { return indexAt(r.cfg.Stages, r.cfg.To, t) }
 
-// Stages returns what has been recorded of each stage so far; nil where stages are not
-// told apart. It is exact once recording has stopped. It allocates.
+// Stages returns what has been recorded of each stage so far; nil if stages are not recorded
+// separately. It is exact once recording has stopped. It allocates.
 func (r *Recorder) Stages() []Stage {
 	if len(r.cfg.Stages) == 0 {
 		return nil
@@ -116,14 +116,13 @@ func (r *Recorder) Stages() []Stage {
 	return out
 }
 
-// staged are the stages of one shard, and the kinds that they hold.
+// staged is the stages of one shard, and the kinds that they hold.
 type staged struct {
 	stages           *stages
 	response, onTime Kind
 }
 
-// checkStages panics where the beginnings of stages are not those of a window: that is a
-// mistake in the program.
+// checkStages panics on stages that do not fit the window: that is a programming error.
 func (cfg *Config) checkStages() {
 	if n := len(cfg.Stages); n > MostStages || n > 0 && (cfg.Closed || cfg.Stages[0] != cfg.From ||
 		!sort.SliceIsSorted(cfg.Stages, func(i, j int) bool { return cfg.Stages[i] < cfg.Stages[j] })) {

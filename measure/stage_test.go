@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Stages hold what a look at each message by itself gives, and together they are the
-// window.
+// Stages equal what looking at each message individually gives, and add up to the window.
 func TestMessageBelongsToStageWhenDue(t *testing.T) {
 	begins, to := []int64{1_000, 1_001, 5_000, 9_000}, int64(10_000)
 	r := NewRecorder(Config{SendShards: 2, ReceiveShards: 2, From: 1_000, To: to, Stages: begins})

@@ -9,24 +9,24 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// An Agent is one process of a fleet, and what is known of its part of the run.
+// An Agent is one process of a fleet, with what is known of its part of the run.
 type Agent struct {
 	Name        string            `json:"name"`
 	Hostname    string            `json:"hostname"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Producers   int               `json:"producers"`           // that it carried
 	Consumers   int               `json:"consumers"`           // likewise, of all subscriptions together
-	StartsNS    *int64            `json:"starts_ns,omitempty"` // when it turned to its first message, less when that was due, by the coordinator's clock; absent where it sent none, or is missing
-	Missing     bool              `json:"missing"`             // it vanished: what it had reported until then counts
-	LostReports uint64            `json:"lost_reports"`        // that never came, between others that did
-	Absences    []Absence         `json:"absences,omitempty"`  // when it was not heard of
+	StartsNS    *int64            `json:"starts_ns,omitempty"` // when it turned to its first message, less when that was due, by the coordinator's clock; absent if it sent none, or is missing
+	Missing     bool              `json:"missing"`             // the process vanished: what it had reported until then counts
+	LostReports uint64            `json:"lost_reports"`        // reports that never arrived, between others that did
+	Absences    []Absence         `json:"absences,omitempty"`  // when the coordinator did not hear from it
 	Clock       AgentClock        `json:"clock"`
-	Host        *AgentHost        `json:"host,omitempty"` // absent of one that is missing
-	Cost        *Cost             `json:"cost,omitempty"` // of the instrument on its host; nil of one that is missing, and in results of older versions
+	Host        *AgentHost        `json:"host,omitempty"` // absent for a missing agent
+	Cost        *Cost             `json:"cost,omitempty"` // of the instrument on its host; nil for a missing agent, and in results of older versions
 }
 
-// A Loss names the agents whose work is missing from the figures of a run. A figure that needs
-// a side of which an agent is lost must not be used.
+// A Loss names the agents whose work is missing from the figures of a run. Figures that need a side
+// with a lost agent must not be used.
 type Loss struct {
 	Senders   []string
 	Receivers []string
@@ -35,7 +35,7 @@ type Loss struct {
 // Any reports whether an agent is lost.
 func (l Loss) Any() bool { return len(l.Senders)+len(l.Receivers) > 0 }
 
-// Agents names the agents that are lost, each once.
+// Agents returns the names of the lost agents, each once.
 func (l Loss) Agents() []string {
 	all := slices.Clone(l.Senders)
 	for _, name := range l.Receivers {
@@ -46,9 +46,9 @@ func (l Loss) Agents() []string {
 	return all
 }
 
-// Lost returns the agents that are lost: some of their reports never came, or they vanished
-// before the measured window ended or while messages of the window were open. An agent that
-// vanished afterwards had reported all that the figures need.
+// Lost returns the lost agents: some of their reports never arrived, or they vanished before the
+// measured window ended or while messages of the window were open. An agent that vanished later had
+// reported everything that the figures need.
 func (r *Result) Lost() (l Loss) {
 	end := r.WindowFrom() + int64(math.Round(r.Run.MeasureS*1e9))
 	for i := range r.Agents {
@@ -69,40 +69,39 @@ func (r *Result) Lost() (l Loss) {
 	return l
 }
 
-// An Absence is a time for which an agent was not heard of, by the run's clock.
+// An Absence is a period in which the coordinator did not hear from an agent, by the run's clock.
 type Absence struct {
 	FromNS int64  `json:"from_ns"`
-	ToNS   *int64 `json:"to_ns"` // nil where it was not heard of again
+	ToNS   *int64 `json:"to_ns"` // nil if it was not heard from again
 }
 
-// An AgentClock is how an agent's clock went against the coordinator's.
+// An AgentClock compares an agent's clock with the coordinator's.
 type AgentClock struct {
-	Same      bool    `json:"same"`             // it is the coordinator's own
-	OffsetNS  int64   `json:"offset_ns"`        // what was to be added to its readings, at the epoch
-	DriftPPB  int64   `json:"drift_ppb"`        // by how many ns a second that grew
-	BoundNS   *int64  `json:"bound_ns"`         // of its instants as they were corrected, over the run; nil where nothing is known
-	Steps     []Step  `json:"steps,omitempty"`  // that it took
-	Exchanges int     `json:"exchanges"`        // that this is known by
-	Chrony    *Chrony `json:"chrony,omitempty"` // nil where chrony says nothing on either host
+	Same      bool    `json:"same"`             // it is the coordinator's own clock
+	OffsetNS  int64   `json:"offset_ns"`        // what to add to its readings, at the epoch
+	DriftPPB  int64   `json:"drift_ppb"`        // growth of the offset in ns per second
+	BoundNS   *int64  `json:"bound_ns"`         // error bound of its corrected instants, over the run; nil if unknown
+	Steps     []Step  `json:"steps,omitempty"`  // detected clock steps
+	Exchanges int     `json:"exchanges"`        // number of clock exchanges behind this
+	Chrony    *Chrony `json:"chrony,omitempty"` // nil if chrony reports nothing on either host
 }
 
-// A Chrony is what chrony says of the wall clocks of an agent's host and of the
-// coordinator's, held against the offset that was measured.
+// A Chrony compares what chrony reports for the wall clocks of an agent's host and of the
+// coordinator's with the measured offset.
 type Chrony struct {
-	BoundNS int64 `json:"bound_ns"` // how far the two wall clocks may be off from each other, as it says
-	Agrees  bool  `json:"agrees"`   // both can be true
-	ApartNS int64 `json:"apart_ns"` // by how much more than both bounds allow they differ; 0 where they agree
+	BoundNS int64 `json:"bound_ns"` // maximum difference of the two wall clocks, according to chrony
+	Agrees  bool  `json:"agrees"`   // the two are compatible
+	ApartNS int64 `json:"apart_ns"` // excess of the difference over both bounds; 0 if they agree
 }
 
-// A Step is where a clock was set, or the one that it is held against, or where
-// the rate of either changed.
+// A Step is where one of the two clocks was set, or the rate of either changed.
 type Step struct {
-	AtNS        int64 `json:"at_ns"`        // since the epoch, the middle of the time within which it happened
-	UncertainNS int64 `json:"uncertain_ns"` // half of that time
+	AtNS        int64 `json:"at_ns"`        // since the epoch, the middle of the period in which it happened
+	UncertainNS int64 `json:"uncertain_ns"` // half of that period
 	ByNS        int64 `json:"by_ns"`        // by how much the offset grew
 }
 
-// An AgentHost is what an agent's process and its host did in the run, as Host.
+// An AgentHost is the usage of an agent's process and its host during the run, as Host.
 type AgentHost struct {
 	Usage          *host.Usage       `json:"usage,omitempty"`
 	Lanes          int               `json:"lanes"`
@@ -112,9 +111,8 @@ type AgentHost struct {
 	Hiccups        *Hiccups          `json:"hiccups,omitempty"`
 }
 
-// Precedence says whether the run's lanes took precedence over the rest of their
-// hosts: "SCHED_FIFO", "none", of a fleet "SCHED_FIFO of 2 agents"; "" where the
-// result does not tell.
+// Precedence describes the real-time priority of the run's pacers: "SCHED_FIFO", "none", for a
+// fleet "SCHED_FIFO of 2 agents"; "" if the result does not say.
 func (r *Result) Precedence() string {
 	if len(r.Agents) == 0 {
 		switch c := r.Host.Calibration; {
@@ -145,25 +143,25 @@ func (r *Result) Precedence() string {
 	return fmt.Sprintf("SCHED_FIFO of %d agents", first)
 }
 
-// A FleetClock is what comparing instants of several agents is good for: end to
-// end times of messages that went from one to another.
+// A FleetClock is how well instants of several agents compare, for end-to-end times of messages
+// between agents.
 type FleetClock struct {
 	Crosses         bool   `json:"crosses"`           // messages went from one agent to another
 	Same            bool   `json:"same"`              // all such agents read one clock
-	BoundNS         *int64 `json:"bound_ns"`          // of the difference of two instants; nil where it is not known, or nothing crosses
+	BoundNS         *int64 `json:"bound_ns"`          // of the difference of two instants; nil if unknown, or nothing crosses
 	Negative        uint64 `json:"negative"`          // deliveries of the measured window before they were sent; they count as 0
 	WorstNegativeNS int64  `json:"worst_negative_ns"` // by how much, at most
 }
 
 // Why a percentile is not supported, other than by too few samples.
 const (
-	ByClock        = "clock"         // it is finer than the bound of the clocks
-	ByUnknownClock = "unknown clock" // nothing is known of the clocks that it is of
-	ByLostAgents   = "lost agents"   // it needs what agents did that were lost
+	ByClock        = "clock"         // it is below the error bound of the clocks
+	ByUnknownClock = "unknown clock" // nothing is known of the clocks involved
+	ByLostAgents   = "lost agents"   // it needs the work of lost agents
 )
 
-// Why an end of a percentile's interval is not known.
+// Why an end of a percentile's interval is unknown.
 const (
-	ByDependence = "dependence" // the run is too short for how much its samples depend on one another
-	ByEpisodes   = "episodes"   // the samples beyond it came in too few separate spells
+	ByDependence = "dependence" // the run is too short, given how strongly its samples depend on one another
+	ByEpisodes   = "episodes"   // the samples beyond it came in too few separate episodes
 )

@@ -23,8 +23,7 @@ const (
 	maxPayloadBytes    = headerBytes + maxCountBytes*(measure.LastBucket+1)
 )
 
-// An encoder turns counts into the base64 text of a log line, reusing its
-// memory.
+// An encoder encodes counts as the base64 text of a log line, reusing its memory.
 type encoder struct {
 	plain  []byte
 	packed bytes.Buffer
@@ -58,8 +57,8 @@ func (e *encoder) encode(c *measure.Counts) ([]byte, error) {
 	e.packed.Reset()
 	e.packed.Write(make([]byte, 8))
 	if e.zip == nil {
-		// The least effort: it is done beside the measuring, once a second for
-		// each distribution, and a log is small.
+		// Fastest compression: this runs beside the measurement, once a second for each
+		// distribution, and a log is small.
 		e.zip, _ = zlib.NewWriterLevel(&e.packed, zlib.BestSpeed) // fails for unknown levels only
 	} else {
 		e.zip.Reset(&e.packed)
@@ -91,8 +90,7 @@ func appendZigZag(b []byte, v int64) []byte {
 	return append(b, byte(u))
 }
 
-// zigZag reads what appendZigZag wrote and returns its length, 0 when b ends
-// within it.
+// zigZag reads what appendZigZag wrote and returns its length, 0 if b ends within it.
 func zigZag(b []byte) (v int64, n int) {
 	var u uint64
 	for i, c := range b {
@@ -108,8 +106,8 @@ func zigZag(b []byte) (v int64, n int) {
 	return 0, 0
 }
 
-// decode reads the base64 text of a log line. It takes this package's geometry
-// only, and no more memory than that needs whatever the text says.
+// decode decodes the base64 text of a log line. It accepts only this package's geometry, and uses
+// no more memory than that needs, whatever the text says.
 func decode(text []byte) (*measure.Counts, error) {
 	b := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(b, text)
@@ -162,7 +160,7 @@ func decodeCounts(p []byte) (*measure.Counts, error) {
 		switch p = p[used:]; {
 		case used == 0:
 			return nil, fmt.Errorf("%w: histogram: ends within a count", ErrMalformed)
-		case v <= 0: // so many empty buckets; 0 is one
+		case v <= 0: // a run of empty buckets; 0 is one
 			gap := max(1, uint64(-v))
 			if gap > uint64(measure.LastBucket+1-i) {
 				return nil, fmt.Errorf("%w: histogram: more buckets than 1 h has", ErrMalformed)

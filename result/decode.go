@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// Bounds of a JSON document that is read. The longest run that there is, of
-// 78 h, has 280,800 intervals of 17 values in 3 objects each, in some 140 MB;
-// what is decoded takes up to some hundred bytes of memory for each value, so
-// that a document's size alone would bound nothing.
+// Bounds of a JSON document. The longest possible run, of 78 h, has 280,800 intervals of 17 values
+// in 3 objects each, in some 140 MB. Decoding takes up to some hundred bytes of memory per value,
+// so limiting the document's size alone would not bound it.
 const (
 	maxDocument   = 256 << 20 // bytes of a result.json
 	maxValues     = 8 << 20
@@ -42,8 +41,7 @@ func decodeJSON(b []byte, schema string, v any) error {
 	return nil
 }
 
-// weigh refuses a document with more in it than its kind can have, before any
-// of it is decoded.
+// weigh rejects a document with more in it than its kind can have, before any of it is decoded.
 func weigh(b []byte) error {
 	var values, containers, depth int
 	quoted, escaped := false, false
@@ -78,21 +76,21 @@ func weigh(b []byte) error {
 	return nil
 }
 
-// at is an error about the byte at offset.
+// at returns an error about the byte at offset.
 func at(b []byte, offset int, err error) *FileError {
 	offset = min(max(offset, 0), len(b))
 	line := 1 + bytes.Count(b[:offset], []byte("\n"))
 	return &FileError{Line: line, Column: offset - bytes.LastIndexByte(b[:offset], '\n'), Err: err}
 }
 
-// jsonError says where a document is not JSON, or not JSON of its schema.
+// jsonError describes where a document is not JSON, or not JSON of its schema.
 func jsonError(b []byte, err error, schema string) error {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return &FileError{Err: fmt.Errorf("%w: it is empty", ErrTorn)}
 	}
 	if e := (*json.SyntaxError)(nil); errors.As(err, &e) {
-		// Package json sees a document off with a space, which a word or number
-		// that was cut short does not take.
+		// Package json ends a document with a space, which a truncated word or number does not
+		// accept.
 		if e.Offset >= int64(len(b)) && (strings.Contains(e.Error(), "unexpected end") ||
 			strings.HasPrefix(e.Error(), "invalid character ' '") && b[len(b)-1] != ' ') {
 			return at(b, len(b), fmt.Errorf("%w: it ends within its JSON", ErrTorn))
@@ -108,8 +106,7 @@ func jsonError(b []byte, err error, schema string) error {
 	return &FileError{Err: fmt.Errorf("%w: %w", ErrMalformed, err)}
 }
 
-// checkSchema accepts the schema that this code writes and older versions of
-// it.
+// checkSchema accepts the schema that this code writes and older versions of it.
 func checkSchema(got, want string) error {
 	kind, version, _ := strings.Cut(want, "/v")
 	most, err := strconv.Atoi(version)
@@ -129,7 +126,7 @@ func checkSchema(got, want string) error {
 	return nil
 }
 
-// brief shortens what a stranger's file says.
+// brief shortens text from a foreign file.
 func brief(s string) string {
 	const most = 60
 	if len(s) > most {

@@ -13,13 +13,13 @@ import (
 // maxRecord bounds a line of events.jsonl and of host.jsonl.
 const maxRecord = 1 << 20
 
-// Events reads the lines of an events.jsonl after its first. An error, which is a
-// *FileError that names the line, is the last that it yields: ErrTorn for the last line
-// of a file after its writer was killed. It comes after all others.
+// Events reads the lines of an events.jsonl after its first. An error, which is a *FileError that
+// names the line, is the last item yielded, after all others: ErrTorn for the last line of a file
+// whose writer was killed.
 func Events(r io.Reader) iter.Seq2[Event, error] { return records[Event](r, SchemaEvents, "event") }
 
-// Samples reads the lines of a host.jsonl after its first, as Events does those of its
-// file. It holds one at a time.
+// Samples reads the lines of a host.jsonl after its first, with errors as in Events. It holds one
+// at a time.
 func Samples(r io.Reader) iter.Seq2[host.Sample, error] {
 	return records[host.Sample](r, SchemaHost, "sample")
 }
@@ -73,8 +73,8 @@ func decodeRecord(b []byte, e any, schema, what string) error {
 	return nil
 }
 
-// place puts an error about the text of the line just read into its file. What
-// ends too early is torn at the end of the file only.
+// place adds the line just read to an error about its text. Text that ends too early is torn only
+// at the end of the file.
 func (l *lineReader) place(err error) error {
 	if l.open {
 		return l.wrong(err)

@@ -28,16 +28,16 @@ const (
 	FileHost        = "host.jsonl"
 )
 
-// FileSeries is the plan of several runs, in the folder that they have in common.
+// FileSeries is the plan of several runs, in their common folder.
 const FileSeries = "series.json"
 
-// ErrExists is wrapped by Create when something of that name is there already.
+// ErrExists is wrapped by Create if something of that name already exists.
 var ErrExists = errors.New("exists already")
 
-// A Folder is a result folder being written. Its methods may be called from any
-// goroutine. Every error names the file; the first of each file is kept, and
-// Close returns them all, so that a caller may go on measuring. What was written
-// before an error stays: the logs are cut back to their last whole line.
+// A Folder is a result folder being written. Its methods may be called from any goroutine. Every
+// error names the file; the first of each file is kept, and Close returns them all, so that a
+// caller may continue measuring. What was written before an error stays: the logs are truncated to
+// their last whole line.
 type Folder struct {
 	dir  string
 	open func(name string, flag int, perm fs.FileMode) (*os.File, error) // os.OpenFile
@@ -52,8 +52,7 @@ type Folder struct {
 	closed bool
 }
 
-// Create makes dir and the parents it lacks. It refuses a dir that exists, in
-// whatever form, with ErrExists.
+// Create makes dir and missing parents. If dir exists, in whatever form, it returns ErrExists.
 func Create(dir string) (*Folder, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, fmt.Errorf("create the parent of result folder %s: %w", dir, err)
@@ -67,14 +66,14 @@ func Create(dir string) (*Folder, error) {
 	return &Folder{dir: dir, open: os.OpenFile}, nil
 }
 
-// Reopen returns a folder that is there already, so that its report can be written again.
+// Reopen returns an existing folder, so that its report can be rewritten.
 func Reopen(dir string) *Folder { return &Folder{dir: dir, open: os.OpenFile} }
 
 // Dir returns the folder's path as it was given.
 func (f *Folder) Dir() string { return f.dir }
 
-// StartIntervals begins intervals.hlog; instants count from epoch, weir is the
-// version that writes. It is called once, before the first line.
+// StartIntervals starts intervals.hlog; instants count from epoch, weir is the version of the
+// writer. It is called once, before the first line.
 func (f *Folder) StartIntervals(epoch time.Time, weir string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,9 +89,8 @@ func (f *Folder) StartIntervals(epoch time.Time, weir string) error {
 	return nil
 }
 
-// AppendInterval writes a line for each distribution and phase in which the
-// interval counts anything. The lines reach the operating system before it
-// returns.
+// AppendInterval writes a line for each distribution and phase with counts in the interval. The
+// lines reach the operating system before it returns.
 func (f *Folder) AppendInterval(in *measure.Interval) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,8 +106,8 @@ func (f *Folder) AppendInterval(in *measure.Interval) error {
 	return nil
 }
 
-// AppendCensored writes the line of a distribution's censored samples, at the
-// end of a run; from and to are the run's. Without any it writes none.
+// AppendCensored writes the line of a distribution's censored samples, at the end of a run; from
+// and to are the run's. It writes none if c is empty.
 func (f *Folder) AppendCensored(k measure.Kind, p measure.Phase, from, to int64, c *measure.Counts) error {
 	if c.Total() == 0 {
 		return nil
@@ -127,7 +125,7 @@ func (f *Folder) line(tag string, from, to int64, c *measure.Counts) error {
 		return fmt.Errorf("append to %s: it was not started", FileIntervals)
 	}
 	if err := f.lines.Write(tag, from, to, c); err != nil {
-		if f.hlog.err == nil { // not the file's fault
+		if f.hlog.err == nil { // not an error of the file
 			err = fmt.Errorf("append to %s: %w", f.hlog.path, err)
 		}
 		return f.keep(err)
@@ -135,7 +133,7 @@ func (f *Folder) line(tag string, from, to int64, c *measure.Counts) error {
 	return nil
 }
 
-// AppendEvent appends a line to events.jsonl, which it begins when need be.
+// AppendEvent appends a line to events.jsonl, creating it if necessary.
 func (f *Folder) AppendEvent(e Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +149,7 @@ func (f *Folder) AppendEvent(e Event) error {
 	return err
 }
 
-// AppendSample appends a line to host.jsonl, which it begins when need be.
+// AppendSample appends a line to host.jsonl, creating it if necessary.
 func (f *Folder) AppendSample(s host.Sample) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,7 +162,7 @@ func (f *Folder) AppendSample(s host.Sample) error {
 	return f.record(f.host, FileHost, s)
 }
 
-// record appends a line to a log. The lock is held.
+// record appends a line to a log. The lock must be held.
 func (f *Folder) record(a *appender, name string, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -187,8 +185,8 @@ func (f *Folder) Events() int {
 	return f.count
 }
 
-// WriteResult writes result.json, replacing the one before. It sets the schema
-// and the lists that must not be null.
+// WriteResult writes or replaces result.json. It sets the schema and the lists that must not be
+// null.
 func (f *Folder) WriteResult(r *Result) error {
 	b, err := Marshal(r)
 	if err != nil {
@@ -197,8 +195,8 @@ func (f *Folder) WriteResult(r *Result) error {
 	return f.write(FileResult, b)
 }
 
-// Marshal returns r as the text of result.json, its schema named and its lists
-// present; r is left as it is.
+// Marshal returns r as the text of result.json, with schema and required lists set; it does not
+// modify r.
 func Marshal(r *Result) ([]byte, error) {
 	out := *r
 	out.Schema = Schema
@@ -247,8 +245,7 @@ func (f *Folder) WriteEnvironment(e *Environment) error {
 // WriteScenario writes the resolved scenario, which names its own version.
 func (f *Folder) WriteScenario(yaml []byte) error { return f.write(FileScenario, yaml) }
 
-// WriteSeries writes the plan of several runs, as JSON, into the folder that they have in
-// common.
+// WriteSeries writes the plan of several runs, as JSON, into their common folder.
 func (f *Folder) WriteSeries(plan any) error {
 	b, err := marshal(plan)
 	if err != nil {
@@ -283,16 +280,15 @@ func HGRMName(k measure.Kind) string {
 	return k.String() + ".hgrm"
 }
 
-// Close ends the logs and returns every error since Create, joined. A folder
-// without an event gets an events.jsonl that says so. A second Close returns
-// the same.
+// Close closes the logs and returns every error since Create, joined. A folder without events gets
+// an empty events.jsonl. A second Close returns the same.
 func (f *Folder) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.closed {
 		f.closed = true
 		if f.events == nil {
-			_ = f.startEvents() // kept
+			_ = f.startEvents() // the error is kept
 		}
 		for _, a := range []*appender{f.hlog, f.events, f.host} {
 			if a != nil {
@@ -303,7 +299,7 @@ func (f *Folder) Close() error {
 	return errors.Join(f.errs...)
 }
 
-// keep remembers an error, each once.
+// keep records an error, once.
 func (f *Folder) keep(err error) error {
 	if err == nil {
 		return nil
@@ -315,7 +311,7 @@ func (f *Folder) keep(err error) error {
 	return err
 }
 
-// write replaces a file in one step: a reader sees the old or the new.
+// write replaces a file atomically: a reader sees the old or the new.
 func (f *Folder) write(name string, b []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -334,7 +330,7 @@ func (f *Folder) replace(path string, b []byte) error {
 	}
 	_, err = file.Write(b)
 	if err == nil {
-		err = file.Sync() // some file systems tell of a full disk only now
+		err = file.Sync() // some file systems report a full disk only here
 	}
 	if e := file.Close(); err == nil {
 		err = e
@@ -343,13 +339,13 @@ func (f *Folder) replace(path string, b []byte) error {
 		err = os.Rename(temp, path)
 	}
 	if err != nil {
-		_ = os.Remove(temp) // the first error is the one to tell
+		_ = os.Remove(temp) // report the first error
 	}
 	return err
 }
 
-// An appender writes whole lines to a log. After its first error it writes
-// nothing more: a log with a hole in it would not sum up.
+// An appender writes whole lines to a log. After its first error it writes nothing more: a log with
+// a hole would not add up.
 type appender struct {
 	path string
 	file *os.File
@@ -367,7 +363,7 @@ func (f *Folder) appendTo(name string) *appender {
 	return a
 }
 
-// Write appends b, a number of whole lines, at once.
+// Write appends b, which must consist of whole lines.
 func (a *appender) Write(b []byte) (int, error) {
 	if a.err != nil {
 		return 0, a.err
@@ -378,7 +374,7 @@ func (a *appender) Write(b []byte) (int, error) {
 	}
 	if err != nil {
 		a.err = fmt.Errorf("append to %s: %w", a.path, err)
-		_ = a.file.Truncate(a.size) // what cannot be cut back is skipped by readers
+		_ = a.file.Truncate(a.size) // readers skip what cannot be truncated
 		return n, a.err
 	}
 	a.size += int64(n)

@@ -25,7 +25,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// example is a result with every field set.
+// example returns a result with every field set.
 func example() *Result {
 	d := &Dist{
 		Count: 9_999, MinNS: ptr(int64(12_345)), MaxNS: ptr(int64(9_876_543)), Censored: 1, Overflow: 0,
@@ -78,7 +78,7 @@ func sample() host.Sample {
 	}
 }
 
-// writeExample fills a folder with one of each file.
+// writeExample writes one of each file into a folder.
 func writeExample(t *testing.T, f *Folder) error {
 	t.Helper()
 	var c measure.Counts
@@ -105,8 +105,8 @@ func writeExample(t *testing.T, f *Folder) error {
 	)
 }
 
-// payload is the compressed column, which depends on the compressor: what is in
-// it is compared as counts.
+// payload matches the compressed column, which depends on the compressor: its contents are compared
+// as counts.
 var payload = regexp.MustCompile(`HIST[A-Za-z0-9+/=]+`)
 
 func TestGoldenFolder(t *testing.T) {
@@ -290,7 +290,7 @@ func TestCreateInUnwritableFolder(t *testing.T) {
 	}
 }
 
-// TestFullDisk lets one file after the other hit a full disk.
+// One file after the other hits a full disk.
 func TestFullDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		needs.Host(t, "linux", "/dev/full")
@@ -331,7 +331,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestALogKeepsItsWholeLines closes the file beneath the log half way.
+// Closes the file beneath the log half way.
 func TestALogKeepsItsWholeLines(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	f, err := Create(dir)
@@ -372,7 +372,7 @@ func TestEventsFromManyGoroutines(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for i := range int64(20) {
-				_ = f.AppendEvent(Event{TNS: i, Kind: "x"}) // Close tells
+				_ = f.AppendEvent(Event{TNS: i, Kind: "x"}) // Close reports it
 			}
 		})
 	}

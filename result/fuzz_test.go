@@ -16,8 +16,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// seeds adds the file of that name of each stored folder, and each of them cut
-// in half.
+// seeds adds the file of that name from each stored folder, whole and cut in half.
 func seeds(f *testing.F, name string) {
 	f.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "*", name))
@@ -41,7 +40,7 @@ func seeds(f *testing.F, name string) {
 	}
 }
 
-// reason fails where an error of a reader is not one that a caller can tell.
+// reason fails for an error of a reader that callers cannot classify.
 func reason(t *testing.T, err error) {
 	t.Helper()
 	if f := (*FileError)(nil); !errors.As(err, &f) {
@@ -92,7 +91,7 @@ func FuzzSamples(f *testing.F) {
 	f.Add([]byte("{\"schema\": \"weir.host/v1\"}\n{\"from_ns\": 1, \"to_ns\": 2, \"host\": {\"user_s\": 0.5}, \"processes\": [{\"name\": \"weir\", \"processes\": 1}], \"new\": [1]}\n{\"from_ns\""))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		endsAtAnError(t, b, Samples)
-		var sum *host.Sample // whatever they are, they can be added
+		var sum *host.Sample // any samples can be added
 		for x, err := range Samples(bytes.NewReader(b)) {
 			if err != nil {
 				break
@@ -162,7 +161,7 @@ func FuzzReadLog(f *testing.F) {
 	})
 }
 
-// FuzzDecode goes beneath the compression, which mutation rarely gets through.
+// FuzzDecode starts below the compression, which mutation rarely gets through.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{2, 1, 4})

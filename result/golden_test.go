@@ -15,9 +15,8 @@ import (
 	"github.com/weirmq/weir/result/resulttest"
 )
 
-// stored returns the folders that are kept of each schema version: real runs,
-// their host's name taken out. A folder is added with each version and never
-// changed: this reader, and all after it, must read it.
+// stored returns the folders kept for each schema version: real runs, without their host's name.
+// Each version adds a folder, which never changes: this reader and all later ones must read it.
 func stored(t *testing.T) []string {
 	t.Helper()
 	var dirs []string
@@ -36,7 +35,7 @@ func stored(t *testing.T) []string {
 	return dirs
 }
 
-// figures writes out what a reader makes of a folder.
+// figures prints what a reader makes of a folder.
 func figures(t *testing.T, dir string) string {
 	t.Helper()
 	saved, err := result.Read(dir)
@@ -48,7 +47,7 @@ func figures(t *testing.T, dir string) string {
 	fmt.Fprintf(&b, "files %s\n", strings.Join(saved.Files, " "))
 	fmt.Fprintf(&b, "run %s, %v s, seed %d, loop %s, interrupted %v\n", r.Run.Name, r.Run.MeasureS, r.Run.Seed, r.Run.Loop, r.Run.Interrupted)
 	fmt.Fprintf(&b, "epoch %s, %d\n", r.Run.Epoch.Wall, r.Run.Epoch.MonotonicNS)
-	// Field by field: a later version has more of them.
+	// Field by field: later versions have more.
 	fmt.Fprintf(&b, "system %s, client %s, server %s %s on %d nodes, confirms %s, copies %s, stable %s\n", r.System.Driver, r.System.Client,
 		r.System.Server.Name, r.System.Server.Version, r.System.Server.Nodes, r.System.Guarantee, r.System.Copies, r.System.Stable)
 	fmt.Fprintf(&b, "verdict %s, %d checks\n", r.Verdict.Status, len(r.Verdict.Checks))
@@ -106,7 +105,7 @@ func TestStoredResultStillReadsTheSame(t *testing.T) {
 		got := figures(t, dir)
 		path := dir + ".txt"
 		if golden.Updating() {
-			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) { // once: it must never change
+			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) { // only once: it must never change
 				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -122,7 +121,7 @@ func TestStoredResultStillReadsTheSame(t *testing.T) {
 	}
 }
 
-// TestAStoredResultAgreesWithItself also holds the log's sums against it.
+// Includes the log's sums.
 func TestAStoredResultAgreesWithItself(t *testing.T) {
 	for _, dir := range stored(t) {
 		if err := resulttest.Check(dir); err != nil {

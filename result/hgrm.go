@@ -12,14 +12,13 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// ticksPerHalf is how many rows a percentile table has for each halving of the
-// distance to 100 %: HdrHistogram's own default.
+// ticksPerHalf is how many rows a percentile table has per halving of the distance to 100 %:
+// HdrHistogram's own default.
 const ticksPerHalf = 5
 
-// WriteHGRM writes c as HdrHistogram's percentile table, as its Java
-// outputPercentileDistribution does, in nanoseconds, with a comment on the
-// schema before it. censored is how many samples are not in it because only a
-// lower bound of them is known; 0 writes no line about them.
+// WriteHGRM writes c as HdrHistogram's percentile table, as its Java outputPercentileDistribution
+// does, in nanoseconds, preceded by a comment with the schema. censored is how many samples are not
+// included because only a lower bound of them is known; 0 writes no line about them.
 func WriteHGRM(w io.Writer, title string, c *measure.Counts, censored uint64) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "#[Schema: %s]\n#[%s, in nanoseconds]\n", SchemaHGRM, title)
@@ -75,12 +74,12 @@ const (
 
 // A Table is a percentile table that was read.
 type Table struct {
-	Title        string // "" where it names none
-	Censored     uint64 // samples that are not in it
+	Title        string // "" if absent
+	Censored     uint64 // samples that are not included
 	Rows         []TableRow
 	Mean, StdDev float64 // as printed
 	Max          float64
-	Total        uint64 // samples that are in it
+	Total        uint64 // samples that are included
 }
 
 // A TableRow says that Count samples are at most Value, and that this is as far
@@ -91,9 +90,9 @@ type TableRow struct {
 	Count      uint64
 }
 
-// ReadHGRM reads a percentile table of HdrHistogram, weir's or another's. The
-// error is a *FileError that names the line: of another kind ErrNotResult, of a
-// newer schema ErrNewer, one without its end ErrTorn.
+// ReadHGRM reads a percentile table of HdrHistogram, by weir or another program. The error is a
+// *FileError that names the line: ErrNotResult for another kind of file, ErrNewer for a newer
+// schema, ErrTorn for a truncated table.
 func ReadHGRM(r io.Reader) (*Table, error) {
 	t := new(Table)
 	lines := newLineReader(r, maxRow)
@@ -136,7 +135,7 @@ func ReadHGRM(r io.Reader) (*Table, error) {
 	return t, nil
 }
 
-// comment reads a line in #[ ], and reports whether it is the one of the total.
+// comment parses a line in #[ ], and reports whether it is the line with the total.
 func (t *Table) comment(text string) (last bool, err error) {
 	name, value, pair := strings.Cut(text, "=")
 	switch name = strings.TrimSpace(name); {
@@ -172,8 +171,8 @@ func (t *Table) comment(text string) (last bool, err error) {
 	return last, err
 }
 
-// row reads a line of figures: the value, the share, the count and, but for the
-// last, 1/(1-share).
+// row parses a line of figures: the value, the share, the count and, except in the last,
+// 1/(1-share).
 func (t *Table) row(cols []string) error {
 	if len(cols) != 3 && len(cols) != 4 {
 		return fmt.Errorf("%w: %d columns, want 3 or 4", ErrMalformed, len(cols))
@@ -197,7 +196,7 @@ func (t *Table) row(cols []string) error {
 	return nil
 }
 
-// figure reads a decimal number that is none of the special ones.
+// figure parses a finite decimal number.
 func figure(s string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0) || v < 0) {

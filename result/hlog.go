@@ -16,7 +16,7 @@ import (
 // Tag returns the tag of the lines of a distribution, "send.response.measure".
 func Tag(k measure.Kind, p measure.Phase) string { return k.String() + "." + p.String() }
 
-// CensoredTag returns the tag of the line of its censored samples.
+// CensoredTag returns the tag of the line of a distribution's censored samples.
 func CensoredTag(k measure.Kind, p measure.Phase) string { return Tag(k, p) + ".censored" }
 
 // A LogWriter writes an HdrHistogram log, format version 1.3. It is used by one
@@ -27,9 +27,9 @@ type LogWriter struct {
 	enc  encoder
 }
 
-// NewLogWriter writes the head of a log. Its instants count from epoch. The head's two
-// times are whole milliseconds as in all such logs; the epoch to the nanosecond is in
-// result.json. weir is the version of the writer.
+// NewLogWriter writes the head of a log. Its instants count from epoch. The head's two times are
+// whole milliseconds as in all such logs; the epoch to the nanosecond is in result.json. weir is
+// the version of the writer.
 func NewLogWriter(w io.Writer, epoch time.Time, weir string) (*LogWriter, error) {
 	ms := epoch.UnixMilli()
 	var head bytes.Buffer
@@ -46,15 +46,15 @@ func NewLogWriter(w io.Writer, epoch time.Time, weir string) (*LogWriter, error)
 	return &LogWriter{w: w}, nil
 }
 
-// Write writes one line: what c counts, in the time from from to to, in ns
-// since the epoch. Each line is one call of the underlying Write.
+// Write writes one line: c, counted in [from, to), in ns since the epoch. Each line is one call of
+// the underlying Write.
 func (l *LogWriter) Write(tag string, from, to int64, c *measure.Counts) error {
 	text, err := l.enc.encode(c)
 	if err != nil {
 		return err
 	}
-	// No log has negative times, which its readers would not take: an interval
-	// that begins before the epoch begins with it.
+	// Readers of logs do not accept negative times: an interval that begins before the epoch begins
+	// with it.
 	from = max(from, 0)
 	to = max(to, from)
 	b := append(l.line[:0], "Tag="...)
@@ -73,7 +73,7 @@ func (l *LogWriter) Write(tag string, from, to int64, c *measure.Counts) error {
 	return err
 }
 
-// appendSeconds appends ns, not negative, as seconds with nine decimals.
+// appendSeconds appends ns, which must not be negative, as seconds with nine decimals.
 func appendSeconds(b []byte, ns int64) []byte {
 	b = strconv.AppendInt(b, ns/1e9, 10)
 	frac := strconv.AppendInt(nil, 1e9+ns%1e9, 10)
@@ -83,14 +83,14 @@ func appendSeconds(b []byte, ns int64) []byte {
 
 // A Line is one line of a log.
 type Line struct {
-	Tag      string // "" where there is none
+	Tag      string // "" if absent
 	From, To int64  // ns since the log's base time
 	Max      int64  // ns; Interval_Max, which is milliseconds in the file
 	Counts   *measure.Counts
 }
 
-// maxLine bounds what a reader takes for one line: a histogram with all buckets
-// counted in nine bytes, not compressed, in base64, and the columns before it.
+// maxLine bounds the length of a line: a histogram with all buckets counted in nine bytes,
+// uncompressed, in base64, and the columns before it.
 const maxLine = maxPayloadBytes*4/3 + 4096
 
 // A LogReader reads an HdrHistogram log of this package's geometry. It holds
@@ -100,16 +100,15 @@ type LogReader struct{ lines *lineReader }
 // NewLogReader returns a reader of r.
 func NewLogReader(r io.Reader) *LogReader { return &LogReader{newLineReader(r, maxLine)} }
 
-// Next returns the next histogram, or io.EOF after the last. Other errors are a
-// *FileError that names the line: after ErrMalformed Next may be called again for the
-// line after it. ErrTorn is the last line of a log after its writer was killed; what came
-// before it holds. A log of another kind is ErrNotResult, one of a newer schema ErrNewer;
-// a log that names no schema is read as any HdrHistogram log.
+// Next returns the next histogram, or io.EOF after the last. Other errors are a *FileError that
+// names the line: after ErrMalformed Next may be called again for the next line. ErrTorn is the
+// last line of a log whose writer was killed; what came before it is valid. A log of another kind
+// is ErrNotResult, one of a newer schema ErrNewer; a log that names no schema is read as any
+// HdrHistogram log.
 func (r *LogReader) Next() (*Line, error) { return r.NextOf(func(string) bool { return true }) }
 
-// NextOf is Next that decodes the histograms of some tags only, which is nearly all
-// of its work: the line of another tag has no Counts, but for one that ends the log
-// without an end of its own, which may be torn.
+// NextOf is Next, but decodes only the histograms of wanted tags, which is most of the work. Lines
+// of other tags have no Counts, except an unterminated last line, which may be torn.
 func (r *LogReader) NextOf(want func(tag string) bool) (*Line, error) {
 	for {
 		b, err := r.lines.next()
@@ -188,8 +187,8 @@ func seconds(b []byte) (int64, error) {
 // maxTags bounds how many sums Totals keeps; a run has some forty tags.
 const maxTags = 256
 
-// Totals reads a whole log and sums its lines by tag. With ErrTorn, the error of a log
-// with a torn last line, the sums of all other lines come along.
+// Totals reads a whole log and sums its lines by tag. Along with ErrTorn, for a log with a torn
+// last line, it returns the sums of all other lines.
 func Totals(r io.Reader) (map[string]*measure.Counts, error) {
 	sums := map[string]*measure.Counts{}
 	for log := NewLogReader(r); ; {

@@ -18,7 +18,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// randomCounts gives counts in up to most buckets all over the range.
+// randomCounts returns counts in up to most buckets over the whole range.
 func randomCounts(rnd *rand.Rand, most int) *measure.Counts {
 	c := new(measure.Counts)
 	for range rnd.IntN(most + 1) {
@@ -27,7 +27,7 @@ func randomCounts(rnd *rand.Rand, most int) *measure.Counts {
 	return c
 }
 
-// buckets is what two histograms must agree on.
+// buckets returns what two equal histograms must have in common.
 func buckets(c *measure.Counts) map[int64]uint64 {
 	m := map[int64]uint64{}
 	for v, n := range c.Buckets() {
@@ -115,7 +115,7 @@ func TestZigZag(t *testing.T) {
 	}
 }
 
-// record makes one interval's worth of random events.
+// record records random events of one interval.
 func record(r *measure.Recorder, rnd *rand.Rand) {
 	for range rnd.IntN(200) {
 		due := rnd.Int64N(5e9)
@@ -133,8 +133,8 @@ func record(r *measure.Recorder, rnd *rand.Rand) {
 	}
 }
 
-// TestIntervalLinesSumToTotal writes random intervals and reads them
-// back: the file must hold each distribution's counts exactly, once.
+// Writes random intervals and reads them back: the file must contain each distribution's counts
+// exactly once.
 func TestIntervalLinesSumToTotal(t *testing.T) {
 	for seed := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -18,11 +18,11 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// hdrVersion is the release of HdrHistogram whose reader must understand us.
+// hdrVersion is the release of HdrHistogram that must be able to read our logs.
 const hdrVersion = "2.2.2"
 
-// hdrJar returns the jar of HdrHistogram's Java library, fetched once into the
-// user's cache. Without Java or the jar the test is skipped.
+// hdrJar returns the jar of HdrHistogram's Java library, downloaded once into the user's cache. It
+// skips the test without Java or the jar.
 func hdrJar(t *testing.T) string {
 	t.Helper()
 	needs.Time(t)
@@ -50,9 +50,8 @@ func hdrJar(t *testing.T) string {
 	return jar
 }
 
-// TestHdrHistogramsJavaReaderAgrees writes a log, lets HdrHistogram's Java
-// library read it, and compares times, counts, bucket values and percentile
-// tables; then it reads the log that Java wrote of the same.
+// Writes a log, reads it with HdrHistogram's Java library, and compares times, counts, bucket
+// values and percentile tables; then reads the log that Java wrote of the same data.
 func TestHdrHistogramsJavaReaderAgrees(t *testing.T) {
 	jar := hdrJar(t)
 	dir := t.TempDir()
@@ -77,7 +76,7 @@ func TestHdrHistogramsJavaReaderAgrees(t *testing.T) {
 			c = new(measure.Counts)
 			c.Add(123_456_789, 1)
 		}
-		// What can be known from a log: extremes are those of the buckets.
+		// What a log can preserve: extremes are those of the buckets.
 		c = measure.FromBuckets(c.Buckets())
 		tag := Tag(measure.Kind(i%3), measure.Measure)
 		if err := w.Write(tag, i*1e9, (i+1)*1e9, c); err != nil {
@@ -119,7 +118,7 @@ func TestHdrHistogramsJavaReaderAgrees(t *testing.T) {
 			continue
 		}
 		got.WriteString(head + "\n")
-		if f := strings.Fields(head); len(f) == 5 { // no bucket: Java prints a table of nothing
+		if f := strings.Fields(head); len(f) == 5 { // no bucket: Java prints an empty table
 			got.WriteString("end\n")
 			continue
 		}
@@ -152,9 +151,9 @@ func stderr(err error) []byte {
 	return nil
 }
 
-// withoutStatistics takes the comments off a percentile table, since the mean is
-// taken a little differently (the middle of a bucket, within the extremes), and
-// the last digit of the two columns whose ties Java rounds up.
+// withoutStatistics strips the comments from a percentile table, since the mean is computed
+// slightly differently (the middle of a bucket, within the extremes), and the last digit of the two
+// columns whose ties Java rounds up.
 func withoutStatistics(table string) string {
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(table, "\n") {

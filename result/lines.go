@@ -8,15 +8,15 @@ import (
 	"io"
 )
 
-// A lineReader reads the lines of a log that may still be written, or was torn when its
-// writer was killed. It knows where it is.
+// A lineReader reads the lines of a log that may still be written, or was torn when its writer was
+// killed. It tracks the line number.
 type lineReader struct {
 	scan *bufio.Scanner
 	n    int  // lines read
-	open bool // the last one had no end
+	open bool // the last line was not terminated
 }
 
-// newLineReader reads lines of at most so many bytes.
+// newLineReader reads lines of at most that many bytes.
 func newLineReader(r io.Reader, most int) *lineReader {
 	l := &lineReader{scan: bufio.NewScanner(r)}
 	l.scan.Buffer(nil, most)
@@ -45,14 +45,14 @@ func (l *lineReader) next() ([]byte, error) {
 	case err == nil:
 		return nil, io.EOF
 	case errors.Is(err, bufio.ErrTooLong):
-		// Nothing can be read after it: it is not known where it ends.
+		// Nothing can be read after it: its end is unknown.
 		return nil, &FileError{Line: l.n + 1, Err: fmt.Errorf("%w: the line is longer than any of its kind", ErrNotResult)}
 	}
 	return nil, &FileError{Line: l.n + 1, Err: err}
 }
 
-// wrong is what is wrong with the line just read. One without an end was cut
-// short, whatever else it looks like.
+// wrong returns an error about the line just read. An unterminated line was cut short, whatever
+// else it looks like.
 func (l *lineReader) wrong(err error) error {
 	if l.open {
 		err = fmt.Errorf("%w: the last line is not whole", ErrTorn)

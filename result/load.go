@@ -13,10 +13,9 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// An Entry is a run among others, with what its folder holds. What is not known of it is left
-// empty.
+// An Entry is a run among others, with the contents of its folder. What is unknown is empty.
 type Entry struct {
-	Dir         string // its folder, as it is to be named
+	Dir         string // its folder, as it should be displayed
 	Result      *Result
 	Scenario    []byte                     // its scenario.yaml
 	Environment Environment                // its environment.json
@@ -29,12 +28,12 @@ const (
 	mostRuns = 1000
 )
 
-// allowed is what may be reported on.
+// allowed describes what can be reported on.
 const allowed = "a folder that weir run wrote, or one that holds such folders"
 
-// Find returns the result folders that dir stands for: dir itself, or in order
-// of their names those below it. Folders of runs that never ended are among
-// them. The error names dir and says what is allowed.
+// Find returns the result folders that dir stands for: dir itself, or those below it, sorted by
+// name. They include folders of runs that never ended. The error names dir and says what is
+// allowed.
 func Find(dir string) ([]string, error) {
 	_, err := Open(dir)
 	if err == nil {
@@ -59,7 +58,7 @@ func Find(dir string) ([]string, error) {
 		}
 		for _, c := range children {
 			path := filepath.Join(dir, c.Name())
-			if st, err := os.Stat(path); err != nil || !st.IsDir() { // a link to a folder is one
+			if st, err := os.Stat(path); err != nil || !st.IsDir() { // follows links to folders
 				continue
 			}
 			if _, err := Open(path); err == nil {
@@ -84,15 +83,15 @@ func Find(dir string) ([]string, error) {
 	return found, nil
 }
 
-// A Loading says what Load reads that takes much memory.
+// A Loading selects the memory-intensive parts that Load reads.
 type Loading struct {
-	Seconds bool // all Intervals of result.json, of which there may be very many; else the first measured one
-	Totals  bool // the samples, which those of one of several repeats have in any case
+	Seconds bool // all Intervals of result.json, of which there may be very many; else only the first measured one
+	Totals  bool // the samples, which are always read for one of several repeats
 }
 
-// Load reads the folder dir, which is to be named name. A folder with a file that is cut short,
-// malformed or newer than this weir is refused. Only result.json must be there: missing names
-// the other files that are not.
+// Load reads the folder dir, to be displayed as name. It rejects a folder with a file that is
+// truncated, malformed or newer than this weir. Only result.json is required: missing names the
+// other files that are absent.
 func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 	saved, err := Read(dir)
 	switch {
@@ -146,8 +145,8 @@ func Load(dir, name string, l Loading) (e Entry, missing []string, err error) {
 	return e, missing, nil
 }
 
-// MeasuredFirst is the second at which the measured window begins, the only one that results of
-// older versions need.
+// MeasuredFirst returns the second at which the measured window begins, the only one that results
+// of older versions need.
 func MeasuredFirst(all []Interval) []Interval {
 	if i := slices.IndexFunc(all, func(x Interval) bool { return x.Phase == "measure" }); i >= 0 {
 		return slices.Clone(all[i : i+1])
@@ -155,11 +154,11 @@ func MeasuredFirst(all []Interval) []Interval {
 	return nil
 }
 
-// folderOfSeveral is how the folder of one of several runs is named.
+// folderOfSeveral matches the name of the folder of one of several runs.
 var folderOfSeveral = regexp.MustCompile(`^([0-9]+)-`)
 
 // FolderNumber returns the digits with which the folder of one of several runs begins, "03" of
-// results/x/03-name; "" where it is the folder of a single run.
+// results/x/03-name; "" for the folder of a single run.
 func FolderNumber(dir string) string {
 	if m := folderOfSeveral.FindStringSubmatch(filepath.Base(dir)); m != nil {
 		return m[1]
@@ -167,7 +166,7 @@ func FolderNumber(dir string) string {
 	return ""
 }
 
-// longestScenario bounds a resolved scenario that is read to be compared.
+// longestScenario bounds a resolved scenario that is read for comparison.
 const longestScenario = 4 << 20
 
 func readScenario(path string) ([]byte, error) {
@@ -181,7 +180,7 @@ func readScenario(path string) ([]byte, error) {
 	return b, nil
 }
 
-// Explain adds to what is wrong with a file what is allowed.
+// Explain adds to an error in a file what is allowed.
 func Explain(err error) error {
 	switch {
 	case errors.Is(err, ErrNewer):

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// nested makes a folder of files, whose names may hold folders.
+// nested creates a folder of files, whose names may contain folders.
 func nested(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func TestFindTakesFolderOrSubfolders(t *testing.T) {
 		"suite/01-a/result.json":       shortest,
 		"suite/03-killed/events.jsonl": "{}\n",
 		"suite/notes/why.txt":          "because",
-		"all/x/suite/deep/result.json": shortest, // four down from the top
+		"all/x/suite/deep/result.json": shortest, // four levels below the top
 	})
 	for from, want := range map[string][]string{
 		"one":   {"one"},

@@ -15,8 +15,6 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// TestThePageOfLogMatchesExample reads the worked example of
-// docs/formats/hlog.md.
 func TestThePageOfLogMatchesExample(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "formats", "hlog.md"))
 	if err != nil {
@@ -60,7 +58,7 @@ func TestThePageOfLogMatchesExample(t *testing.T) {
 	if !bytes.Equal(plain, e.plain) {
 		t.Errorf("the page unpacks to\n% x, the writer packs\n% x", plain, e.plain)
 	}
-	// The table of the counts, read from left to right.
+	// The counts column of the table, from left to right.
 	var counts []byte
 	index := 0
 	for _, m := range regexp.MustCompile("(?m)^\\| `([0-9a-f ]+)` \\| (-?\\d+) \\| index (\\d+)").FindAllStringSubmatch(page, -1) {
@@ -84,8 +82,6 @@ func TestThePageOfLogMatchesExample(t *testing.T) {
 	}
 }
 
-// TestThePageOfTableMatchesFormat holds the example of docs/formats/hgrm.md to
-// what is written.
 func TestThePageOfTableMatchesFormat(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "formats", "hgrm.md"))
 	if err != nil {

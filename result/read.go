@@ -25,9 +25,8 @@ type Saved struct {
 	Files  []string // names, sorted; the files only
 }
 
-// Open lists a result folder's files without reading any: also that of a run
-// which was killed, or still goes on, and has no result.json. What is no such
-// folder is ErrNotResult.
+// Open lists a result folder's files without reading any, including that of a run that was killed
+// or is still running, and has no result.json. Any other folder is ErrNotResult.
 func Open(dir string) (*Saved, error) {
 	st, err := os.Stat(dir)
 	if err != nil {
@@ -54,10 +53,9 @@ func Open(dir string) (*Saved, error) {
 	return s, nil
 }
 
-// Read opens a result folder and reads its result.json. It ignores fields that
-// it does not know. The error is a *FileError, or one of the operating system:
-// a newer version is ErrNewer, a file cut short ErrTorn, a folder without a
-// result.json ErrNotResult and fs.ErrNotExist.
+// Read opens a result folder and reads its result.json. It ignores unknown fields. The error is a
+// *FileError, or one of the operating system: a newer version is ErrNewer, a truncated file
+// ErrTorn, a folder without a result.json ErrNotResult and fs.ErrNotExist.
 func Read(dir string) (*Saved, error) {
 	s, err := Open(dir)
 	if err != nil {
@@ -78,8 +76,8 @@ func Read(dir string) (*Saved, error) {
 	return s, nil
 }
 
-// Unmarshal reads the text of a result.json. The error is a *FileError without a
-// path. It takes at most some hundred times the memory of b.
+// Unmarshal parses the text of a result.json. The error is a *FileError without a path. It takes at
+// most some hundred times the memory of b.
 func Unmarshal(b []byte) (*Result, error) {
 	r := new(Result)
 	if err := decodeJSON(b, Schema, r); err != nil {
@@ -88,8 +86,8 @@ func Unmarshal(b []byte) (*Result, error) {
 	return r, nil
 }
 
-// UnmarshalEnvironment reads the text of an environment.json. The error is a
-// *FileError without a path.
+// UnmarshalEnvironment parses the text of an environment.json. The error is a *FileError without a
+// path.
 func UnmarshalEnvironment(b []byte) (*Environment, error) {
 	e := new(Environment)
 	if err := decodeJSON(b, SchemaEnvironment, e); err != nil {
@@ -109,11 +107,11 @@ func (s *Saved) Environment() (*Environment, error) {
 	return e, in(path, err)
 }
 
-// Events reads the folder's events.jsonl as Events does.
+// Events reads the folder's events.jsonl as the function Events does.
 func (s *Saved) Events() iter.Seq2[Event, error] { return within(s.Dir, FileEvents, Events) }
 
-// Samples reads the folder's host.jsonl as Samples does. The error is fs.ErrNotExist
-// where there is none: the host did not tell, or an older weir wrote the folder.
+// Samples reads the folder's host.jsonl as the function Samples does. The error is fs.ErrNotExist
+// if there is none: the host does not report samples, or an older weir wrote the folder.
 func (s *Saved) Samples() iter.Seq2[host.Sample, error] { return within(s.Dir, FileHost, Samples) }
 
 // within reads a log of a folder.
@@ -135,7 +133,7 @@ func within[T any](dir, name string, read func(io.Reader) iter.Seq2[T, error]) i
 	}
 }
 
-// Totals sums the folder's intervals.hlog as Totals does.
+// Totals sums the folder's intervals.hlog as the function Totals does.
 func (s *Saved) Totals() (map[string]*measure.Counts, error) {
 	path := filepath.Join(s.Dir, FileIntervals)
 	f, err := openFile(path)
@@ -159,7 +157,7 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// readWhole reads a file of at most so many bytes.
+// readWhole reads a file of at most that many bytes.
 func readWhole(path string, most int64) ([]byte, error) {
 	f, err := openFile(path)
 	if err != nil {

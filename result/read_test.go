@@ -22,7 +22,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// folder makes a folder with files of those names and contents.
+// folder creates a folder with files of those names and contents.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -83,7 +83,7 @@ func TestReadDoesNotWaitForAPipe(t *testing.T) {
 	}
 }
 
-// TestEveryCutOfAResultIsTorn cuts a whole result.json at each byte.
+// Cuts a whole result.json at each byte.
 func TestEveryCutOfAResultIsTorn(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "golden", FileResult))
 	if err != nil {
@@ -100,8 +100,8 @@ func TestEveryCutOfAResultIsTorn(t *testing.T) {
 	}
 }
 
-// TestTruncatedLogsKeepWholeLines cuts both logs at each byte, as a killed
-// writer may: what was whole is read, what was not is said to be torn.
+// Cuts both logs at each byte, as a killed writer may: whole lines are read, the rest is reported
+// as torn.
 func TestTruncatedLogsKeepWholeLines(t *testing.T) {
 	read := func(name string) []byte {
 		b, err := os.ReadFile(filepath.Join("testdata", "golden", name))
@@ -143,8 +143,7 @@ func TestTruncatedLogsKeepWholeLines(t *testing.T) {
 	}
 }
 
-// histogram packs a payload as the last column of a log line, its two heads
-// saying what they are told to.
+// histogram builds the last column of a log line, with arbitrary lengths in its two heads.
 func histogram(t *testing.T, compressed, payload uint32, body []byte) string {
 	t.Helper()
 	head := make([]byte, headerBytes)
@@ -174,8 +173,8 @@ func histogram(t *testing.T, compressed, payload uint32, body []byte) string {
 	return base64.StdEncoding.EncodeToString(out)
 }
 
-// TestHostileFilesUseLittleMemory reads what claims or unpacks to
-// gigabytes. The bound is of all that is allocated, freed or not.
+// The files claim, or unpack to, gigabytes. The bound applies to everything allocated, freed or
+// not.
 func TestHostileFilesUseLittleMemory(t *testing.T) {
 	line := func(text string) string { return "Tag=a,0,1,1," + text + "\n" }
 	counts := appendZigZag(nil, 5)

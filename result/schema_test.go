@@ -11,17 +11,15 @@ import (
 	"github.com/weirmq/weir/result/resulttest"
 )
 
-// formats is where the formats are described.
+// formats is the folder of the format descriptions.
 var formats = filepath.Join("..", "docs", "formats")
 
-// TestTheSchemasMatchTypes keeps docs/formats/*.schema.json generated.
 func TestTheSchemasMatchTypes(t *testing.T) {
 	for name, got := range resulttest.Schemas(false) {
 		golden.File(t, filepath.Join(formats, name), string(got))
 	}
 }
 
-// TestThePagesNameEveryField holds docs/formats/result.md and host.md to the types.
 func TestThePagesNameEveryField(t *testing.T) {
 	page := ""
 	for _, name := range []string{"result.md", "host.md"} {

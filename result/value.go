@@ -5,31 +5,30 @@ import (
 	"slices"
 )
 
-// A Value is a figure that may be only a lower bound: at least so much. Its number cannot
-// be read without asking which of the two it is, so that no outlet writes the number of a
-// bound as if it were the value.
+// A Value is a figure that may be only a lower bound. Its number cannot be read without asking
+// which of the two it is, so that no output shows a bound as if it were the value.
 type Value struct {
 	least   float64
 	atLeast bool
 }
 
-// Exactly returns a value that is known.
+// Exactly returns an exact value.
 func Exactly(v float64) Value { return Value{least: v} }
 
-// AtLeast returns a value that is known not to lie below v.
+// AtLeast returns a lower bound.
 func AtLeast(v float64) Value { return Value{least: v, atLeast: true} }
 
-// Bound returns AtLeast(v) where atLeast is set, and Exactly(v) otherwise.
+// Bound returns AtLeast(v) if atLeast is set, and Exactly(v) otherwise.
 func Bound(v float64, atLeast bool) Value { return Value{v, atLeast} }
 
-// Exact returns the value; ok is false where only a lower bound is known.
+// Exact returns the value; ok is false if only a lower bound is known.
 func (v Value) Exact() (value float64, ok bool) { return v.least, !v.atLeast }
 
-// Least returns the value or its lower bound, and which of them it is. It is for outlets
-// that mark a bound in a way of their own: an arrow, a column, a name.
+// Least returns the value or its lower bound, and which of them it is. It is for outputs that mark
+// a bound in their own way: an arrow, a column, a name.
 func (v Value) Least() (least float64, atLeast bool) { return v.least, v.atLeast }
 
-// Text writes the value, with ">= " before a lower bound.
+// Text formats the value, with ">= " before a lower bound.
 func (v Value) Text(write func(float64) string) string {
 	if v.atLeast {
 		return ">= " + write(v.least)
@@ -37,7 +36,7 @@ func (v Value) Text(write func(float64) string) string {
 	return write(v.least)
 }
 
-// bound is a Value that is a lower bound, as JSON has it.
+// bound is the JSON form of a lower bound.
 type bound struct {
 	AtLeast float64 `json:"at_least"`
 }
@@ -64,8 +63,8 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &v.least)
 }
 
-// Spread returns the median and the extremes of several values. Each is a lower bound
-// where it could be larger if a bound among the values were.
+// Spread returns the median and the extremes of several values. Each is a lower bound if it could
+// be larger if a bound among the values were.
 func Spread(values []Value) (median, lowest, highest Value) {
 	sorted := slices.SortedFunc(slices.Values(values), func(a, b Value) int {
 		switch {
@@ -96,7 +95,7 @@ func Spread(values []Value) (median, lowest, highest Value) {
 // Value returns the percentile in ns.
 func (p *Percentile) Value() Value { return Bound(float64(p.NS), p.AtLeast) }
 
-// Value returns the percentile p in ns where it is supported, or nil; d may be nil.
+// Value returns percentile p in ns if it is supported, or nil; d may be nil.
 func (d *Dist) Value(p float64) *Value {
 	if x := d.Percentile(p); x != nil && x.Supported {
 		v := x.Value()
@@ -105,5 +104,5 @@ func (d *Dist) Value(p float64) *Value {
 	return nil
 }
 
-// Found returns the figure that the objective was held against.
+// Found returns the figure that was compared with the objective.
 func (s *SLO) Found() Value { return Bound(s.Value, s.AtLeast) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// benchSpecs are the arrivals and phases of which a message's cost is measured.
+// benchSpecs are the arrivals and phases whose cost per message is measured.
 func benchSpecs() map[string]Spec {
 	specs := map[string]Spec{}
 	for _, a := range []Arrival{{}, {Kind: Poisson}, {Kind: Gamma, CV: 0.5}, {Kind: Gamma, CV: 3}} {
@@ -33,7 +33,7 @@ func BenchmarkDue(b *testing.B) {
 					sum ^= int64(i) ^ due
 				}
 				if sum == -1 {
-					b.Log(sum) // so that it is used
+					b.Log(sum) // keeps sum used
 				}
 			})
 		}

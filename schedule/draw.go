@@ -22,8 +22,8 @@ func (s *Schedule) owner(i uint64) uint32 {
 	return uint32(below(s.owners.at(i), uint64(s.spec.Producers)))
 }
 
-// BatchSize returns how many messages the producer's n-th batch, counted from 0,
-// has: uniform from BatchMin to BatchMax.
+// BatchSize returns the size of the producer's n-th batch, counted from 0: uniform from BatchMin to
+// BatchMax.
 func (s *Schedule) BatchSize(producer int, n uint64) int {
 	spread := uint64(s.spec.BatchMax - s.spec.BatchMin)
 	if spread == 0 {
@@ -32,10 +32,9 @@ func (s *Schedule) BatchSize(producer int, n uint64) int {
 	return s.spec.BatchMin + int(below(s.batches.split(uint64(producer)).at(n), spread+1))
 }
 
-// Destination returns where the producer's n-th batch, counted from 0, goes.
-// With at least as many producers as destinations a producer has one
-// destination, its number modulo theirs; else it takes turns among its own
-// (DestinationsOf).
+// Destination returns the destination of the producer's n-th batch, counted from 0. With at least
+// as many producers as destinations a producer has one destination, its number modulo theirs; else
+// it cycles through its own (DestinationsOf).
 func (s *Schedule) Destination(producer int, n uint64) int {
 	p, d := s.spec.Producers, s.spec.Destinations
 	if p >= d {
@@ -45,9 +44,9 @@ func (s *Schedule) Destination(producer int, n uint64) int {
 	return producer + int(n%uint64(own))*p
 }
 
-// DestinationsOf returns the destinations that the producer sends to, ascending:
-// one, or, where there are fewer producers than destinations, each d for which
-// d % Producers is the producer. The slice is the caller's.
+// DestinationsOf returns the destinations that the producer sends to, ascending: one, or, if there
+// are fewer producers than destinations, each d with d % Producers equal to the producer. The slice
+// is the caller's.
 func (s *Schedule) DestinationsOf(producer int) []int {
 	p, d := s.spec.Producers, s.spec.Destinations
 	if p >= d {
@@ -76,7 +75,7 @@ func (s *Schedule) Stream(producer, destination int) uint32 {
 // DestinationOf returns the destination of a stream.
 func (s *Schedule) DestinationOf(stream uint32) int { return int(stream) % s.spec.Destinations }
 
-// makeSizes fills the table of the sizes.
+// makeSizes fills the table of sizes.
 func (s *Schedule) makeSizes() {
 	total := uint64(0)
 	for _, z := range s.spec.Sizes {

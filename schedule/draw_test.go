@@ -55,8 +55,8 @@ func TestDestinationsAreSpreadOverProducers(t *testing.T) {
 	}
 }
 
-// shares draws n times and compares how often each value came with its
-// probability, within five standard deviations.
+// shares draws n times and compares the frequency of each value with its probability, within five
+// standard deviations.
 func shares(t *testing.T, what string, n int, p []float64, draw func(i uint64) int) {
 	t.Helper()
 	counts := make([]float64, len(p))
@@ -107,7 +107,7 @@ func TestDrawsHaveTheirProbabilities(t *testing.T) {
 		for k := range p {
 			p[k] /= sum
 		}
-		// The frequent ones on their own, the rest together.
+		// The frequent ones individually, the rest together.
 		if rest := len(p) - 60; rest > 0 {
 			last := 1.0
 			for _, p := range p[:59] {

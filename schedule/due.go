@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// A stride enumerates the indices of a part where producers take turns: those i
-// for which i % producers belongs to the part.
+// A stride enumerates the indices of a part when producers take turns: those i for which i %
+// producers belongs to the part.
 type stride struct {
 	producers   uint64
 	first, last uint64 // lowest and highest producer of the part
@@ -37,7 +37,7 @@ func (s *stride) from(i uint64) (index, producer uint64) {
 	return turn + producer, producer
 }
 
-// next returns what follows the index of a producer.
+// next returns the index that follows the producer's index i, and its producer.
 func (s *stride) next(i, producer uint64) (uint64, uint64) {
 	if producer == s.last {
 		return i + s.wrap, s.first
@@ -89,8 +89,8 @@ func (s *Schedule) constant(p Part, begin uint64) iter.Seq2[uint64, int64] {
 	}
 }
 
-// yieldStep carries the remainder of the division by the rate from message to
-// message, so that only the first costs a division.
+// yieldStep carries the remainder of the division by the rate from message to message, so that only
+// the first costs a division.
 func (g *segment) yieldStep(st *stride, i, q uint64, yield func(uint64, int64) bool) (uint64, uint64, bool) {
 	rate := 2 * uint64(g.from)
 	ns, rem := g.target(i).over(rate)
@@ -129,9 +129,8 @@ func carry(due int64, rem, rate uint64) (int64, uint64) {
 	return due + int64(1-borrow), less + rate&-borrow
 }
 
-// gap returns how long n messages take, and the remainder. Where that is 2^64 ns
-// or more, the next message lies beyond every segment, and its instant is
-// not used.
+// gap returns how long n messages take, and the remainder. If that is 2^64 ns or more, the next
+// message lies beyond every segment, and its instant is not used.
 func gap(n, rate uint64) (int64, uint64) {
 	flow := product(n, perMessage)
 	if flow.hi >= rate {
@@ -167,8 +166,7 @@ func (g *segment) yieldBursts(st *stride, i, q uint64, yield func(uint64, int64)
 // flow reaches the sum of the first j+1 gaps. Each part draws every gap, and
 // divides only for its own messages.
 func (s *Schedule) random(p Part) iter.Seq2[uint64, int64] {
-	// More parts than producers are as many as producers for those that have one;
-	// the others draw nothing.
+	// Parts beyond the number of producers draw nothing.
 	index, count := uint32(p.Index), uint32(min(p.Count, s.spec.Producers))
 	// x % count == index, by a multiplication: Lemire, Kaser, Kurz, "Faster
 	// remainder by direct computation" (2019), exact for 32 bits.

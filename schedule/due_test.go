@@ -80,15 +80,15 @@ func TestConstantDueTimesRoundDownExactly(t *testing.T) {
 	}
 }
 
-// Message 10^12 at 3,000,000/s comes after 92 h, beyond what New allows: the
-// arithmetic has room to spare.
+// Message 10^12 at 3,000,000/s comes after 92 h, beyond what New allows: the arithmetic has
+// headroom.
 func TestTrillionthMessageDueTimeIsExact(t *testing.T) {
 	t.Parallel()
 	for _, warmUp := range []time.Duration{0, 5 * time.Second, 1, 333_333_333, 12345678901} {
 		spec := plain(Arrival{}, step(PerSecond(3_000_000), 100*time.Hour))
 		spec.WarmUp = warmUp
 		s := build(spec)
-		// Walked to from 100,000 messages before, the remainder carried all the way.
+		// Iterated from 100,000 messages before, carrying the remainder all the way.
 		n := 0
 		for i, due := range s.constant(Part{0, 1}, 1e12-1e5) {
 			if want := int64(i * 1000 / 3); due != want {
@@ -191,8 +191,8 @@ func TestMessageFractionCarriesAcrossPhases(t *testing.T) {
 	}
 }
 
-// exact computes a schedule of constant arrival in rational numbers, message by
-// message: the slow and obvious way.
+// exact computes a schedule of constant arrival in rational numbers, message by message: slow but
+// obvious.
 func exact(spec Spec, limit int) []message {
 	phases := spec.Phases
 	if spec.WarmUp > 0 {
@@ -202,7 +202,7 @@ func exact(spec Spec, limit int) []message {
 	}
 	var ms []message
 	index, start := uint64(0), int64(0)
-	flow := new(big.Int)                            // in halves, as the package has it
+	flow := new(big.Int)                            // in halves, as in the package
 	next := new(big.Int)                            // flow at which the next message is due
 	unit := new(big.Int).SetUint64(2 * 3600 * 1e15) // one message
 	add := func(due int64) { ms = append(ms, message{index, due}); index++ }
@@ -408,7 +408,7 @@ func TestDuePanicsOnInvalidPart(t *testing.T) {
 	}
 }
 
-// arrivals are all kinds but traces.
+// arrivals are all kinds except traces.
 var arrivals = []Arrival{{}, {Kind: Poisson}, {Kind: Gamma, CV: 0.1}, {Kind: Gamma, CV: 0.5}, {Kind: Gamma, CV: 1}, {Kind: Gamma, CV: 3}, {Kind: Gamma, CV: 10}}
 
 func name(a Arrival) string { return fmt.Sprint(a.Kind, " ", a.CV) }

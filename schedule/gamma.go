@@ -2,11 +2,11 @@ package schedule
 
 import "math"
 
-// Floating point here is bit-identical on every machine: Go may fuse x*y+z into
-// one rounding, and does on arm64 and others, except where the product is
-// explicitly converted (Go spec, "Floating-point operators"). So every product
-// goes through mul, but those with a power of two, which are exact. Sums, quotients and math.Sqrt are rounded correctly
-// everywhere; math.Log and math.Exp are not, and are not used.
+// Floating point here is bit-identical on every machine: Go may fuse x*y+z into one rounding, and
+// does on arm64 and others, except where the product is explicitly converted (Go spec,
+// "Floating-point operators"). So every product goes through mul, except those with a power of two,
+// which are exact. Sums, quotients and math.Sqrt are rounded correctly everywhere; math.Log and
+// math.Exp are not, and are not used.
 
 func mul(a, b float64) float64 { return float64(a * b) }
 
@@ -30,7 +30,7 @@ func newGamma(cv float64) *gamma {
 	return g
 }
 
-// gap draws one gap, and takes as many numbers from the stream as it needs.
+// gap draws one gap, taking as many numbers from the stream as it needs.
 func (g *gamma) gap(s stream) u128 {
 	d := draws{from: s}
 	x := 0.0
@@ -81,8 +81,8 @@ func ln(x float64) float64 {
 	return float64(exponent*(ln2>>4)+int64(lnMantissa(b<<11|1<<63)>>4)) * 0x1p-54
 }
 
-// expMinus returns e^-y for y >= 0, with a relative error below 1e-15 and what
-// y's own rounding makes of it; 0 below 2^-1000.
+// expMinus returns e^-y for y >= 0, with a relative error below 1e-15 plus the effect of y's own
+// rounding; 0 below 2^-1000.
 func expMinus(y float64) float64 {
 	if y > 693 {
 		return 0

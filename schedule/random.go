@@ -5,10 +5,9 @@ import "math/bits"
 // golden is 2^64 divided by the golden ratio, the increment of SplitMix64.
 const golden = 0x9e3779b97f4a7c15
 
-// A stream is a sequence of random numbers of 64 bits; each can be had
-// on its own: the output of SplitMix64 begun at the stream's value (Steele, Lea,
-// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, with
-// the constants of David Stafford's mix 13). It passes BigCrush.
+// A stream is a sequence of 64-bit random numbers with random access: the output of SplitMix64
+// seeded with the stream's value (Steele, Lea, Flood, "Fast splittable pseudorandom number
+// generators", OOPSLA 2014, with the constants of David Stafford's mix 13). It passes BigCrush.
 type stream uint64
 
 // at returns the n-th number.
@@ -19,7 +18,7 @@ func (s stream) at(n uint64) uint64 {
 	return z ^ z>>31
 }
 
-// draws hands out the numbers of a stream one after another.
+// draws returns the numbers of a stream one after another.
 type draws struct {
 	from stream
 	n    uint64
@@ -30,11 +29,11 @@ func (d *draws) next() uint64 {
 	return d.from.at(d.n - 1)
 }
 
-// split returns the n-th of a family of streams, independent of one another.
+// split returns the n-th of a family of independent streams.
 func (s stream) split(n uint64) stream { return stream(s.at(n)) }
 
-// below turns a random number into one of [0, n): the high word of the product
-// (Lemire 2019). Values differ in probability by at most n/2^64.
+// below maps a random number to [0, n): the high word of the product (Lemire 2019). Values differ
+// in probability by at most n/2^64.
 func below(random, n uint64) uint64 {
 	hi, _ := bits.Mul64(random, n)
 	return hi
@@ -82,8 +81,8 @@ func times(a, b uint64) uint64 {
 	return hi
 }
 
-// logTable holds, for c = 1+k/256, 1/c with 63 fractional bits, rounded up, and
-// ln(c) with 58. It is never written after it was made.
+// logTable holds, for c = 1+k/256, 1/c with 63 fractional bits, rounded up, and ln(c) with 58. It
+// is immutable.
 var logTable = newLogTable()
 
 type logs struct{ inverse, ln [256]uint64 }

@@ -13,7 +13,7 @@ import (
 
 func TestLogarithmsAndExponentials(t *testing.T) {
 	t.Parallel()
-	const tolerance = 4e-16 // what math.Log itself and the test may be off
+	const tolerance = 4e-16 // error of math.Log itself and of the test
 	r := stream(3)
 	for n := range uint64(100_000) {
 		u := r.at(n) >> (n % 64)
@@ -46,8 +46,8 @@ func TestLogarithmsAndExponentials(t *testing.T) {
 	}
 }
 
-// The table is compared with the logarithms of math/big's arithmetic, by the
-// series ln(c) = sum of ((c-1)/c)^n / n.
+// Compares the table with logarithms computed by math/big, by the series ln(c) = sum of ((c-1)/c)^n
+// / n.
 func TestTheTableOfLogarithmsIsExact(t *testing.T) {
 	t.Parallel()
 	for k := range int64(256) {
@@ -115,8 +115,8 @@ func TestGapsHaveTheMomentsOfTheirDistribution(t *testing.T) {
 	}
 }
 
-// The share of gaps below x is compared with the distribution function where it
-// has a closed form: exponential, and gamma of shape 1 and 4 (cv 0.5).
+// Compares the share of gaps below x with the distribution function where it has a closed form:
+// exponential, and gamma of shape 1 and 4 (cv 0.5).
 func TestGapsHaveTheShapeOfTheirDistribution(t *testing.T) {
 	t.Parallel()
 	const n = 100_000

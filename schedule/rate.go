@@ -30,8 +30,8 @@ const (
 
 const rateBounds = "rate must be above 0 and at most 1,000,000,000/s (one message a nanosecond)"
 
-// PerSecond is the rate of n messages a second. A rate that a Rate cannot hold
-// gives the greatest Rate there is, which New refuses as any over MaxRate.
+// PerSecond is the rate of n messages a second. If it overflows, the result is the largest Rate,
+// which New rejects like any over MaxRate.
 func PerSecond(n uint64) Rate {
 	hi, lo := bits.Mul64(n, oneASecond)
 	if hi != 0 {
@@ -40,13 +40,12 @@ func PerSecond(n uint64) Rate {
 	return Rate(lo)
 }
 
-// ParseRate reads a number and a unit, in the spellings that people use: "20000/s",
-// "0.5/s", "100/m", "3/h", "10k/s", "1,000/s", "60/min", "1e4/s", "500rps". A number
-// without a unit is messages per second. quantity.Decimal says which numbers there
-// are. ParseRate refuses what is not above zero, what is over MaxRate, and what is not
-// a whole number of millionths of a message per hour. It refuses "100,500", which may be a
-// list, and takes "100,500/s". The error quotes s and says what
-// is allowed.
+// ParseRate reads a number and a unit, in common spellings: "20000/s", "0.5/s", "100/m", "3/h",
+// "10k/s", "1,000/s", "60/min", "1e4/s", "500rps". A number without a unit is messages per second.
+// quantity.Decimal defines the numbers. ParseRate rejects what is not above zero, what is over
+// MaxRate, and what is not a whole number of millionths of a message per hour. It rejects
+// "100,500", which may be a list, and accepts "100,500/s". The error quotes s and says what is
+// allowed.
 func ParseRate(s string) (Rate, error) {
 	r, err := ParseRateOrNone(s)
 	if err == nil && r == 0 {
@@ -55,7 +54,7 @@ func ParseRate(s string) (Rate, error) {
 	return r, err
 }
 
-// ParseRateOrNone is ParseRate, but takes 0/s too.
+// ParseRateOrNone is ParseRate, but also accepts 0/s.
 func ParseRateOrNone(s string) (Rate, error) {
 	r, err := parseRate(s)
 	if err != nil {
@@ -87,8 +86,8 @@ func parseRate(s string) (Rate, error) {
 	return Rate(n.Num().Uint64()), nil
 }
 
-// scaleOf is how many units of a Rate one message per this unit of time makes; 0 where
-// the unit is not known.
+// scaleOf returns how many units of a Rate one message per this unit of time is; 0 for an unknown
+// unit.
 func scaleOf(unit string) int64 {
 	unit = strings.ToLower(strings.TrimSpace(unit))
 	for _, counted := range []string{"messages", "message", "msgs", "msg"} {
@@ -111,8 +110,8 @@ func scaleOf(unit string) int64 {
 	return 0
 }
 
-// String returns the rate as ParseRate reads it, exactly: per second where
-// three decimals are enough, else per minute where it is whole, else per hour.
+// String returns the rate as ParseRate reads it, exactly: per second if three decimals suffice,
+// else per minute if it is whole, else per hour.
 func (r Rate) String() string {
 	n := uint64(r)
 	switch {
@@ -134,6 +133,6 @@ func decimal(n, unit uint64) string {
 	return whole + strings.TrimRight(fmt.Sprintf(".%06d", millionths), "0")
 }
 
-// PerSecond returns the rate in messages per second, rounded to a float64: to
-// show, not to compute instants with.
+// PerSecond returns the rate in messages per second, rounded to a float64: for display, not for
+// computing instants.
 func (r Rate) PerSecond() float64 { return float64(r) / oneASecond }

@@ -6,12 +6,11 @@ import (
 	"sort"
 )
 
-// Remaining returns how many messages of part p are due before t, from the
-// message of the given index on, which is due at due and need not be of the part.
-// Remaining(p, 0, 0, t) counts from the run's start. It takes some hundred
-// nanoseconds, however many they are. It is exact but for random arrival, where
-// only drawing every gap would tell: there it is what the rate comes to between
-// due and t, from which the true number differs by chance. It panics where Due
+// Remaining returns how many messages of part p are due before t, starting at the message with the
+// given index, which is due at due and need not be of the part. Remaining(p, 0, 0, t) counts from
+// the run's start. It takes some hundred nanoseconds, regardless of the count. It is exact except
+// for random arrival, where an exact count would have to draw every gap: there it is the rate
+// integrated between due and t, from which the true number differs by chance. It panics where Due
 // does.
 func (s *Schedule) Remaining(p Part, index uint64, due, t int64) uint64 {
 	p.check()
@@ -37,22 +36,21 @@ func (s *Schedule) Remaining(p Part, index uint64, due, t int64) uint64 {
 	return own
 }
 
-// check panics where p is not a part.
+// check panics if p is not a valid part.
 func (p Part) check() {
 	if p.Count < 1 || p.Index < 0 || p.Index >= p.Count {
 		panic(errors.New("schedule: a part with an Index outside [0, Count)"))
 	}
 }
 
-// indexAt returns the index of the first message that is due at t or later: how
-// many are due before, of all parts. With random arrival it is what the rate comes
-// to.
+// indexAt returns the index of the first message due at t or later, that is, how many are due
+// before, over all parts. With random arrival it is computed from the rate.
 func (s *Schedule) indexAt(t int64) uint64 {
 	if len(s.segments) == 0 || t <= 0 {
 		return 0
 	}
 	n := sort.Search(len(s.segments), func(i int) bool { return t <= s.segments[i].end })
-	if n == len(s.segments) { // t lies behind the last
+	if n == len(s.segments) { // t lies after the last segment
 		n, t = n-1, s.segments[n-1].end
 	}
 	return s.segments[n].indexAt(t)
@@ -70,8 +68,8 @@ func (g *segment) indexAt(t int64) uint64 {
 	} else {
 		flow = g.rampFlow(ns).overUp(uint64(g.end - g.start))
 	}
-	// An instant is rounded down, so that message j is due before t where what
-	// must have flowed for it, a whole number, is less than the flow at t.
+	// Instants are rounded down, so message j is due before t if the flow that it needs, a whole
+	// number, is less than the flow at t.
 	return min(max(g.level.plus(flow).overUp(perMessage)+g.bursted, g.first), g.last)
 }
 

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// checkRemaining compares Remaining with a walk over the first messages of a
-// part whose arrival is not random: from several messages on, to before, at and
-// after each instant.
+// checkRemaining compares Remaining with a walk over the first messages of a part whose arrival is
+// not random: from several messages on, to before, at and after each instant.
 func checkRemaining(t *testing.T, s *Schedule, p Part, limit int) {
 	t.Helper()
 	walked := take(s.Due(p), limit+1)
@@ -72,8 +71,8 @@ func TestMessageCountsMatchIteration(t *testing.T) {
 	}
 }
 
-// A billion messages a second for two days are counted as fast as ten; they are
-// 1.7e14, spread over the producers to the message.
+// Two days at a billion messages a second are counted as fast as ten messages; the 1.7e14 are
+// spread exactly over the producers.
 func TestLargestMessageCountIsExact(t *testing.T) {
 	t.Parallel()
 	spec := plain(Arrival{}, step(MaxRate, 48*time.Hour))
@@ -91,9 +90,9 @@ func TestLargestMessageCountIsExact(t *testing.T) {
 	}
 }
 
-// With random arrival the count is what the rate comes to. The number of a Poisson
-// process varies by its root, that of a gamma process by cv times as much; five
-// of those are exceeded once in two million.
+// With random arrival the count is computed from the rate. The number of a Poisson process varies
+// by its root, that of a gamma process by cv times as much; five of those are exceeded once in two
+// million.
 func TestRandomArrivalIsCountedByItsRate(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Arrival{{Kind: Poisson}, {Kind: Gamma, CV: 0.5}, {Kind: Gamma, CV: 3}} {

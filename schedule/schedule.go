@@ -1,19 +1,17 @@
-// Package schedule says when messages are due, and everything that follows from
-// a seed and a message's index: its producer, size and key, and the batches and
-// destinations of a producer. It never reads a clock: a Schedule is a pure
-// function of its Spec, fixed before the run begins, the same on every machine
-// and in every process that computes a part of it.
+// Package schedule computes when messages are due, and everything that follows from a seed and a
+// message's index: its producer, size and key, and the batches and destinations of a producer. It
+// never reads a clock: a Schedule is a pure function of its Spec, fixed before the run begins, and
+// the same on every machine and in every process that computes a part of it.
 //
-// Instants are nanoseconds since the run's start, exact: a message is due at the
-// exact instant rounded down, however long the run, and the fraction of a
-// message at the end of a phase is carried into the next. No float decides
-// about an instant, except for the gaps of gamma arrival, where every rounding is
-// explicit.
+// Instants are nanoseconds since the run's start: a message is due at its exact instant rounded
+// down, however long the run, and the fraction of a message at the end of a phase is carried into
+// the next. No instant depends on floating point, except for the gaps of gamma arrival, where every
+// rounding is explicit.
 //
-// With constant and Poisson arrival a message costs a few nanoseconds and no
-// allocation. A part strides over the others' messages with constant arrival;
-// with random arrival every part draws the same one sequence of gaps and keeps
-// its own messages, so that the run does not depend on the number of parts.
+// With constant and Poisson arrival a message costs a few nanoseconds and no allocation. With
+// constant arrival a part strides over the others' messages; with random arrival every part draws
+// the same sequence of gaps and keeps its own messages, so that the run does not depend on the
+// number of parts.
 package schedule
 
 import (
@@ -22,15 +20,14 @@ import (
 	"time"
 )
 
-// A Schedule is what a Spec says, ready to be read. It never changes; its
-// methods may be called by any goroutine, allocate nothing unless they say so,
-// and never block.
+// A Schedule is built from a Spec by New. It is immutable; its methods may be called by any
+// goroutine, allocate nothing unless they say so, and never block.
 type Schedule struct {
 	spec     Spec
 	segments []segment // in order, without gaps, from 0; none: closed loop or trace
 	end      int64
 	limit    uint64 // random arrival: no message from this index on
-	gamma    *gamma // nil but for Gamma
+	gamma    *gamma // nil except for Gamma
 
 	gaps, owners, batches, sizes, keys stream
 
@@ -42,9 +39,9 @@ type Schedule struct {
 // noLimit is the limit of a schedule that its last phase ends.
 const noLimit = ^uint64(0)
 
-// New makes a Schedule. It returns every fault of the Spec, joined, each naming
-// the field. With Messages and random arrival it draws all gaps to find the end,
-// which takes some 30 ns a message (gamma: 130 to 200); else it is done at once.
+// New builds a Schedule. It returns every error in the Spec, joined, each naming the field. With
+// Messages and random arrival it draws all gaps to find the end, which takes some 30 ns a message
+// (gamma: 130 to 200); otherwise it is fast.
 func New(spec Spec) (*Schedule, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
@@ -56,8 +53,7 @@ func New(spec Spec) (*Schedule, error) {
 	return s, nil
 }
 
-// build makes the schedule of a Spec without faults, but for its end where
-// Messages decides about it.
+// build builds the schedule of a valid Spec, without the end if Messages determines it.
 func build(spec Spec) *Schedule {
 	seed := stream(spec.Seed)
 	s := &Schedule{
@@ -149,14 +145,13 @@ func (s *Schedule) findEnd() error {
 	return errTooLong
 }
 
-// WarmUp returns where the measured window begins.
+// WarmUp returns the start of the measured window.
 func (s *Schedule) WarmUp() int64 { return int64(s.spec.WarmUp) }
 
-// End returns where the measured window, [WarmUp, End), ends: every due instant
-// is before it. It is the end of the last phase; with Messages and constant
-// arrival that many messages' time after the warm-up, rounded up; with Messages
-// and random arrival, and for a trace, 1 ns after the last due instant; for a
-// closed loop, which has no end of its own, WarmUp.
+// End returns the end of the measured window, [WarmUp, End): every due instant is before it. It is
+// the end of the last phase; with Messages and constant arrival that many messages' time after the
+// warm-up, rounded up; with Messages and random arrival, and for a trace, 1 ns after the last due
+// instant; for a closed loop, which has no end of its own, WarmUp.
 func (s *Schedule) End() int64 { return s.end }
 
 // Rate returns the intended rate at t, rounded down to a Rate: of bursts their
@@ -181,11 +176,10 @@ func (s *Schedule) Rate(t int64) Rate {
 	return s.segments[i].rate(t)
 }
 
-// Due yields the global index and the due instant of every message of part p, in
-// order of both. Parts are disjoint, and their union is the same for every
-// Count. Each call begins anew, with a few allocations; a message allocates
-// nothing. It panics where p is not a part (Count below 1, or Index not in
-// [0, Count)).
+// Due yields the global index and the due instant of every message of part p, in order of both.
+// Parts are disjoint, and their union is the same for every Count. Each call starts over, with a
+// few allocations; a message allocates nothing. It panics if p is not a valid part (Count below 1,
+// or Index not in [0, Count)).
 func (s *Schedule) Due(p Part) iter.Seq2[uint64, int64] {
 	p.check()
 	switch {

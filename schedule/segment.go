@@ -4,14 +4,12 @@ import (
 	"math"
 )
 
-// perMessage is what one message is worth. The flow is the integral of the rate
-// over the run so far, in halves of a Rate times a nanosecond: one message is
-// 3.6e18 of the wholes, and the halves make the flow of a ramp, which is
-// (from+to)/2 times its length, a whole number too. 78 h at MaxRate are 2^111.
+// perMessage is the flow of one message. The flow is the integral of the rate over the run so far,
+// in halves of a Rate times a nanosecond: one message is 3.6e18 wholes, and with halves the flow of
+// a ramp, (from+to)/2 times its length, is an integer too. 78 h at MaxRate are 2^111.
 const perMessage = 2 * uint64(MaxRate)
 
-// A segment is a part of the run in which one law gives the rate: the warm-up
-// or a phase.
+// A segment is a stretch of the run with one law for the rate: the warm-up or a phase.
 type segment struct {
 	start, end int64  // ns since the run's start, [start, end)
 	from, to   Rate   // equal: a step
@@ -19,18 +17,17 @@ type segment struct {
 	every      int64
 
 	level    u128 // flow at start
-	levelEnd u128 // flow at end; bursts leave it as it is
+	levelEnd u128 // flow at end; bursts do not change it
 	bursted  uint64
 	rate2    divisor // steps: by twice the rate, what flows in 1 ns
 
-	// The rest is for constant arrival: the indices of the segment's messages,
-	// [first, last). Flow message j has index j+bursted, where bursted is the
-	// number of burst messages before the segment.
+	// For constant arrival only: the indices of the segment's messages, [first, last). Flow message
+	// j has index j+bursted, where bursted is the number of burst messages before the segment.
 	first, last uint64
 }
 
-// segmentOf makes the segment of a phase that begins at start with the flow and
-// the burst messages so far.
+// segmentOf returns the segment of a phase that begins at start, given the flow and the burst
+// messages so far.
 func segmentOf(p Phase, start, length int64, level u128, bursted uint64) segment {
 	g := segment{
 		start: start, end: start + length,
@@ -65,15 +62,14 @@ func (g *segment) burstsAfter() uint64 {
 	return g.bursted + g.bursts()*g.burst
 }
 
-// target returns how much must have flowed since the segment's start when the
-// message of this index is due; constant arrival.
+// target returns how much must have flowed since the segment's start for the message of this index
+// to be due; constant arrival.
 func (g *segment) target(index uint64) u128 {
 	return product(index-g.bursted, perMessage).minus(g.level)
 }
 
-// invert returns the instant, rounded down, at which target has flowed since
-// the segment's start. The segment is a step or a ramp; the target is below
-// what flows in all of it.
+// invert returns the instant, rounded down, at which target has flowed since the segment's start.
+// The segment must be a step or a ramp, and target below its total flow.
 func (g *segment) invert(target u128) int64 {
 	if g.from == g.to {
 		return g.start + int64(g.rate2.divide(target))
@@ -81,9 +77,9 @@ func (g *segment) invert(target u128) int64 {
 	return g.start + g.invertRamp(target)
 }
 
-// invertRamp returns the greatest t with flow(t) <= target. The flow of a ramp of
-// length D after t ns is 2*from*t + (to-from)*t*t/D. A floating-point guess may
-// differ from machine to machine; it only decides where the exact search begins.
+// invertRamp returns the greatest t with flow(t) <= target. The flow of a ramp of length D after t
+// ns is 2*from*t + (to-from)*t*t/D. The floating-point guess may differ between machines; it only
+// determines where the exact search begins.
 func (g *segment) invertRamp(target u128) int64 {
 	d := uint64(g.end - g.start)
 	want := target.times(d)
@@ -132,8 +128,8 @@ func (g *segment) rampFlow(t uint64) u192 {
 	return base.times(t)
 }
 
-// guess solves the ramp's quadratic equation in floating point, in the form
-// that does not subtract nearly equal numbers for a rising ramp.
+// guess solves the ramp's quadratic equation in floating point, in the form that avoids
+// cancellation for a rising ramp.
 func (g *segment) guess(target u128) int64 {
 	d := float64(g.end - g.start)
 	from, to := float64(g.from), float64(g.to)

@@ -19,7 +19,7 @@ const (
 	Trace
 )
 
-// String returns the word that scenarios use.
+// String returns the kind's name in scenarios.
 func (k ArrivalKind) String() string {
 	switch k {
 	case Constant:
@@ -46,12 +46,12 @@ type Arrival struct {
 // step at rate 0; a ramp may begin or end with 0.
 type Phase struct {
 	From, To Rate
-	// Burst > 0: that many messages at once at the start of each Every; From, To
-	// are 0. Bursts are deterministic whatever the arrival, and leave the
-	// fraction of a message that had accumulated before them untouched.
+	// Burst > 0: that many messages at once at the start of each Every; From, To are 0. Bursts are
+	// deterministic for any arrival kind, and leave the fraction of a message that had accumulated
+	// before them untouched.
 	Burst uint64
 	Every time.Duration
-	For   time.Duration // how long the phase lasts
+	For   time.Duration // duration of the phase
 }
 
 // A WeightedSize is a message size in bytes, drawn Weight times as often as a
@@ -65,28 +65,27 @@ type KeyKind uint8
 const (
 	NoKeys         KeyKind = iota
 	UniformKeys            // each as likely
-	ZipfKeys               // key k with a probability proportional to (k+1)^-S
+	ZipfKeys               // key k has probability proportional to (k+1)^-S
 	RoundRobinKeys         // message i has key i modulo N
 )
 
 // Keys says which keys messages carry.
 type Keys struct {
 	Kind KeyKind
-	N    uint64  // how many there are; Zipf: at most 10,000,000 (a table of 8 bytes each)
+	N    uint64  // number of keys; Zipf: at most 10,000,000 (a table of 8 bytes each)
 	S    float64 // Zipf: the exponent, above 0 and at most 10; else 0
 }
 
-// A Spec says what a Schedule is made of. Equal Specs make equal Schedules, on
-// every machine.
+// A Spec describes a Schedule. Equal Specs yield equal Schedules, on every machine.
 type Spec struct {
 	Seed    uint64
 	Arrival Arrival
-	// WarmUp comes before the phases, at the first rate of Phases (the same
-	// bursts, where they are first) and with the same arrival process. A trace
-	// begins at 0, and WarmUp only marks where the measured window begins.
+	// WarmUp comes before the phases, at the first rate of Phases (the same bursts, if they are
+	// first) and with the same arrival process. A trace begins at 0, and WarmUp only marks where
+	// the measured window begins.
 	WarmUp time.Duration
-	// Phases follow one another. None: a closed loop (there is nothing due; the
-	// functions of an index work), or a trace.
+	// Phases follow one another. None: a closed loop (nothing is due; the functions of an index
+	// work), or a trace.
 	Phases []Phase
 	// Messages > 0: the run ends after that many messages beyond the warm-up, at
 	// the rate of the only phase, a step; its For is not read.
@@ -98,6 +97,6 @@ type Spec struct {
 	Keys                    Keys
 }
 
-// A Part is a share of the schedule: the messages of the producers p with
-// p % Count == Index, 0 <= Index < Count. Part{0, 1} is all of it.
+// A Part is a share of the schedule: the messages of the producers p with p % Count == Index, 0 <=
+// Index < Count. Part{0, 1} is the whole schedule.
 type Part struct{ Index, Count int }

@@ -14,18 +14,18 @@ const (
 	maxClients  = 1 << 24        // producers, destinations
 	maxBatch    = 1 << 20
 	maxZipf     = 10_000_000
-	maxTold     = 10            // faults told of one trace
+	maxTold     = 10            // errors reported of one trace
 	maxRandomly = 1_000_000_000 // messages that New draws to find the end of a random arrival
 )
 
 const tooLong = "at most 78h11m (2^48 ns): a message's stamp holds its due instant in 48 bits"
 
-// faults collects what is wrong with a Spec.
+// faults collects the errors in a Spec.
 type faults []error
 
 func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Errorf(format, args...)) }
 
-// check reports every fault that can be told without building the schedule.
+// check reports every error that is detectable without building the schedule.
 func (s *Spec) check() error {
 	var f faults
 	s.checkArrival(&f)

@@ -51,7 +51,7 @@ func (a u128) times(b uint64) u192 {
 	return u192{h2 + carry, mid, lo}
 }
 
-// atMost says whether a <= b.
+// atMost reports whether a <= b.
 func (a u192) atMost(b u192) bool {
 	if a.hi != b.hi {
 		return a.hi < b.hi

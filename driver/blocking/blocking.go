@@ -1,12 +1,10 @@
-// Package blocking turns a client call that only blocks, from the request to its
-// confirmation, into a driver.Producer: a bounded queue in front of a fixed
-// number of workers, the same code for every such client.
+// Package blocking turns a client call that blocks from the request to its confirmation into a
+// driver.Producer: a bounded queue in front of a fixed number of workers, the same code for every
+// such client.
 //
-// A worker is busy with one message at a time, so the throughput is at most
-// workers / service time: the number of workers is part of what is measured, and
-// belongs in the driver's options. With one worker messages are sent in the order
-// they were published in; with more there is no order, and the driver declares
-// none.
+// A worker sends one message at a time, so the throughput is at most workers / service time: the
+// number of workers is part of what is measured, and belongs in the driver's options. One worker
+// preserves the order of publishing; several do not, and then the driver declares no order.
 package blocking
 
 import (
@@ -19,20 +17,19 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Send makes one client call: it sends m and returns when the system confirmed
-// it, or why it did not. worker, from 0, tells which worker calls, and so which
-// of several client connections to use. ctx ends with the context given to
-// Publish, and when the pool is closed in a hurry. An error that says that the
-// client may still read m's bytes wraps driver.ErrAbandoned.
+// A Send makes one client call: it sends m and returns when the system confirmed it, or why it did
+// not. worker, from 0, is the calling worker, to select one of several client connections. ctx ends
+// with the context given to Publish, and when Close runs out of time. If the client may still read
+// m's bytes, the error must wrap driver.ErrAbandoned.
 type Send func(ctx context.Context, worker int, m *driver.Message) error
 
-// grace is how long Close, its context over, waits for cancelled client calls
-// before it abandons their messages.
+// grace is how long Close, after its context has ended, waits for cancelled client calls before it
+// abandons their messages.
 const grace = time.Second
 
-// A Pool is a driver.Producer. Like any other it is called by one goroutine at a
-// time. It allocates nothing for a message that does not fail, as long as the
-// context given to Publish stays the same.
+// A Pool is a driver.Producer. It is called by one goroutine at a time, as any producer. It
+// allocates nothing for a message that does not fail, as long as the context given to Publish stays
+// the same.
 type Pool struct {
 	*Outgoing
 	send Send
@@ -49,17 +46,17 @@ type item struct {
 	m   *driver.Message
 }
 
-// A worker's words are written by it alone but for current, which Close may take.
+// A worker's fields are written only by itself, except current, which Close may take.
 type worker struct {
-	current atomic.Pointer[driver.Message] // what send is called with
+	current atomic.Pointer[driver.Message] // passed to send
 	cancel  atomic.Pointer[context.CancelFunc]
-	_       [64]byte // apart from the next worker's
+	_       [64]byte // keeps workers on separate cache lines
 }
 
-// New returns a pool of at least one worker, which call send, and tells done what
-// became of the messages. queue is how many messages wait for a worker before
-// Publish does. With queue at least driver.ProducerSpec.InFlight, Publish never
-// waits; with less the driver declares driver.Capabilities.PublishBlocks.
+// New returns a pool of at least one worker. Workers call send and report each result to done.
+// queue is how many messages wait for a worker before Publish does. With queue at least
+// driver.ProducerSpec.InFlight, Publish never waits; with less the driver must declare
+// driver.Capabilities.PublishBlocks.
 func New(workers, queue int, send Send, done driver.Completer) *Pool {
 	workers = max(workers, 1)
 	p := &Pool{
@@ -74,9 +71,8 @@ func New(workers, queue int, send Send, done driver.Completer) *Pool {
 	return p
 }
 
-// Publish queues m. When the queue is full it waits until a worker takes one, or
-// ctx ends: then m completes with ctx's error. If the context ends while the
-// message is queued, it completes so too.
+// Publish queues m. If the queue is full it waits until a worker takes a message, or ctx ends: then
+// m completes with ctx's error, as it does if ctx ends while m is queued.
 func (p *Pool) Publish(ctx context.Context, m *driver.Message) {
 	if !p.Admit(m, nil) {
 		return
@@ -93,11 +89,10 @@ func (p *Pool) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// Close sends what is queued, waits for all calls, and ends the workers. When ctx
-// ends before that, it cancels the calls and completes what was not sent with
-// driver.ErrClosed; a call that does not return within a second of that is left
-// alone, its goroutine with it, and its message completes with driver.ErrClosed
-// and driver.ErrAbandoned, which Close then returns.
+// Close sends what is queued, waits for all calls, and ends the workers. If ctx ends first, it
+// cancels the calls and completes what was not sent with driver.ErrClosed. A call that does not
+// return within a second of that is abandoned with its goroutine, and its message completes with
+// driver.ErrClosed and driver.ErrAbandoned, which Close then returns.
 func (p *Pool) Close(ctx context.Context) error {
 	if p.closed {
 		return nil
@@ -115,7 +110,7 @@ func (p *Pool) Close(ctx context.Context) error {
 			(*cancel)()
 		}
 	}
-	for it := range p.queue { // beside the workers, which may all be stuck
+	for it := range p.queue { // alongside the workers, which may all be stuck
 		p.Complete(it.m, driver.ErrClosed)
 	}
 	timer := time.NewTimer(grace)
@@ -159,8 +154,8 @@ func (p *Pool) work(index int) {
 			p.Complete(it.m, err)
 			continue
 		}
-		// The context is the run's, the same for all messages: one derived
-		// context serves them all. Two contexts are the same if they end together.
+		// One context, derived from the run's, serves all messages with the same context. Two
+		// contexts are the same if they share Done.
 		if done := it.ctx.Done(); merged == nil || done != of {
 			cancel()
 			merged, cancel = context.WithCancel(it.ctx)
@@ -174,7 +169,7 @@ func (p *Pool) work(index int) {
 		w.current.Store(it.m)
 		err := p.send(merged, index, it.m)
 		if !w.current.CompareAndSwap(it.m, nil) {
-			return // Close has completed it, and is the last to wait
+			return // Close has completed it and waits no longer
 		}
 		p.Complete(it.m, err)
 	}

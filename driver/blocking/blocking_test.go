@@ -200,7 +200,7 @@ func TestCanceledQueuedMessageIsNotSent(t *testing.T) {
 		var sent atomic.Int64
 		p := New(1, 8, func(ctx context.Context, _ int, _ *driver.Message) error {
 			sent.Add(1)
-			<-ctx.Done() // a client that heeds its context
+			<-ctx.Done() // a client that respects its context
 			return ctx.Err()
 		}, &f)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -319,8 +319,8 @@ func BenchmarkPool(b *testing.B) {
 	}
 }
 
-// pooled is a driver whose client has only a blocking call: it is held to the
-// contract like any other.
+// pooled is a driver whose client has only a blocking call: the contract applies to it as to any
+// other.
 type pooled struct{ queue int }
 
 func (c *pooled) Validate() error { return nil }

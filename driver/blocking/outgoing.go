@@ -9,9 +9,9 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// An Outgoing is the part of a driver.Producer that no client decides: which messages are
-// in flight, how each completes, Flush, and how long Close waits. Embed it in a producer
-// that is not a Pool. It locks and allocates nothing.
+// An Outgoing is the client-independent part of a driver.Producer: it tracks which messages are in
+// flight, completes them, and implements Flush and the wait in Close. Embed it in a producer that
+// is not a Pool. It takes no locks and allocates nothing.
 type Outgoing struct {
 	*Outstanding
 	done   driver.Completer
@@ -24,8 +24,8 @@ func NewOutgoing(done driver.Completer) *Outgoing {
 	return &Outgoing{Outstanding: NewOutstanding(), done: done}
 }
 
-// Admit counts a message that is being published, and reports true: Complete must follow.
-// Where err is not nil, and after Close, it completes the message and reports false.
+// Admit counts a message that is being published, and returns true: Complete must follow. If err is
+// not nil, or after Close, it completes the message and returns false.
 func (o *Outgoing) Admit(m *driver.Message, err error) bool {
 	if o.closed {
 		err = driver.ErrClosed
@@ -38,8 +38,8 @@ func (o *Outgoing) Admit(m *driver.Message, err error) bool {
 	return true
 }
 
-// Complete says what became of a message. An error that comes because the producer ends
-// is driver.ErrClosed.
+// Complete completes a message. An error caused by the end of the producer becomes
+// driver.ErrClosed.
 func (o *Outgoing) Complete(m *driver.Message, err error) {
 	if err != nil && o.ending.Load() && !errors.Is(err, driver.ErrClosed) {
 		err = fmt.Errorf("%w: %w", driver.ErrClosed, err)
@@ -48,15 +48,15 @@ func (o *Outgoing) Complete(m *driver.Message, err error) {
 	o.Done(1)
 }
 
-// Ending reports whether the producer ends and nothing is to be sent any more.
+// Ending reports whether the producer is ending and must send nothing more.
 func (o *Outgoing) Ending() bool { return o.ending.Load() }
 
 // Flush implements driver.Producer.
 func (o *Outgoing) Flush(ctx context.Context) error { return o.Wait(ctx) }
 
-// End is Close for a producer. It waits for what is in flight, within ctx and 2 s, and
-// calls end, which is to end the client and to complete the rest. late says that there is
-// a rest. End returns end's error; a second call does nothing.
+// End implements Close for a producer. It waits for what is in flight, within ctx and 2 s, and
+// calls end, which must end the client and complete the rest. late says that there is a rest. End
+// returns end's error; a second call does nothing.
 func (o *Outgoing) End(ctx context.Context, end func(late bool) error) error {
 	if o.closed {
 		return nil

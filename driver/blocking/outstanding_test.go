@@ -12,7 +12,7 @@ import (
 func TestOutstandingWaitsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := NewOutstanding()
-		for range 3 { // a token may be left from the time before
+		for range 3 { // a stale token may be left
 			o.Add(5)
 			var waited sync.WaitGroup
 			left := 5

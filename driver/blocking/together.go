@@ -8,12 +8,11 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Together runs the parts of one consumer: one for each destination, connection or call
-// of a client that receives by blocking. Each part delivers to the sink that it is given,
-// on its own goroutine; the calls of sink.Deliver follow one another. Where the parts call
-// sink.Ready, the consumer is ready when all have: until then, or the end of ctx, the calls
-// do not return. The first error ends the context of the other parts. Together returns when
-// all have returned.
+// Together runs the parts of one consumer: one per destination, connection or call of a client that
+// receives by blocking. Each part delivers to its sink on its own goroutine; calls of sink.Deliver
+// are serialized. If the parts call sink.Ready, the consumer is ready when all have: until then, or
+// the end of ctx, the calls block. The first error ends the context of the other parts. Together
+// returns when all have returned.
 func Together(ctx context.Context, sink driver.Sink, parts int, run func(ctx context.Context, part int, sink driver.Sink) error) error {
 	if parts == 1 {
 		return run(ctx, 0, sink)
@@ -67,15 +66,14 @@ func (o *oneAtATime) Deliver(ds []driver.Delivery) error {
 
 // A Feed is one part of a consumer.
 type Feed interface {
-	// Run delivers to sink until ctx ends, or until nothing can be received any more, and
-	// returns why.
+	// Run delivers to sink until ctx ends, or until nothing more can be received, and returns why.
 	Run(ctx context.Context, sink driver.Sink) error
-	// Close frees what Run has used. It is idempotent.
+	// Close frees what Run used. It is idempotent.
 	Close()
 }
 
-// Feeds are a consumer of a system that keeps messages for whoever asks: it is ready when it
-// begins. Use them where each destination has a connection of its own.
+// Feeds are a consumer of a system that retains messages: it is ready as soon as it starts. Use it
+// if each destination has a connection of its own.
 type Feeds []Feed
 
 // Run implements driver.Consumer.

@@ -9,11 +9,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// askLimit is how long a run gives a system to say what a subscription has still to
-// get.
+// askLimit is how long a run gives a system to report a subscription's backlog.
 const askLimit = 500 * time.Millisecond
 
-// backlogChecks are about what a subscription has still to get.
+// backlogChecks test the backlog of a subscription.
 func backlogChecks() []check {
 	return []check{
 		{
@@ -31,7 +30,7 @@ func backlogChecks() []check {
 	}
 }
 
-// backlog asks, for as long as a run would.
+// backlog asks with the time limit of a run.
 func (s *session) backlog(subscription string, destinations ...string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, askLimit)
 	defer cancel()
@@ -68,8 +67,7 @@ func backlogCounts(e *env) {
 	case <-timer.C:
 		e.fatalf("none of %d messages was delivered within %v", len(ms), patience)
 	}
-	// No answer is fine: where the answer comes behind the messages the system cannot
-	// give it.
+	// No answer is fine: if the answer comes behind the messages the system cannot give it.
 	if n, err := s.backlog("s", "d"); n == 0 && err == nil {
 		e.errorf("nothing, while Deliver had not returned from the first of %d messages", len(ms))
 	}
@@ -87,7 +85,7 @@ func backlogCounts(e *env) {
 func backlogIsAsked(e *env) {
 	s := e.open()
 	if _, can := s.conn.(driver.Backlogger); !can {
-		return // which is another check's
+		return // that is another check's concern
 	}
 	s.declare("d")
 	x := s.sender("d")

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// modest declares as little as a driver with a consumer side can.
+// modest declares the minimum for a driver with a consumer side.
 func modest(c *driver.Capabilities) {
 	c.Partitions, c.Replicas, c.Keys, c.Batch, c.Subscriptions, c.Competing = false, false, false, false, false, false
 	c.Nack, c.DeadLetters = false, false
@@ -28,7 +28,7 @@ func mute(c *driver.Capabilities) {
 	c.Consume, c.Settle = false, nil
 }
 
-// forgetful does not promise to resume, which these faults spoil too.
+// forgetful does not declare resuming, which these faults break too.
 func forgetful(c *driver.Capabilities) { c.Resumes, c.DeadLetters = false, false }
 
 func blocking(c *driver.Capabilities) { c.PublishBlocks = true }
@@ -61,7 +61,7 @@ func try(t *testing.T, fault string, change func(*driver.Capabilities), adjust f
 	return vs
 }
 
-// failures returns the names of the checks that failed, and all that they said.
+// failures returns the names of the checks that failed, and all of their text.
 func failures(vs []verdict) (names []string, text string) {
 	for _, v := range vs {
 		if v.status == failed {
@@ -96,16 +96,15 @@ func TestSoundDriversPassTheSuite(t *testing.T) {
 	}
 }
 
-// TestSmallPiecesAreNotCopies has a driver allocate more than the payloads, each piece smaller
-// than any of them, as one does that asks again and again.
+// The driver allocates more than the payloads, but in pieces smaller than any of them, as a driver
+// that polls does.
 func TestSmallPiecesAreNotCopies(t *testing.T) {
 	if _, text := failures(try(t, "allocates in small pieces", nil, nil)); text != "" {
 		t.Error(text)
 	}
 }
 
-// broken is one fault a line: each fails the check that it is named under, and no
-// other.
+// broken has one fault per line: each fails the check that it is listed under, and no other.
 var broken = []struct {
 	check, fault string
 	change       func(*driver.Capabilities)

@@ -10,10 +10,10 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// budgetRounds is how many messages one count of allocations has.
+// budgetRounds is the number of messages per count of allocations.
 const budgetRounds = 40
 
-// budgetChecks are about what a message costs.
+// budgetChecks test the cost of a message.
 func budgetChecks() []check {
 	return []check{{
 		name:    "AllocBudget",
@@ -55,8 +55,8 @@ func (c *counted) Settled([]driver.Delivery, error) {}
 
 func (c *counted) Fault(err error) { c.failed.Store(&err) }
 
-// allocBudget sends one message at a time. The count is the least of a few: what else the
-// process does adds to one.
+// allocBudget sends one message at a time. It takes the lowest of several counts: other activity of
+// the process adds to some of them.
 func allocBudget(e *env) {
 	if needs.Race {
 		return // the race detector allocates, too

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/latch"
 )
 
-// lacksConsume is lacks of the checks that need a consumer side and nothing else.
+// lacksConsume is the lacks of checks that only need a consumer side.
 func lacksConsume(d driver.Definition) string { return lackIf(!d.Capabilities.Consume, "Consume") }
 
 // lacks returns a lacks for a consumer side and one more capability.
@@ -23,7 +23,7 @@ func lacks(what string, has func(driver.Capabilities) bool) func(driver.Definiti
 	}
 }
 
-// consumeChecks are about what arrives, where, and when.
+// consumeChecks test what arrives, where, and when.
 func consumeChecks() []check {
 	return []check{
 		{
@@ -81,8 +81,8 @@ func deliveryStable(e *env) {
 	s := e.open()
 	s.declare("d")
 	x := s.sender("d")
-	// The sink copies what it was given, has many more messages published while
-	// it is still in Deliver, and then looks again.
+	// The sink copies what it was given, has many more messages published while it is still in
+	// Deliver, and then looks again.
 	entered, published := make(chan struct{}), make(chan struct{})
 	var held, changed atomic.Bool
 	r := s.receive(e.spec("s", "d"), func(ds []driver.Delivery) error {
@@ -114,7 +114,7 @@ func deliveryStable(e *env) {
 	}
 	more := messages("d", "more", 2*inFlight, 64)
 	x.send(more...)
-	e.quiet() // for what the client library takes in meanwhile
+	e.quiet() // for what the client library prefetches meanwhile
 	close(published)
 	e.expect("the subscription", append(payloads(first), payloads(more)...), r)
 	if changed.Load() {
@@ -144,7 +144,7 @@ func order(e *env) {
 	if !e.expect("the subscription", payloads(ms), r) {
 		return
 	}
-	last := map[string]string{} // by scope; the payloads sort as they were sent
+	last := map[string]string{} // by scope; the payloads sort in the order sent
 	for _, got := range r.deliveries() {
 		scope := "the destination"
 		switch {
@@ -168,8 +168,7 @@ func ready(e *env) {
 	s := e.open()
 	s.declare("d")
 	x := s.sender("d")
-	// A connection that is warm: the message must not be slower than a
-	// subscription that is late.
+	// Warm up the connection: the message must not be slower than a late subscription.
 	x.send(messages("d", "warm", 1, 64)...)
 	for round := range readyRounds {
 		subscription := "s"
@@ -199,7 +198,7 @@ func contains(got, want []string) bool {
 	return len(missing) == 0
 }
 
-// retainedMessages is how many messages Retains sends before anybody runs.
+// retainedMessages is how many messages Retains sends before any consumer runs.
 const retainedMessages = 100
 
 func retains(e *env) {
@@ -214,8 +213,8 @@ func retains(e *env) {
 	e.expect("a subscription with a consumer that ran after the messages were sent", payloads(ms), r)
 }
 
-// sources has one consumer receive from three destinations, in every way of
-// settling: a driver may deliver each in another way.
+// sources makes one consumer receive from three destinations, with every way of settling: a driver
+// may deliver each differently.
 func sources(e *env) {
 	for _, how := range e.caps.Settle {
 		s, names := e.three(how.String())
@@ -230,7 +229,7 @@ func sources(e *env) {
 	}
 }
 
-// three makes three destinations in a session of their own.
+// three declares three destinations in a session of their own.
 func (e *env) three(label string) (s *session, names []string) {
 	s, names = e.open(), []string{label + "-b", label + "-c", label + "-a"}
 	s.declare(names...)
@@ -240,8 +239,7 @@ func (e *env) three(label string) (s *session, names []string) {
 // sourceRounds is how many messages Sources sends to each destination.
 const sourceRounds = 25
 
-// sendSources sends to the destinations in turn, and looks at what each delivery
-// says.
+// sendSources sends to the destinations in turn, and checks what each delivery says.
 func sendSources(x *sender, r *receiver, names []string) {
 	var all []string
 	of := map[string]int32{} // destination of each payload

@@ -1,14 +1,11 @@
-// Package drivertest is the conformance suite: what package driver promises to
-// the engine, held against a driver and, for all but the in-process ones, a real
-// system. A driver's test is one call to Run.
+// Package drivertest is the conformance suite: it tests the contract of package driver with a
+// driver and, except for in-process ones, a real system. A driver's test is one call to Run.
 //
-// Every check is named, begins its failures with the sentence of the contract
-// that it checks, bounds every wait, and cleans up behind itself. A check does
-// not apply only where the driver does not declare the capability it is about;
-// any other exception is a waiver with its reason in the harness, and a waived
-// check that passes fails, so that waivers do not outlive their cause. The suite
-// is itself tested: for every check there is a driver that is broken in that one
-// respect and fails that one check.
+// Every check has a name, begins its failures with the sentence of the contract that it tests,
+// bounds every wait, and cleans up. A check does not apply if the driver does not declare its
+// capability; any other exception is a waiver with its reason in the harness. A waived check that
+// passes fails, so that waivers do not outlive their cause. The suite is itself tested: for every
+// check there is a driver that is broken in that one respect and fails that one check.
 package drivertest
 
 import (
@@ -22,106 +19,100 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Harness is what the suite has to know of the system at hand.
+// A Harness describes the system at hand to the suite.
 type Harness struct {
-	// Options are set on the driver's Config, by SetOption, before every Open:
-	// "address" to begin with.
+	// Options are set on the driver's Config, by SetOption, before every Open: at least "address".
 	Options map[string][]string
 
-	// At are the ports of the servers, each as host:port that clients reach. Where they are
-	// given, the leaders that the driver names must be among them: a fault that seeks the
-	// leader finds its node by that.
+	// At are the addresses of the servers, as host:port that clients reach. If set, the leaders
+	// that the driver names must be among them: a fault that targets the leader finds its node that
+	// way.
 	At []string
 
-	// Waive names checks that this driver or this system cannot pass, each with
-	// the reason. They are run all the same, and fail when they pass.
+	// Waive names checks that this driver or this system cannot pass, each with the reason. They
+	// are run all the same, and must fail.
 	Waive map[string]string
 
-	// Cut breaks every client connection to the system, which is reachable
-	// again, at the same address, when Cut returns or soon after: restart it,
-	// or drop the connections at a proxy. Where it is nil,
-	// LostConnectionReported needs a waiver, and is not run.
+	// Cut breaks every client connection to the system, which is reachable again, at the same
+	// address, when Cut returns or soon after: restart it, or drop the connections at a proxy. If
+	// nil, LostConnectionReported needs a waiver, and is not run.
 	Cut func() error
 
-	// Stall makes the system stop reading from its connections until resume is
-	// called: a stopped process, a proxy that stopped copying. Where it is nil,
-	// PublishDoesNotBlock and CancelUnblocks only fill the system's buffers, and
-	// BacklogIsAsked needs a waiver.
+	// Stall makes the system stop reading from its connections until resume is called: a stopped
+	// process, or a proxy that stopped copying. If nil, PublishDoesNotBlock and CancelUnblocks only
+	// fill the system's buffers, and BacklogIsAsked needs a waiver.
 	Stall func() (resume func(), err error)
 
-	// Hold makes one destination of a run confirm nothing until release is called, while
-	// the system goes on with the others: a process of the server that is suspended. Where
-	// it is nil, because the system or the client knows no such state, StalledDestination
-	// does not apply.
+	// Hold makes one destination of a run confirm nothing until release is called, while the system
+	// continues with the others: for example by suspending a process of the server. If nil, because
+	// the system or the client has no such state, StalledDestination does not apply.
 	Hold func(run, destination string) (release func(), err error)
 
-	// Kill ends every server at once, and nothing is put in order first. start starts them
-	// again, with what they stored, and returns when they answer. Where it is nil,
-	// KilledServer does not apply.
+	// Kill kills every server at once, without a clean shutdown. start starts them again, with
+	// their stored data, and returns when they answer. If nil, KilledServer does not apply.
 	Kill func() (start func() error)
 
 	// Existing returns the name by which a run with driver.Run.Existing uses a destination of
-	// another run; one with a hyphen and more behind it does not exist. Where it is nil, the
-	// check of that name does not apply.
+	// another run; that name with a hyphen and a suffix must not exist. If nil, the check of that
+	// name does not apply.
 	Existing func(run, destination string) string
 
-	// Allocs is the most allocations of a message that is sent, delivered and settled: those
-	// of the client library, and few more. 0: AllocBudget does not apply.
+	// Allocs is the maximum number of allocations for a message that is sent, delivered and
+	// settled: those of the client library, and few more. 0: AllocBudget does not apply.
 	Allocs float64
 
-	// DeadTwice is why the system may move a message to the dead letters more than
-	// once; "": it does not.
+	// DeadTwice is why the system may move a message to the dead letters more than once; "": it
+	// does not.
 	DeadTwice string
 
-	// Offset returns the offset, as ConsumerSpec.From takes it, of the n-th
-	// message (from 0) that was sent to a destination of one partition of a run.
-	// It is needed where positions by offset are declared.
+	// Offset returns the offset, as ConsumerSpec.From takes it, of the n-th message (from 0) that
+	// was sent to a destination of one partition of a run. It is required if positions by offset
+	// are declared.
 	Offset func(run, destination string, n int) (string, error)
 
-	// Yields is the most messages that one call of the client library yields: 0 is
-	// read as 1, and Prefetch says as many as it was asked for.
+	// Yields is the maximum number of messages that one call of the client library yields: 0 means
+	// 1, and Prefetch as many as requested.
 	Yields int
 
-	// Nodes is how many servers form the system; 0 is read as 1.
+	// Nodes is how many servers form the system; 0 means 1.
 	Nodes int
 
-	// Quiet is how long the suite waits before it believes that nothing more
-	// arrives; 0 is 200 ms. Every other wait ends as soon as it is over, and
-	// fails after a minute: a host may be slow.
+	// Quiet is how long the suite waits before it concludes that nothing more arrives; 0 is 200 ms.
+	// Every other wait ends as soon as possible, and fails after a minute: a host may be slow.
 	Quiet time.Duration
 
-	// Goroutines names functions (as goleak.IgnoreAnyFunction takes them). Their
-	// goroutines belong to a system inside the test process, or a client library leaves them
-	// at its end and cannot be told not to, as the driver's page says. They are not a leak.
+	// Goroutines names functions (as for goleak.IgnoreAnyFunction) whose goroutines are not leaks:
+	// they belong to a system inside the test process, or a client library leaves them behind and
+	// cannot be told not to, as the driver's page says.
 	Goroutines []string
 
-	// Expect is how many checks must have been run, waived ones not counted, so
-	// that a suite which silently stopped to apply does not pass. 0: any.
+	// Expect is how many checks must run, without waived ones, so that a suite that silently stops
+	// applying does not pass. 0: any.
 	Expect int
 }
 
 // patience bounds every wait.
 const patience = 60 * time.Second
 
-// openPatience bounds how long a driver may take to find that no server answers.
+// openPatience bounds how long a driver may take to detect that no server answers.
 const openPatience = 5 * time.Second
 
 // A check is one test of the suite.
 type check struct {
 	name string
 	rule string // the sentence of the contract; failures begin with it
-	// lacks returns the capability that the driver would have to declare for
-	// the check to apply; "" when it applies.
+	// lacks returns the capability that the driver must declare for the check to apply; "" if it
+	// applies.
 	lacks func(driver.Definition) string
-	// without returns what the harness lacks for the check to apply; "" when it applies.
+	// without returns what the harness lacks for the check to apply; "" if it applies.
 	without func(*Harness) string
-	// needs returns what the harness lacks to run it; "" when it can be run.
+	// needs returns what the harness lacks to run it; "" if it can be run.
 	needs func(*Harness) string
 	run   func(*env)
 }
 
-// checks is the suite, in the order of running. CapabilitiesTrue is the last,
-// because it looks at what became of the others.
+// checks returns the suite, in the order of running. CapabilitiesTrue is the last, because it looks
+// at the results of the others.
 func checks() []check {
 	return slices.Concat(setupChecks(), produceChecks(), consumeChecks(), yieldChecks(), settleChecks(), backlogChecks(), replayChecks(), requestChecks(), budgetChecks(), lifeChecks(), []check{capabilitiesTrue()})
 }
@@ -135,7 +126,7 @@ func Names() []string {
 	return names
 }
 
-// A status is what became of a check.
+// A status is the outcome of a check.
 type status uint8
 
 const (
@@ -145,7 +136,7 @@ const (
 	inapplicable
 )
 
-// A verdict is what became of one check, and why.
+// A verdict is the outcome of one check, with its reason.
 type verdict struct {
 	name   string
 	status status
@@ -156,7 +147,7 @@ type verdict struct {
 type suite struct {
 	def  driver.Definition
 	h    Harness
-	seen map[string]status          // what became of the checks so far
+	seen map[string]status          // outcome of the checks so far
 	mine func(function string) bool // whether a function is the driver's
 
 	mu   sync.Mutex
@@ -171,7 +162,7 @@ func newSuite(def driver.Definition, h Harness) *suite {
 	return &suite{def: def, h: h, seen: map[string]status{}, mine: driversOwn(def), told: map[string]bool{}}
 }
 
-// faults returns what is wrong with the harness.
+// faults returns the errors in the harness.
 func (s *suite) faults() []string {
 	var fs []string
 	names := Names()
@@ -233,8 +224,8 @@ func (s *suite) judge(c check) verdict {
 	return verdict{c.name, passed, nil}
 }
 
-// Run holds def to its contract, one subtest a check. It takes some seconds, and
-// leaves nothing in the system.
+// Run tests def against its contract, one subtest per check. It takes some seconds, and leaves
+// nothing in the system.
 func Run(t *testing.T, def driver.Definition, h Harness) {
 	t.Helper()
 	s := newSuite(def, h)
@@ -262,7 +253,7 @@ func Run(t *testing.T, def driver.Definition, h Harness) {
 			}
 		})
 	}
-	// A run of chosen subtests (go test -run) is not a suite.
+	// A run of selected subtests (go test -run) is not a suite.
 	if reached == len(all) && executed < h.Expect {
 		t.Errorf("%d checks were run, %d were expected", executed, h.Expect)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// An env is what one check works with.
+// An env is the environment of one check.
 type env struct {
 	*recorder
 	s    *suite
@@ -43,16 +43,15 @@ func eventually(ok func() bool) bool {
 // nap is the unit of a limit.
 const nap = 50 * time.Millisecond
 
-// within runs f, which may hang, and reports whether it returned in time. That is
-// counted in naps, not read from a clock: while a host does not let this process run
-// no driver is late.
+// within runs f, which may hang, and reports whether it returned in time. Time is counted in naps,
+// not read from a clock: while a host does not let this process run no driver is late.
 func within(limit time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		f()
 	}()
-	// The driver's own limit, which is as long, goes first.
+	// The driver's own limit, which is as long, comes first.
 	for range (limit + time.Second) / nap {
 		select {
 		case <-done:
@@ -63,8 +62,8 @@ func within(limit time.Duration, f func()) bool {
 	return false
 }
 
-// call makes one call of the driver's that takes a context, within the bounds,
-// and returns its error. A call that hangs ends the check.
+// call makes one call into the driver that takes a context, within the limits, and returns its
+// error. A call that hangs ends the check.
 func (e *env) call(what string, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(e.ctx, patience)
 	defer cancel()
@@ -82,9 +81,8 @@ func (e *env) must(what string, f func(ctx context.Context) error) {
 	}
 }
 
-// once returns a text in full the first time: a driver that cannot open yet fails most
-// checks for that reason, and its author reads it once. A text of one line is returned
-// each time.
+// once returns a text in full the first time, so that the author of a driver that cannot open yet,
+// and fails most checks for that reason, reads it once. A text of one line is returned each time.
 func (s *suite) once(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +128,7 @@ type session struct {
 	*env
 	conn     driver.Conn
 	run      string   // its id
-	back     sync.Map // subscriptions of consumers that are connected again
+	back     sync.Map // subscriptions of consumers that have reconnected
 	declared []driver.Destination
 }
 
@@ -142,7 +140,7 @@ func (e *env) openFor(run driver.Run) *session {
 	s := &session{env: e, run: run.ID}
 	run.Back = func(subscription string) { s.back.Store(subscription, true) }
 	cfg := e.config(nil)
-	// That the context may end before the connection does is OpenClose's.
+	// OpenClose checks that the context may end before the connection does.
 	ctx, cancel := context.WithTimeout(e.ctx, patience)
 	e.cleanup(cancel)
 	e.must("open", func(context.Context) (err error) {
@@ -154,12 +152,12 @@ func (e *env) openFor(run driver.Run) *session {
 	return s
 }
 
-// plain is a destination of one partition and one replica.
+// plain returns a destination with one partition and one replica.
 func plain(name string) driver.Destination {
 	return driver.Destination{Name: name, Partitions: 1, Replicas: 1}
 }
 
-// declare makes plain destinations.
+// declare declares plain destinations.
 func (s *session) declare(names ...string) {
 	for _, n := range names {
 		s.declareAs(plain(n))
@@ -171,8 +169,8 @@ func (s *session) declareAs(d driver.Destination) {
 	s.must("declare "+d.Name, func(ctx context.Context) error { return s.conn.Declare(ctx, d) })
 }
 
-// messages returns n messages to destination. Their payloads are text of at least size
-// bytes, begin with label, and differ.
+// messages returns n messages to destination. Their payloads are text of at least size bytes, begin
+// with label, and differ.
 func messages(destination, label string, n, size int) []*driver.Message {
 	ms := make([]*driver.Message, n)
 	for i := range ms {
@@ -192,11 +190,11 @@ func payloads(ms []*driver.Message) []string {
 	return ps
 }
 
-// quiet waits for what should not come.
+// quiet waits for what should not arrive.
 func (e *env) quiet() { time.Sleep(e.s.h.Quiet) }
 
-// expect waits until the receivers together have as many messages as want, and a
-// little longer, and reports what differs. It reports whether nothing does.
+// expect waits until the receivers together have as many messages as want, and a little longer, and
+// reports differences. It returns whether there are none.
 func (e *env) expect(who string, want []string, rs ...*receiver) bool {
 	total := func() int {
 		n := 0
@@ -220,7 +218,7 @@ func (e *env) expect(who string, want []string, rs ...*receiver) bool {
 	return false
 }
 
-// lost says what became of consumers that ended or reported faults.
+// lost describes consumers that ended or reported faults.
 func lost(rs []*receiver) string {
 	var b strings.Builder
 	for _, r := range rs {

@@ -21,7 +21,7 @@ func TestAWaivedCheckThatFailsIsWaived(t *testing.T) {
 	if v.status != waived || v.lines[0] != "the system has a bug" || len(v.lines) < 2 {
 		t.Errorf("Order: %+v, want it waived with its reason and what failed", v)
 	}
-	// The capability may not stay declared, though.
+	// But the capability must not stay declared.
 	if c := of(vs, "CapabilitiesTrue"); c.status != failed || !strings.Contains(c.lines[0], "Ordering is declared, and its check Order waived") {
 		t.Errorf("CapabilitiesTrue: %+v", c)
 	}

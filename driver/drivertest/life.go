@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/latch"
 )
 
-// lifeChecks are about what survives what.
+// lifeChecks test restarts, isolation and cleanup.
 func lifeChecks() []check {
 	return []check{
 		{
@@ -74,7 +74,7 @@ func killedServer(e *env) {
 	s := e.open()
 	s.declare("d")
 	if e.caps.Consume {
-		s.receive(e.spec("s", "d"), nil).close() // its subscription keeps what comes
+		s.receive(e.spec("s", "d"), nil).close() // its subscription keeps what arrives
 	}
 	x := s.sender("d")
 	kept := messages("d", "kept", 20, 64)
@@ -170,7 +170,7 @@ func runsIsolated(e *env) {
 		e.expect("the first of two runs with the same names", payloads(ma), ra)
 		e.expect("the second of two runs with the same names", payloads(mb), rb)
 	}
-	// The end of one run is not the end of the other's.
+	// The end of one run must not end the other.
 	e.must("delete", func(ctx context.Context) error { return a.conn.Delete(ctx, plain("d")) })
 	more := messages("d", "run-b-more", 5, 64)
 	xb.send(more...)
@@ -184,8 +184,7 @@ func leavesNothing(e *env) {
 	for _, f := range e.s.h.Goroutines {
 		ignore = append(ignore, goleak.IgnoreAnyFunction(f))
 	}
-	// On goroutines of its own, so that all of its cleanup has been done before
-	// the look at what is left.
+	// On goroutines of its own, so that all of its cleanup is done before the look at what is left.
 	inner := &recorder{rule: e.rule}
 	inner.do(func() { leftOver(newEnv(inner, e.s)) })
 	e.adopt(inner.take())
@@ -198,8 +197,8 @@ func leavesNothing(e *env) {
 	}
 }
 
-// leftOver leaves messages in a subscription, deletes, and looks at what a new
-// one of the same names gets.
+// leftOver leaves messages in a subscription, deletes, and checks what a new one of the same names
+// receives.
 func leftOver(e *env) {
 	s := e.open()
 	s.declare("d")
@@ -208,7 +207,7 @@ func leftOver(e *env) {
 		s.receive(e.spec("s", "d"), nil).close()
 	}
 	x.send(messages("d", "left", 20, 64)...)
-	e.must("close the producer", x.p.Close) // a message that nothing confirms may be on its way until then
+	e.must("close the producer", x.p.Close) // an unconfirmed message may be under way until then
 	e.must("delete", func(ctx context.Context) error { return s.conn.Delete(ctx, plain("d")) })
 	if !e.caps.Consume {
 		return
@@ -221,8 +220,8 @@ func leftOver(e *env) {
 	e.expect("a consumer of the same names, opened after Delete", payloads(more), r)
 }
 
-// capabilitiesTrue is the last check: what the driver declares was tested, and
-// what it does not declare it refuses.
+// capabilitiesTrue is the last check: what the driver declares was tested, and what it does not
+// declare it rejects.
 func capabilitiesTrue() check {
 	return check{
 		name: "CapabilitiesTrue",
@@ -366,7 +365,7 @@ func (s *session) trySettle() {
 			declared = declared || have == settle
 		}
 		if declared {
-			continue // SettledNotRedelivered has used it
+			continue // SettledNotRedelivered tests it
 		}
 		spec := s.spec("settle", "d")
 		spec.Settle = settle
@@ -385,8 +384,7 @@ func (s *session) consumer(spec driver.ConsumerSpec) func(context.Context) error
 	}
 }
 
-// tryDeliveries opens one consumer, tries what else may be beside it, and looks
-// at what it is given.
+// tryDeliveries opens one consumer, tries what else may coexist with it, and checks its deliveries.
 func (s *session) tryDeliveries() {
 	s.declare("one")
 	r := s.receive(s.spec("one", "one"), nil)

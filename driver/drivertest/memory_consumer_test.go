@@ -14,22 +14,22 @@ import (
 
 // memConsumer takes up to memFetch messages at a time.
 type memConsumer struct {
-	scrap  []byte // what it allocated last for nothing
+	scrap  []byte // its last useless allocation
 	c      *memConn
 	m      *memory
 	spec   driver.ConsumerSpec
 	cuts   int
 	number int // of the connection's consumers
 	source int // which destination the last batch is of
-	out    int // messages that it has taken and not settled; under m.mu
+	out    int // messages taken and not settled; under m.mu
 
 	answers bool // a responder
 }
 
 const memFetch = 8
 
-// delivering is the buffer that a sink is looking at, and how many messages were
-// published meanwhile: the fault that reuses it too early works on it.
+// delivering is the buffer that a sink is looking at, and how many messages were published
+// meanwhile, for the fault that reuses it too early.
 type delivering struct {
 	buf       []byte
 	published int
@@ -53,7 +53,7 @@ func (r *memConsumer) name() string {
 	return r.spec.Subscription
 }
 
-// subscribe registers the subscription; m.mu is held.
+// subscribe registers the subscription; m.mu must be held.
 func (r *memConsumer) subscribe() {
 	for _, d := range r.spec.Destinations {
 		if t := r.m.topics[r.c.name(d)]; t != nil && t.subs[r.name()] == nil {
@@ -62,7 +62,7 @@ func (r *memConsumer) subscribe() {
 	}
 }
 
-// begins returns what of a log is from the consumer's position on.
+// begins returns the part of a log from the consumer's position on.
 func (r *memConsumer) begins(log []memStored) []*memStored {
 	from := r.spec.From
 	if from.At != driver.AtDefault && r.m.fault == "begins at the start, wherever it should" {
@@ -87,7 +87,7 @@ func (r *memConsumer) begins(log []memStored) []*memStored {
 	return queue
 }
 
-// late reports whether it subscribes after it has said that it is ready.
+// late reports whether it subscribes only after reporting that it is ready.
 func (r *memConsumer) late() bool { return r.m.fault == "is ready too early" && r.number > 3 }
 
 func (r *memConsumer) Run(ctx context.Context, sink driver.Sink) error {
@@ -162,7 +162,7 @@ func (r *memConsumer) Run(ctx context.Context, sink driver.Sink) error {
 	}
 }
 
-// settled calls Settled, where that is declared.
+// settled calls Settled, if that is declared.
 func (r *memConsumer) settled(sink driver.Sink, ds []driver.Delivery) {
 	if !r.m.caps.SettleConfirmed && r.m.fault != "settles undeclared" {
 		return
@@ -183,14 +183,14 @@ func (r *memConsumer) settled(sink driver.Sink, ds []driver.Delivery) {
 	sink.Settled(ds, nil)
 }
 
-// look notes what a sink is looking at.
+// look records what a sink is looking at.
 func (m *memory) look(buf []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looking = delivering{buf: buf}
 }
 
-// overwrite is a publication as the fault that reuses receive buffers sees it.
+// overwrite reuses receive buffers at a publication, for the fault that does so too early.
 func (m *memory) overwrite() {
 	if m.fault != "reuses the buffer too early" {
 		return
@@ -203,7 +203,7 @@ func (m *memory) overwrite() {
 	}
 }
 
-// longest returns the most messages that any subscription holds; m.mu is held.
+// longest returns the largest number of messages that any subscription holds; m.mu must be held.
 func (m *memory) longest() int {
 	n := 0
 	for _, t := range m.topics {
@@ -214,12 +214,12 @@ func (m *memory) longest() int {
 	return n
 }
 
-// take waits for messages. It returns none when the connections were cut.
+// take waits for messages. It returns none if the connections were cut.
 func (r *memConsumer) take(ctx context.Context) (batch []*memStored, cut bool, err error) {
 	m := r.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.out = 0 // what it took before it has settled, or given back
+	r.out = 0 // earlier messages have been settled, or given back
 	var sub *memSub
 	if ctx.Err() != nil {
 		return nil, false, nil
@@ -264,7 +264,7 @@ func (r *memConsumer) take(ctx context.Context) (batch []*memStored, cut bool, e
 	return batch, false, nil
 }
 
-// back puts messages back to the front of the subscription.
+// back returns messages to the front of the subscription.
 func (r *memConsumer) back(batch []*memStored, again bool) {
 	m := r.m
 	m.mu.Lock()
@@ -294,8 +294,7 @@ func (r *memConsumer) back(batch []*memStored, again bool) {
 	m.change()
 }
 
-// yield returns the deliveries of batch, in one receive buffer: what a client
-// library would do.
+// yield returns the deliveries of batch in one receive buffer, as a client library would.
 func (m *memory) yield(batch []*memStored, source int) ([]driver.Delivery, []byte) {
 	n := 0
 	for _, s := range batch {

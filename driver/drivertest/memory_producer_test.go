@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// memProducer completes on a goroutine of its own, as a client library does; one
-// whose Publish blocks completes inside it.
+// memProducer completes on a goroutine of its own, as a client library does; with a blocking
+// Publish it completes inside it.
 type memProducer struct {
 	c    *memConn
 	m    *memory
@@ -27,8 +27,8 @@ type memProducer struct {
 	stopped   chan struct{} // closed when the goroutine has ended
 	published int
 	cuts      int
-	scrap     []byte     // what it allocated last for nothing
-	held      *memStored // by the fault that swaps
+	scrap     []byte     // its last useless allocation
+	held      *memStored // for the fault that swaps
 	heldTopic string
 }
 

@@ -71,10 +71,10 @@ func (q *memRequester) Publish(ctx context.Context, m *driver.Message) {
 	})
 }
 
-// errForgotten is how a request ends that a fault leaves without its end.
+// errForgotten ends a request that a fault leaves uncompleted.
 var errForgotten = errors.New("forgotten")
 
-// await returns with the reply in m, or why there is none.
+// await returns with the reply in m, or the reason why there is none.
 func (q *memRequester) await(m *driver.Message, answer <-chan []byte, cuts int) error {
 	if q.m.fault == "flushes requests too early" {
 		time.Sleep(5 * time.Millisecond)
@@ -165,7 +165,7 @@ func (q *memRequester) Close(context.Context) error {
 	return nil
 }
 
-// answer answers what Deliver was given.
+// answer replies to what Deliver was given.
 func (r *memConsumer) answer(batch []*memStored, refused error) {
 	if !r.answers || refused != nil && r.m.fault != "answers what was refused" {
 		return

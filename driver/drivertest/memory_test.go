@@ -12,9 +12,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A memory is a broker inside the test with every capability there is, on which
-// the suite is tried: sound with fault "", and broken in one respect otherwise.
-// The names of the faults are those of broken_test.go.
+// A memory is a broker inside the test with every capability, for testing the suite: correct with
+// fault "", and broken in one respect otherwise. broken_test.go lists the faults.
 type memory struct {
 	fault string
 	caps  driver.Capabilities
@@ -30,7 +29,7 @@ type memory struct {
 	looking  delivering
 	stalled  bool
 	killed   bool
-	held     string // the destination that stands still; "": none
+	held     string // the destination that is held; "": none
 	senders  []*memProducer
 	readers  []*memConsumer
 }
@@ -40,7 +39,7 @@ type memTopic struct {
 	partitions int
 	refusals   int         // after which a message goes to dead; 0: none
 	dead       string      // topic
-	log        []memStored // all there ever was
+	log        []memStored // all messages ever sent
 	subs       map[string]*memSub
 }
 
@@ -57,7 +56,7 @@ type memStored struct {
 	answer       chan<- []byte // of a request
 }
 
-// memCapabilities is everything that can be declared.
+// memCapabilities declares everything.
 func memCapabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Consume: true, Partitions: true, Replicas: true, Keys: true, Batch: true, Subscriptions: true, Competing: true,
@@ -94,7 +93,7 @@ func (m *memory) definition() driver.Definition {
 	}}
 }
 
-// harness returns a harness for m that lacks nothing.
+// harness returns a complete harness for m.
 func (m *memory) harness() Harness {
 	return Harness{
 		Options: map[string][]string{"address": {"here"}},
@@ -111,7 +110,7 @@ func (m *memory) harness() Harness {
 			return func() { m.hold("") }, nil
 		},
 		Kill:   m.kill,
-		Allocs: 30_000, // one fault allocates in small pieces, which is another check's
+		Allocs: 30_000, // one fault allocates in small pieces, which is another check's concern
 		Existing: func(run, destination string) string {
 			return (&memConn{m: m, run: driver.Run{ID: run}}).name(destination)
 		},
@@ -125,14 +124,14 @@ func (m *memory) harness() Harness {
 	}
 }
 
-// stall has nobody answered who asks for a backlog, or again.
+// stall makes questions about a backlog go unanswered, or ends that.
 func (m *memory) stall(yes bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stalled = yes
 }
 
-// kill ends the broker until start is called.
+// kill kills the broker until start is called.
 func (m *memory) kill() (start func() error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,7 +158,7 @@ func (m *memory) gone() bool {
 	return m.killed
 }
 
-// hold has a destination stand still, and no other; "": none.
+// hold holds one destination, and no other; "": none.
 func (m *memory) hold(destination string) {
 	m.mu.Lock()
 	m.held = destination
@@ -170,14 +169,14 @@ func (m *memory) hold(destination string) {
 	}
 }
 
-// holds reports whether a destination stands still.
+// holds reports whether a destination is held.
 func (m *memory) holds(destination string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.held != "" && m.held == destination
 }
 
-// change wakes everybody who waits; m.mu is held.
+// change wakes all waiters; m.mu must be held.
 func (m *memory) change() {
 	close(m.changed)
 	m.changed = make(chan struct{})
@@ -400,7 +399,7 @@ func (c *memConn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.
 	return r, nil
 }
 
-// missing refuses destinations of a run that uses those that exist, where they do not.
+// missing rejects destinations that do not exist, in a run that uses existing ones.
 func (c *memConn) missing(destinations []string) error {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
@@ -412,8 +411,8 @@ func (c *memConn) missing(destinations []string) error {
 	return nil
 }
 
-// deliver puts a message into every subscription of a topic, and waits for room
-// where Publish may.
+// deliver puts a message into every subscription of a topic, and waits for space if Publish may
+// block.
 func (m *memory) deliver(ctx context.Context, topic string, s memStored) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

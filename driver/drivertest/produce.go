@@ -19,8 +19,8 @@ const (
 	ruleBound = "Publish does not block after ctx ends, Flush returns with ctx's error, Run delivers until ctx ends and then returns nil"
 )
 
-// produceChecks are about the producing side. They apply to every driver; where
-// it has a consumer side they look at what arrives too.
+// produceChecks test the producing side. They apply to every driver; if it has a consumer side they
+// check what arrives too.
 func produceChecks() []check {
 	return []check{
 		{name: "RoundTripBytes", rule: "The driver sends the bytes of the payload unchanged", run: roundTripBytes},
@@ -85,7 +85,7 @@ func roundTripBytes(e *env) {
 		if size > largest {
 			continue
 		}
-		// As many messages as it takes for every byte value to occur.
+		// As many messages as needed for every byte value to occur.
 		for first := 0; first < 256; first += size {
 			p := make([]byte, size)
 			for i := range p {
@@ -155,11 +155,11 @@ func exactlyOneCompletion(e *env) {
 	}
 }
 
-// poison is what the checks write over bytes that the driver must not use.
+// poison overwrites bytes that the driver must not use.
 const poison = 0xDB
 
-// A plug holds up a consumer: its sink waits in Deliver, with the first message,
-// until it is pulled. What arrives later is held up behind it.
+// A plug blocks a consumer: its sink waits in Deliver, with the first message, until the plug is
+// pulled. What arrives later waits behind it.
 type plug struct {
 	taken  chan struct{} // closed when Deliver was entered
 	pulled chan struct{}
@@ -174,7 +174,7 @@ func (p *plug) deliver([]driver.Delivery) error {
 	return nil
 }
 
-// pull lets the consumer go on. It is called on the check's goroutine.
+// pull releases the consumer. It must be called on the check's goroutine.
 func (p *plug) pull() {
 	select {
 	case <-p.pulled:
@@ -183,15 +183,15 @@ func (p *plug) pull() {
 	}
 }
 
-// stopUp opens a subscription of destination and holds it up with a message of
-// x, so that what is published next stays inside the driver and the system.
-// Deliver is then blocked until the plug is pulled.
+// stopUp opens a subscription of destination and blocks it with a message of x, so that what is
+// published next stays inside the driver and the system. Deliver then blocks until the plug is
+// pulled.
 func (s *session) stopUp(x *sender, destination string, prefetch int) (*plug, *receiver) {
 	p := &plug{taken: make(chan struct{}), pulled: make(chan struct{})}
 	spec := s.spec("s", destination)
 	spec.Prefetch = prefetch
 	r := s.receive(spec, p.deliver)
-	s.cleanup(p.pull) // done before the cleanup of the receiver, which waits for Deliver
+	s.cleanup(p.pull) // runs before the cleanup of the receiver, which waits for Deliver
 	x.send(messages(destination, "plug", 1, 64)...)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -241,7 +241,7 @@ func noTouchAfterComplete(e *env) {
 	}
 }
 
-// textOf is the payload of stopUp's message.
+// textOf returns the payload of stopUp's message.
 func textOf(destination, label string) string {
 	return payloads(messages(destination, label, 1, 64))[0]
 }
@@ -260,9 +260,8 @@ func publishDoesNotBlock(e *env) {
 		}
 		e.cleanup(resume)
 	}
-	// All that may be in flight, and where the system confirms without its
-	// consumer moving, several times that: more than any buffer of the limit's
-	// size.
+	// Everything that may be in flight and, if the system confirms without its consumer moving,
+	// several times that: more than any buffer of the limit's size.
 	size := 4 << 10
 	if e.caps.MaxPayload > 0 {
 		size = min(size, e.caps.MaxPayload)
@@ -287,7 +286,7 @@ func publishDoesNotBlock(e *env) {
 	}
 }
 
-// stalledDestination holds one destination, and sends to it and to another in turns.
+// stalledDestination holds one destination, and alternates between it and another.
 func stalledDestination(e *env) {
 	s := e.open()
 	s.declare("held", "free")
@@ -348,8 +347,8 @@ func closeCompletesAll(e *env) {
 	e.must("close again", x.p.Close)
 }
 
-// fillMost is how many messages CancelUnblocks publishes at most to find out
-// whether a Publish that may block does.
+// fillMost is the maximum number of messages that CancelUnblocks publishes to find out whether a
+// Publish that may block does.
 const fillMost = 20_000
 
 func cancelUnblocks(e *env) {
@@ -394,7 +393,7 @@ func cancelUnblocks(e *env) {
 			returns.Add(1)
 		}
 	}()
-	// Until it blocks, as far as one can tell, or all is published.
+	// Until it seems to block, or all is published.
 	for last := int64(-1); ; {
 		e.quiet()
 		now := returns.Load()
@@ -410,8 +409,8 @@ func cancelUnblocks(e *env) {
 	}
 	published := ms[:calls.Load()]
 	if blocked {
-		// The one that was stuck has failed with the context, those before it may
-		// still be on their way.
+		// The message that was stuck has failed with the context; those before it may still be
+		// under way.
 		last := published[len(published)-1]
 		x.await(last)
 		if f := x.fate(last); f.err != nil && !errors.Is(f.err, context.Canceled) {

@@ -26,8 +26,8 @@ type receiver struct {
 	refused []error        // settlements with an error
 	tokens  uint64         // given out so far
 
-	// deliver is what the check adds to Deliver, on its goroutine; what it
-	// returns, Deliver returns. Nil: accept.
+	// deliver is the check's hook in Deliver, on its goroutine; Deliver returns its result. Nil:
+	// accept.
 	deliver func(ds []driver.Delivery) error
 }
 
@@ -40,8 +40,8 @@ type received struct {
 	refused      bool // Deliver returned an error
 }
 
-// spec returns the specification of a consumer of subscription with the
-// driver's default way of settling.
+// spec returns the specification of a consumer of subscription with the driver's default way of
+// settling.
 func (e *env) spec(subscription string, destinations ...string) driver.ConsumerSpec {
 	s := driver.ConsumerSpec{Subscription: subscription, Destinations: destinations}
 	if len(e.caps.Settle) > 0 {
@@ -63,8 +63,7 @@ func (s *session) start(spec driver.ConsumerSpec, deliver func(ds []driver.Deliv
 	return s.startBy(s.conn.Consumer, spec, deliver)
 }
 
-// startBy is start for a consumer that open opens: Conn.Consumer, or
-// Requester.Responder.
+// startBy is start with an open function: Conn.Consumer, or Requester.Responder.
 func (s *session) startBy(open func(context.Context, driver.ConsumerSpec) (driver.Consumer, error), spec driver.ConsumerSpec, deliver func(ds []driver.Delivery) error) *receiver {
 	r := s.opened(open, spec, deliver)
 	r.run()
@@ -99,7 +98,7 @@ func (r *receiver) run() {
 	}()
 }
 
-// awaitReady waits until the sink is ready, and ends the check if it is not.
+// awaitReady waits until the sink is ready, and ends the check if it does not become so.
 func (r *receiver) awaitReady() {
 	ok := eventually(func() bool {
 		select {
@@ -130,7 +129,7 @@ func (r *receiver) end() bool {
 	}
 }
 
-// close ends Run and frees the consumer; both must succeed.
+// close ends Run and closes the consumer; both must succeed.
 func (r *receiver) close() {
 	if !r.end() {
 		r.e.fatalf("Run has not returned %v after its context ended", patience)

@@ -17,9 +17,8 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 )
 
-// recordTested notes in the file that the environment names, if it does, that
-// the whole suite has passed. Suites that do so follow one another: the file is
-// read, changed and written.
+// recordTested records in the file that the environment names, if any, that the whole suite has
+// passed. Such suites must run one after another: the file is read, changed and written.
 func (s *suite) recordTested(t *testing.T) {
 	t.Helper()
 	path := os.Getenv(tested.VariablePath)
@@ -59,7 +58,7 @@ func (s *suite) noteIn(path, test string) error {
 	if err != nil {
 		return err
 	}
-	// Drivers say "unknown" of what a system does not tell: there is nothing to record.
+	// Drivers say "unknown" if a system does not report its version: there is nothing to record.
 	if facts.Version == "" || strings.HasPrefix(facts.Version, "unknown") {
 		return nil
 	}
@@ -81,7 +80,7 @@ func (s *suite) noteIn(path, test string) error {
 	return replaceFile(path, b)
 }
 
-// facts connects again and asks the system what it is.
+// facts reconnects and reads the system's facts.
 func (s *suite) facts() (f driver.Facts, err error) {
 	cfg := s.def.New()
 	for name, values := range s.h.Options {
@@ -99,8 +98,8 @@ func (s *suite) facts() (f driver.Facts, err error) {
 	return conn.Facts(ctx)
 }
 
-// clientVersion asks Go which version of the client library a test is built with:
-// the binary of a test does not say.
+// clientVersion asks Go which version of the client library a test is built with: the test binary
+// does not say.
 func clientVersion(def driver.Definition) (string, error) {
 	if def.Client == "" {
 		return "", nil
@@ -117,7 +116,7 @@ func clientVersion(def driver.Definition) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// replaceFile writes a file that is there as a whole or as it was.
+// replaceFile replaces a file atomically.
 func replaceFile(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tested-*")
 	if err != nil {

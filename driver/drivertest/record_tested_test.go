@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/driver/tested"
 )
 
-// recorded reads what a test had recorded.
+// recorded reads what a test has recorded.
 func recorded(t *testing.T, path string) []tested.Entry {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -109,7 +109,7 @@ func TestUnreadableRecordIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// An untold is a driver whose system does not tell its version.
+// An untold is a driver whose system does not report its version.
 type untold struct{ *memConfig }
 
 func (c *untold) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {

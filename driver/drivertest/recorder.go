@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// A recorder collects what a check finds, apart from package testing, so that
-// the suite can look at failures: a waived check must have some, a broken driver
-// exactly those of its check.
+// A recorder collects the findings of a check, independently of package testing, so that the suite
+// can inspect failures: a waived check must have some, a broken driver exactly those of its check.
 type recorder struct {
 	mu       sync.Mutex
 	rule     string
@@ -16,8 +15,7 @@ type recorder struct {
 	cleanups []func()
 }
 
-// do runs f to its end, or to its first fatal failure, and then what it left to
-// clean up, last first.
+// do runs f to its end, or to its first fatal failure, and then its cleanups, last first.
 func (r *recorder) do(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -35,7 +33,7 @@ func (r *recorder) do(f func()) {
 	<-done
 }
 
-// under sets the sentence of the contract that failures from now on begin with.
+// under sets the sentence of the contract with which failures begin from now on.
 func (r *recorder) under(rule string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +54,8 @@ func (r *recorder) fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// cleanup runs f when the check has ended. f reports nothing: what it finds is
-// the business of another check.
+// cleanup runs f when the check has ended. f must report nothing: what it finds is another check's
+// concern.
 func (r *recorder) cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
 
 // adopt adds failures that another recorder has collected.

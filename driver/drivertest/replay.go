@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// replayChecks are about where a subscription begins, and continues.
+// replayChecks test where a subscription begins, and continues.
 func replayChecks() []check {
 	return []check{
 		{
@@ -23,11 +23,11 @@ func replayChecks() []check {
 	}
 }
 
-// replayed is how many messages Replays sends before, and again after, the place
-// that it has a subscription begin at.
+// replayed is how many messages Replays sends before, and again after, the position at which a
+// subscription begins.
 const replayed = 10
 
-// refusalPause is how long a sink looks at what it refuses, again and again.
+// refusalPause is how long a sink waits before it nacks, again and again.
 const refusalPause = 10 * time.Millisecond
 
 func replays(e *env) {
@@ -38,7 +38,7 @@ func replays(e *env) {
 		x := s.sender(d)
 		older, newer, live := messages(d, "older", replayed, 64), messages(d, "newer", replayed, 64), messages(d, "live", replayed, 64)
 		x.send(older...)
-		// The system's clock may tell no more than milliseconds.
+		// The system's clock may have a resolution of milliseconds.
 		e.quiet()
 		between := time.Now()
 		e.quiet()
@@ -86,7 +86,7 @@ func resumes(e *env) {
 				return nil
 			}
 			refused.Store(true)
-			time.Sleep(refusalPause) // what is refused may come again at once
+			time.Sleep(refusalPause) // a nacked message may be redelivered at once
 			return errors.New("refused by a consumer that goes")
 		})
 		settled, left, missed := messages(d, "settled", replayed, 64), messages(d, "left", replayed, 64), messages(d, "missed", replayed, 64)

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/latch"
 )
 
-// requestChecks are about requests and their replies.
+// requestChecks test requests and their replies.
 func requestChecks() []check {
 	lacksRequests := func(d driver.Definition) string { return lackIf(!d.Capabilities.Requests, "Requests") }
 	return []check{
@@ -46,7 +46,7 @@ func requestChecks() []check {
 	}
 }
 
-// requests returns the session's connection as one that knows them.
+// requests returns the session's connection as a Requester.
 func (s *session) requests() driver.Requester {
 	q, ok := s.conn.(driver.Requester)
 	if !ok {
@@ -55,7 +55,7 @@ func (s *session) requests() driver.Requester {
 	return q
 }
 
-// A requester is a sender of requests that keeps a copy of each reply.
+// A requester sends requests and keeps a copy of each reply.
 type requester struct {
 	*sender
 	mu      sync.Mutex
@@ -73,7 +73,7 @@ func (s *session) requester(destinations ...string) *requester {
 		if err == nil {
 			x.replies[m] = string(m.Reply)
 		}
-		m.Reply = nil // messages are pooled: the next reply is not this one
+		m.Reply = nil // messages are pooled: the next reply must not be this one
 	}
 	return x
 }
@@ -85,8 +85,7 @@ func (x *requester) reply(m *driver.Message) string {
 	return x.replies[m]
 }
 
-// answered ends the check unless each of ms has completed so many times, with its
-// own bytes.
+// answered ends the check unless each of ms has completed that many times, with its own bytes.
 func (x *requester) answered(times int, ms ...*driver.Message) {
 	for _, m := range ms {
 		switch f := x.fate(m); {
@@ -159,7 +158,7 @@ func requestRefused(e *env) {
 	s.respond(e.spec("s", "d"), func(ds []driver.Delivery) error {
 		for _, d := range ds {
 			if strings.HasPrefix(string(d.Payload), "refused") {
-				time.Sleep(time.Millisecond) // it may come again and again
+				time.Sleep(time.Millisecond) // it may be redelivered again and again
 				return errors.New("refused")
 			}
 		}
@@ -199,8 +198,8 @@ func requestUnanswered(e *env) {
 	x.answered(1, more...)
 }
 
-// hold opens a responder that waits in Deliver, with the first of ms, until the
-// check ends, and sends ms.
+// hold opens a responder that blocks in Deliver, with the first of ms, until the check ends, and
+// sends ms.
 func (s *session) hold(x *requester, ms []*driver.Message) {
 	p := &plug{taken: make(chan struct{}), pulled: make(chan struct{})}
 	s.respond(s.spec("s", "d"), p.deliver)

@@ -8,13 +8,13 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A fate is what became of one message so far.
+// A fate is the outcome of one message so far.
 type fate struct {
 	completions int
 	err         error
 }
 
-// inFlight is the limit that senders are opened with, and keep.
+// inFlight is the limit that senders are opened with, and respect.
 const inFlight = 64
 
 // A sender is a producer with its completer.
@@ -25,7 +25,7 @@ type sender struct {
 
 	mu       sync.Mutex
 	fates    map[*driver.Message]*fate
-	complete func(m *driver.Message, err error) // what the check adds to Complete; nil: nothing
+	complete func(m *driver.Message, err error) // the check's hook in Complete; nil: none
 }
 
 // sender opens a producer to the destinations.
@@ -69,7 +69,7 @@ func (x *sender) Complete(m *driver.Message, err error) {
 	}
 }
 
-// fate returns what became of m so far.
+// fate returns the outcome of m so far.
 func (x *sender) fate(m *driver.Message) fate {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -92,7 +92,7 @@ func (x *sender) completed(ms []*driver.Message, times int) int {
 	return n
 }
 
-// reserve waits for room for one more message in flight.
+// reserve waits for a free slot for one more message in flight.
 func (x *sender) reserve(ctx context.Context) bool {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -106,8 +106,8 @@ func (x *sender) reserve(ctx context.Context) bool {
 	}
 }
 
-// publish hands ms over, one by one, with at most inFlight of them under way. It
-// ends the check when a call hangs.
+// publish publishes ms, one by one, with at most inFlight of them under way. It ends the check if a
+// call hangs.
 func (x *sender) publish(ms ...*driver.Message) {
 	var stuck *driver.Message
 	returned := within(2*patience, func() {

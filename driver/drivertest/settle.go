@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// settleChecks are about acknowledging.
+// settleChecks test acknowledging.
 func settleChecks() []check {
 	return []check{
 		{
@@ -40,7 +40,7 @@ func nackRedelivers(e *env) {
 		s := e.open()
 		d := "d-" + settle.String()
 		s.declare(d)
-		refused := map[string]bool{} // touched by the consumer's goroutine only
+		refused := map[string]bool{} // used by the consumer's goroutine only
 		spec := e.spec("s", d)
 		spec.Settle = settle
 		r := s.receive(spec, func(ds []driver.Delivery) error {
@@ -63,7 +63,7 @@ func nackRedelivers(e *env) {
 	}
 }
 
-// refusals is how often a message of the check DeadLetters may be refused.
+// refusals is how often a message of the check DeadLetters may be nacked.
 const refusals = 3
 
 func deadLetters(e *env) {
@@ -78,7 +78,7 @@ func deadLetters(e *env) {
 		refused := map[string]int{}
 		spec := e.spec("s", name)
 		spec.Settle, spec.Prefetch = settle, 1
-		// Of every two messages one is refused each time, the other one time less.
+		// Of every two messages one is nacked each time, the other one time less.
 		r := s.receive(spec, func(ds []driver.Delivery) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -91,20 +91,20 @@ func deadLetters(e *env) {
 				}
 			}
 			if err != nil {
-				time.Sleep(10 * time.Millisecond) // a system may deliver a refused message again at once, without an end
+				time.Sleep(10 * time.Millisecond) // a system may redeliver a nacked message at once, endlessly
 			}
 			return err
 		})
 		dead := s.receive(e.spec("letters", driver.DeadLetters(name)), nil)
 		good, bad := messages(name, "good", 5, 64), messages(name, "dead", 5, 64)
 		x := s.sender(name)
-		for i := range good { // one by one: a call that yields several refuses them together
+		for i := range good { // one by one: a call that yields several nacks them together
 			x.send(good[i])
 			if !eventually(func() bool { return slices.Contains(r.texts(), payloads(good)[i]) }) {
 				e.fatalf("settle %v: a message that was refused %d times did not come again%s", settle, refusals-1, lost([]*receiver{r}))
 			}
 			x.send(bad[i])
-			if !eventually(func() bool { return slices.Contains(dead.texts(), payloads(bad)[i]) }) { // another may have come twice
+			if !eventually(func() bool { return slices.Contains(dead.texts(), payloads(bad)[i]) }) { // another may have arrived twice
 				e.fatalf("settle %v: a message that is always refused did not come to the dead letters%s", settle, lost([]*receiver{r, dead}))
 			}
 		}
@@ -126,8 +126,7 @@ func deadLetters(e *env) {
 	}
 }
 
-// acknowledged returns the declared ways of settling in which Deliver's answer
-// reaches the system.
+// acknowledged returns the declared ways of settling in which Deliver's result reaches the system.
 func acknowledged(c driver.Capabilities) []driver.Settle {
 	var ss []driver.Settle
 	for _, s := range c.Settle {
@@ -190,7 +189,7 @@ func (r *receiver) settlements() int {
 	return n
 }
 
-// check compares the settlements with the deliveries. All were accepted.
+// check compares the settlements with the deliveries, which were all accepted.
 func (r *receiver) check(settle driver.Settle) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// setupChecks are about opening, settings and destinations.
+// setupChecks test opening, settings and destinations.
 func setupChecks() []check {
 	return []check{
 		{
@@ -23,7 +23,7 @@ func setupChecks() []check {
 				e.must("open", func(ctx context.Context) (err error) {
 					conn, err = driver.Open(ctx, e.s.def, cfg, newRun())
 					return err
-				}) // its context is over by now
+				}) // its context has ended by now
 				e.must("facts, after the context given to Open has ended", func(ctx context.Context) error {
 					_, err := conn.Facts(ctx)
 					return err

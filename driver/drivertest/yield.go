@@ -12,16 +12,15 @@ import (
 	"github.com/weirmq/weir/internal/latch"
 )
 
-// ruleYield is the sentence that both checks here begin with.
+// ruleYield is the sentence with which both checks here begin.
 const ruleYield = "Deliver is called as soon as the client library yields messages, with all that one client call yielded"
 
-// Prefetch, as Harness.Yields, says that one client call yields as many messages
-// as it was asked for.
+// Prefetch, as Harness.Yields, says that one client call yields as many messages as requested.
 const Prefetch = -1
 
-// yieldChecks are about what a driver does between the client library's yield and
-// Deliver: the instant of delivery is read at the entry of Deliver, so that all of
-// it would count as the system's latency.
+// yieldChecks test what a driver does between the client library's yield and Deliver: the instant
+// of delivery is read at the entry of Deliver, so that all of that would count as the system's
+// latency.
 func yieldChecks() []check {
 	return []check{
 		{name: "DeliversEachYield", rule: ruleYield, lacks: lacksConsume, run: deliversEachYield},
@@ -41,8 +40,8 @@ func yieldChecks() []check {
 // yieldPrefetch is the prefetch of DeliversEachYield.
 const yieldPrefetch = 16
 
-// deliversEachYield holds up the first Deliver until many messages wait, and looks
-// at how many each later one has.
+// deliversEachYield blocks the first Deliver until many messages wait, and checks how many each
+// later one has.
 func deliversEachYield(e *env) {
 	allowed := e.s.h.Yields
 	switch allowed {
@@ -72,7 +71,7 @@ func deliversEachYield(e *env) {
 		}
 		ms := messages(d, "wait", inFlight, 64)
 		x.send(ms...)
-		e.quiet() // for what the client library takes in meanwhile
+		e.quiet() // for what the client library prefetches meanwhile
 		p.pull()
 		e.expect("settle "+settle.String(), append(payloads(first), payloads(ms)...), r)
 		if n := most.Load(); n > int64(allowed) {
@@ -82,16 +81,16 @@ func deliversEachYield(e *env) {
 	}
 }
 
-// The payloads of DeliversUncopied are that many, each twice as large as the one
-// before. The last alone is more than half of all, so that a buffer which a driver
-// uses again is seen too: it has to grow.
+// The number and sizes of the payloads of DeliversUncopied, each twice as large as the one before.
+// The last alone is more than half of all, so that a buffer which a driver reuses is detected too:
+// it has to grow.
 const (
 	copiedMessages = 5
 	copiedLargest  = 512 << 10
 )
 
-// deliversUncopied has a new consumer receive large messages, and looks at what the
-// driver's own code allocated for that.
+// deliversUncopied makes a new consumer receive large messages, and checks what the driver's own
+// code allocated for that.
 func deliversUncopied(e *env) {
 	rate := runtime.MemProfileRate
 	runtime.MemProfileRate = 1 // count each allocation
@@ -129,7 +128,7 @@ func deliversUncopied(e *env) {
 			x.send(ms...)
 		}
 		if !eventually(func() bool { return len(r.deliveries()) >= len(ms) }) {
-			return // Retains, or RoundTripBytes, says so
+			return // Retains, or RoundTripBytes, reports it
 		}
 		if made := e.s.allocated(least) - before; made > whole/2 {
 			e.errorf("settle %v: for %d bytes of payload the driver's own code allocated %d: it copies them before it hands them over", settle, whole, made)
@@ -138,9 +137,9 @@ func deliversUncopied(e *env) {
 	}
 }
 
-// allocated returns how many bytes the driver's own code has allocated so far, in pieces of
-// at least so many. Smaller ones are not copies of a payload: a driver that asks for messages
-// again and again makes them for as long as none come.
+// allocated returns how many bytes the driver's own code has allocated so far, in pieces of at
+// least that size. Smaller ones are not copies of a payload: a driver that polls for messages makes
+// them as long as none arrive.
 func (s *suite) allocated(least int64) int64 {
 	runtime.GC() // what a profile shows is up to two collections old
 	runtime.GC()
@@ -161,8 +160,8 @@ func (s *suite) allocated(least int64) int64 {
 	return sum
 }
 
-// allocator returns the innermost function of a stack that is not of Go's own
-// library; "" where there is none.
+// allocator returns the innermost function of a stack outside Go's standard library; "" if there is
+// none.
 func allocator(stack []uintptr) string {
 	frames := runtime.CallersFrames(stack)
 	for {
@@ -176,8 +175,8 @@ func allocator(stack []uintptr) string {
 	}
 }
 
-// driversOwn returns what tells the functions of a driver: they are in the folder
-// in which its package is, as what it shares with others is.
+// driversOwn returns what identifies the functions of a driver: they are in its package's folder,
+// as is the code that it shares with others.
 func driversOwn(def driver.Definition) func(function string) bool {
 	t := reflect.TypeOf(def.New())
 	for t.Kind() == reflect.Pointer {

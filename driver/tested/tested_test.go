@@ -15,7 +15,7 @@ func entry(driver, test, version string) Entry {
 }
 
 func TestRecordRoundTrip(t *testing.T) {
-	// Texts that YAML would take for something else.
+	// Texts that YAML would misinterpret.
 	want := []Entry{entry("a", "TestConformance/one,_two: three", "1.10"), entry("a", "TestConformance/zwei", "yes"), entry("b", "T", "# 1")}
 	b, err := Format([]Entry{want[2], want[1], want[0]})
 	if err != nil {

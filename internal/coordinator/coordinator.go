@@ -17,32 +17,32 @@ import (
 
 // Limits of a coordinator's waits.
 const (
-	startLead  = 20 * time.Millisecond // from the agreement to the epoch, where all workers are in this process
-	beginLimit = 30 * time.Second      // as SilentLimit before the run begins, when agents calibrate beside each other
+	startLead  = 20 * time.Millisecond // from the agreement to the epoch, if all workers are in this process
+	beginLimit = 30 * time.Second      // as SilentLimit before the run begins, when agents calibrate side by side
 	graceLimit = 3 * time.Second       // for the others' same second to arrive
 )
 
-// SilentLimit is after how long without a word from a remote worker it is held to be gone,
-// until it is heard again.
+// SilentLimit is how long a remote worker may be silent before it counts as gone, until it is heard
+// from again.
 const SilentLimit = 10 * time.Second
 
-// Errors by which a caller decides.
+// Errors that callers distinguish.
 var (
 	// ErrAgent: an agent ended before the run's end, or never began.
 	ErrAgent = errors.New("agent failed")
-	// ErrSilent: an agent was not heard of any more.
+	// ErrSilent: an agent was no longer heard from.
 	ErrSilent = errors.New("agent silent")
 )
 
-// A Coordinator decides for all workers of a run: when each stage is passed, the epoch,
-// when to stop, when paused consumers resume, when the drain is over. It adds up what the
-// workers report and puts the run together.
+// A Coordinator decides for all workers of a run: when each stage is passed, the epoch, when to
+// stop, when paused consumers resume, when the drain is over. It sums what the workers report and
+// combines their results.
 //
 // Its methods may be called by any goroutine.
 type Coordinator struct {
 	cfg     engine.Config
 	outline engine.Outline
-	base    *pace.Clock // of this process, from an epoch of its own
+	base    *pace.Clock // of this process, with an epoch of its own
 	remote  *Remote     // nil: all workers are in this process
 
 	mu          sync.Mutex
@@ -50,25 +50,25 @@ type Coordinator struct {
 	released    [engine.NumStages]chan struct{} // closed when all may pass
 	epochNS     int64                           // of the run, on this host's monotonic clock; 0 before
 	clock       *pace.Clock                     // that counts from it
-	failure     error                           // why the run does not go on; nil while it does
+	failure     error                           // why the run ends; nil while it continues
 	abort       error                           // why it has no figures; nil: it may have
-	orders      engine.Orders                   // decided so far
-	interrupted bool                            // the user wants the run to end; local workers know by themselves
-	cut         bool                            // at once
+	orders      engine.Orders                   // decisions so far
+	interrupted bool                            // the user wants the run to end; local workers know that themselves
+	cut         bool                            // immediately
 	quietAt     int64                           // since when nothing is open anywhere; -1: something is
 	seconds     seconds
 	phases      []string        // that were reported
 	statuses    []engine.Status // scratch of standing
-	listened    int64           // when Listen was called last, by base
-	stalled     int64           // for how long this process stood still
+	listened    int64           // last call of Listen, by base
+	stalled     int64           // total time for which this process stood still
 
-	looking sync.Mutex      // one look at a time
-	seen    []engine.Status // scratch of it
+	looking sync.Mutex      // one call of look at a time
+	seen    []engine.Status // scratch of look
 	drain   *drain
 	union   ledger.Part // of deliveries
 }
 
-// A worker is one process's part of the run: this process, or an agent.
+// A worker is one process's part of the run: in this process, or on an agent.
 type worker struct {
 	name  string
 	share engine.Worker
@@ -76,30 +76,30 @@ type worker struct {
 	come     int // stages reached
 	facts    driver.Facts
 	status   engine.Status
-	stood    bool  // there is a status
-	heard    int64 // when, as awake tells time
+	stood    bool  // it has reported a status
+	heard    int64 // last time, as returned by awake
 	silent   bool
 	absences []Absence
 
 	snapshot measure.Snapshot // sum of its intervals
 	seen     int64            // instant of the latest interval's end
 	ledger   ledger.Part
-	knownAt  int64 // as of when the ledger is
+	knownAt  int64 // instant of the ledger
 	final    *engine.WorkerResult
 	err      error // it ended without figures
 	ended    bool
-	early    bool // before the drain was over
+	early    bool // ended before the drain was over
 
 	holds func(sub int) (nothing, answered bool)
 }
 
-// An Absence is when a worker was not heard of: ns since the run's epoch. To is 0
-// where it never came back.
+// An Absence is when a worker was not heard from, in ns since the run's epoch. To is 0 if it never
+// came back.
 type Absence struct{ From, To int64 }
 
-// New returns the coordinator of a run of cfg. Its callbacks take what all workers
-// together do. names are the workers', shares what each does of the run. remote is nil
-// where they are in this process.
+// New returns the coordinator of a run of cfg. Its callbacks receive the sum over all workers.
+// names are the workers' names, shares what each carries. remote is nil if they are in this
+// process.
 func New(cfg engine.Config, names []string, shares []engine.Worker, remote *Remote) (*Coordinator, error) {
 	outline, err := cfg.Outline()
 	if err != nil {
@@ -121,7 +121,7 @@ func New(cfg engine.Config, names []string, shares []engine.Worker, remote *Remo
 	return c, nil
 }
 
-// translate returns an instant of this host's monotonic clock on a worker's.
+// translate converts an instant of this host's monotonic clock to a worker's.
 func (c *Coordinator) translate(i int, ns int64) int64 {
 	if c.remote == nil {
 		return ns
@@ -129,7 +129,7 @@ func (c *Coordinator) translate(i int, ns int64) int64 {
 	return c.remote.Translate(i, ns)
 }
 
-// Now is the instant in ns since the run's epoch; 0 before there is one.
+// Now returns the instant in ns since the run's epoch; 0 before there is one.
 func (c *Coordinator) Now() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,8 +144,8 @@ func (c *Coordinator) instant() int64 {
 	return c.clock.Now()
 }
 
-// Reached notes that a worker has come to so many stages, with what it read from the
-// system by then; nil: nothing yet.
+// Reached records how many stages a worker has reached, with what it has read from the system; nil:
+// nothing yet.
 func (c *Coordinator) Reached(i, stages int, facts *driver.Facts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,8 +158,8 @@ func (c *Coordinator) Reached(i, stages int, facts *driver.Facts) {
 	c.advance()
 }
 
-// advance opens the stages that every worker has come to. A worker that has ended, or is
-// silent once the run has begun, does not hold the others up.
+// advance opens the stages that every worker has reached. A worker that has ended, or is silent
+// once the run has begun, does not block the others.
 func (c *Coordinator) advance() {
 	if c.failure != nil && c.epochNS == 0 {
 		return // the run does not take place
@@ -183,7 +183,7 @@ func (c *Coordinator) advance() {
 	}
 }
 
-// begins reports whether the epoch is fixed when the stage is released.
+// begins reports whether releasing the stage fixes the epoch.
 func (c *Coordinator) begins(stage engine.Stage) bool {
 	if c.cfg.Mode == engine.Consume {
 		return stage == engine.Declared
@@ -196,14 +196,14 @@ func (c *Coordinator) begin() {
 	lead := startLead
 	switch {
 	case c.cfg.Mode == engine.Consume:
-		lead = 0 // the first delivery may come as soon as somebody listens
+		lead = 0 // the first delivery may come as soon as a consumer runs
 	case c.remote != nil:
 		lead = c.remote.Lead
 	}
 	c.start(c.base.Monotonic() + int64(lead))
 }
 
-// start begins the run at an epoch on this host's monotonic clock.
+// start starts the run at an epoch on this host's monotonic clock.
 func (c *Coordinator) start(epochNS int64) {
 	c.epochNS, c.clock = epochNS, c.base.At(epochNS)
 	if c.cfg.OnStart != nil {
@@ -211,7 +211,7 @@ func (c *Coordinator) start(epochNS int64) {
 	}
 }
 
-// agreed is what the workers agreed on at a stage that was released.
+// agreed returns what the workers agreed on at a released stage.
 func (c *Coordinator) agreed(i int, stage engine.Stage) (a engine.Agreed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,21 +224,21 @@ func (c *Coordinator) agreed(i int, stage engine.Stage) (a engine.Agreed) {
 	return a
 }
 
-// Status takes the status of a worker.
+// Status records the status of a worker.
 func (c *Coordinator) Status(i int, s *engine.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.workers[i]
 	c.hear(w)
 	if len(s.Subs) > c.outline.Limits.Subscriptions {
-		return // of no worker of this run
+		return // not a worker of this run
 	}
 	subs := append(w.status.Subs[:0], s.Subs...)
 	w.status, w.stood = *s, true
 	w.status.Subs = subs
 }
 
-// event reports what happened to a worker, or what it reported.
+// event reports an event of a worker, or one that it reported.
 func (c *Coordinator) event(w *worker, ev engine.Event) {
 	if c.cfg.OnEvent == nil {
 		return
@@ -248,7 +248,7 @@ func (c *Coordinator) event(w *worker, ev engine.Event) {
 		case ev.Kind != "phase":
 			ev.Text = w.name + ": " + ev.Text
 		case slices.Contains(c.phases, ev.Text):
-			return // everybody's are the same: the first one's counts
+			return // all workers report the same: the first one's counts
 		default:
 			c.phases = append(c.phases, ev.Text)
 		}
@@ -272,13 +272,12 @@ func (c *Coordinator) Tell(ev engine.Event) {
 	}
 }
 
-// Interval adds what a worker did since its last interval. The interval is the caller's
-// again on return.
+// Interval adds a worker's latest interval. It does not keep iv.
 func (c *Coordinator) Interval(i int, iv *measure.Interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.workers[i]
-	if c.remote != nil { // a local worker returns all of it at the end
+	if c.remote != nil { // a local worker returns everything at the end
 		w.snapshot.Add(iv)
 	}
 	w.seen = max(w.seen, iv.To)
@@ -288,8 +287,7 @@ func (c *Coordinator) Interval(i int, iv *measure.Interval) {
 	c.seconds.add(i, iv, c.base.Now())
 }
 
-// Ledger takes what a worker's ledger held at the instant at; the part is the caller's
-// again on return.
+// Ledger records the contents of a worker's ledger at the instant at. It does not keep the part.
 func (c *Coordinator) Ledger(i int, at int64, p *ledger.Part) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,8 +296,8 @@ func (c *Coordinator) Ledger(i int, at int64, p *ledger.Part) {
 	w.knownAt = at
 }
 
-// standing is the statuses of all workers; of one that is gone, that nothing of it is
-// under way. nil: not all are known. The slice is valid until the next call.
+// standing returns the statuses of all workers; a worker that is gone has nothing under way. nil: a
+// status is missing. The slice is valid until the next call.
 func (c *Coordinator) standing() []engine.Status {
 	c.statuses = c.statuses[:0]
 	for _, w := range c.workers {
@@ -318,8 +316,8 @@ func (c *Coordinator) standing() []engine.Status {
 	return c.statuses
 }
 
-// snap copies the statuses, for use without the lock: a worker of this process writes over
-// its subscriptions with its next status. The caller looks.
+// snap copies the statuses, for use without the lock: a worker of this process overwrites its
+// subscriptions with its next status. Called with looking held.
 func (c *Coordinator) snap(statuses []engine.Status) []engine.Status {
 	for len(c.seen) < len(statuses) {
 		c.seen = append(c.seen, engine.Status{})
@@ -333,7 +331,7 @@ func (c *Coordinator) snap(statuses []engine.Status) []engine.Status {
 	return copies
 }
 
-// look decides, as of the instant now of the run, what all workers shall do.
+// look decides, as of the instant now of the run, what all workers do next.
 func (c *Coordinator) look(now int64) engine.Orders {
 	c.looking.Lock()
 	defer c.looking.Unlock()
@@ -364,8 +362,8 @@ func (c *Coordinator) look(now int64) engine.Orders {
 	return c.orders
 }
 
-// complete reports whether nothing is missing. What one process alone knows is all; of
-// several the ledgers must have come since nothing is open any more.
+// complete reports whether nothing is missing. A single process knows by itself; with several, all
+// ledgers must be newer than the moment when the last message was no longer open.
 func (c *Coordinator) complete(statuses []engine.Status) bool {
 	if len(statuses) == 1 {
 		return statuses[0].Complete
@@ -402,9 +400,8 @@ func (c *Coordinator) vanished(stream uint32) bool {
 	})
 }
 
-// ask asks the system about a subscription through every worker that is there: each
-// knows only its own connections. It is answered when each was, and holds nothing
-// when each says so.
+// ask asks the system about a subscription through every connected worker: each knows only its own
+// connections. answered if each was, and nothing if each says so.
 func (c *Coordinator) ask(sub int) (nothing, answered bool) {
 	c.mu.Lock()
 	var can []func(int) (bool, bool)
@@ -427,7 +424,7 @@ func (c *Coordinator) ask(sub int) (nothing, answered bool) {
 	return nothing && answered, answered
 }
 
-// End notes that a worker has ended: with figures, or an error, or both.
+// End records that a worker has ended: with figures, or an error, or both.
 func (c *Coordinator) End(i int, result *engine.WorkerResult, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -454,15 +451,15 @@ func (c *Coordinator) end(i int, result *engine.WorkerResult, err error) {
 	c.advance()
 }
 
-// Why is why the run does not go on; nil while it does.
+// Why returns why the run ends; nil while it continues.
 func (c *Coordinator) Why() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failure
 }
 
-// Figures makes the run's figures of what the workers reported. A nil Raw comes with
-// an error; both come where a worker ended with figures and an error.
+// Figures combines the workers' results. A nil Raw comes with an error; both are returned if a
+// worker ended with figures and an error.
 func (c *Coordinator) Figures() (*engine.Raw, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -478,7 +475,7 @@ func (c *Coordinator) Figures() (*engine.Raw, error) {
 			figures = true
 			r.Worker = w.share
 			if c.remote != nil && r.Interrupted && !c.interrupted {
-				// By its own user, while the others went on: what it had still to send is
+				// Stopped by its own user while the others continued: what it had still to send is
 				// missing, as if it had vanished.
 				r.Missing, r.Interrupted = true, false
 				w.absences = append(w.absences, Absence{From: r.To})
@@ -504,7 +501,7 @@ func (c *Coordinator) Figures() (*engine.Raw, error) {
 	return raw, errors.Join(append(errs, err)...)
 }
 
-// leftover is what is known of a worker that vanished.
+// leftover returns what is known of a worker that vanished.
 func (c *Coordinator) leftover(i int) *engine.WorkerResult {
 	w := c.workers[i]
 	r := &engine.WorkerResult{Worker: w.share, Missing: true, Facts: w.facts, Ended: w.seen, From: c.outline.From, To: w.seen, Snapshot: w.snapshot, Ledger: w.ledger}

@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A recorded is a coordinator of remote workers, in a bubble's time, and its events.
+// A recorded is a coordinator of remote workers, in a bubble's time, with its events.
 type recorded struct {
 	*Coordinator
 	events []engine.Event
@@ -52,7 +52,7 @@ func coordinatorOf(t *testing.T, workers int, more ...func(*engine.Config)) *rec
 	return k
 }
 
-// comes has a worker come to a stage.
+// comes makes a worker reach a stage.
 func (k *recorded) comes(i int, stage engine.Stage) { k.Reached(i, int(stage)+1, nil) }
 
 // waits listens for that long.
@@ -63,7 +63,7 @@ func (k *recorded) waits(d time.Duration) {
 	k.Listen()
 }
 
-// begin has all workers come to all stages.
+// begin makes all workers reach all stages.
 func (k *recorded) begin() {
 	for _, stage := range []engine.Stage{engine.Declared, engine.Opened} {
 		for i := range k.workers {
@@ -72,10 +72,10 @@ func (k *recorded) begin() {
 	}
 }
 
-// stands has a worker report its status.
+// stands makes a worker report its status.
 func (k *recorded) stands(i int, s engine.Status) { k.Status(i, &s) }
 
-// told are the kinds of events told of, in their order.
+// told returns the kinds of events reported, in order.
 func (k *recorded) told() string {
 	var all []string
 	for _, e := range k.events {
@@ -102,7 +102,7 @@ func TestStagePassesWhenSlowestMemberArrives(t *testing.T) {
 					t.Fatalf("begun: %v before %v", begun, stage)
 				}
 				k.comes(2-i, stage)
-				k.comes(2-i, stage) // as it says again and again
+				k.comes(2-i, stage) // as it repeats
 			}
 		}
 		if got := passed(); got != int(engine.NumStages) {
@@ -176,7 +176,7 @@ func TestAWorkerThatIsSilentBeforeTheStartFailsTheRun(t *testing.T) {
 	})
 }
 
-// Once the run has begun a silent worker holds nobody up, and may come back.
+// Once the run has begun a silent worker blocks nobody, and may come back.
 func TestASilentWorkerHoldsNobodyUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
@@ -213,8 +213,8 @@ func TestASilentWorkerHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// ledgerOf is what a worker knows that sent n messages of a stream, all confirmed,
-// and got the first so many of another.
+// ledgerOf returns the part of a worker that sent n messages of a stream, all confirmed, and
+// received the first got of another.
 func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *ledger.Part {
 	l := ledger.New(ledger.Config{Streams: streams, Consumers: []int{1}})
 	for seq := range n {
@@ -230,8 +230,8 @@ func ledgerOf(streams int, stream uint32, n uint64, other uint32, got uint64) *l
 	return p
 }
 
-// TestPauseEndsSimultaneouslyForAll: it is fixed when so many wait at all workers together, not
-// before the pause begins, and it stays.
+// The end is fixed when enough messages wait over all workers together, not before the pause
+// begins, and does not change.
 func TestPauseEndsSimultaneouslyForAll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2, func(cfg *engine.Config) { cfg.Pause = engine.Pause{At: 100 * time.Millisecond, Waiting: 50} })
@@ -306,7 +306,7 @@ func TestDrainEndsWhenNothingIsMissing(t *testing.T) {
 func TestDrainEndsWhenDryOrAtLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		flows bool
-		want  time.Duration // of the drain, at the least
+		want  time.Duration // minimum length of the drain
 		dry   bool
 	}{"dry": {false, 2 * time.Second, true}, "limit": {true, 20 * time.Second, false}} {
 		bubble(t, func(t *testing.T) {
@@ -385,8 +385,8 @@ func TestHaltedRunStaysStopped(t *testing.T) {
 	})
 }
 
-// A worker that ends without figures after the start stops the others, and what is
-// known of it counts.
+// A worker that ends without figures after the start stops the others, and what is known of it
+// counts.
 func TestAWorkerThatFailsAfterTheStartIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
@@ -411,8 +411,8 @@ func TestAWorkerThatFailsAfterTheStartIsMissing(t *testing.T) {
 	})
 }
 
-// Where everybody vanished before anything was told there are no figures, and the
-// error says whose fault that is.
+// If all workers vanished before reporting anything there are no figures, and the error names the
+// cause.
 func TestRunWithoutReportsHasNoFigures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
@@ -427,7 +427,7 @@ func TestRunWithoutReportsHasNoFigures(t *testing.T) {
 	})
 }
 
-// TestWhoStoodStillBlamesNobody: while this process stands still it hears of nobody.
+// While this process stands still it hears from nobody.
 func TestWhoStoodStillBlamesNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 2)
@@ -446,8 +446,8 @@ func TestWhoStoodStillBlamesNobody(t *testing.T) {
 	})
 }
 
-// Every worker that is there knows of its own connections only: one that does not
-// answer, or still holds something, decides.
+// Every connected worker knows only its own connections: one that does not answer, or still holds
+// something, decides.
 func TestTheSystemIsAskedThroughEveryWorker(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := coordinatorOf(t, 4)
@@ -458,7 +458,7 @@ func TestTheSystemIsAskedThroughEveryWorker(t *testing.T) {
 			want             [2]bool
 		}{
 			{[4]bool{true, true, true, true}, [4]bool{true, true, true, true}, [2]bool{true, true}},
-			{[4]bool{false, false, true, true}, [4]bool{false, false, true, true}, [2]bool{true, true}}, // they are not there
+			{[4]bool{false, false, true, true}, [4]bool{false, false, true, true}, [2]bool{true, true}}, // they are not connected
 			{[4]bool{true, true, true, false}, [4]bool{true, true, true, true}, [2]bool{false, true}},
 			{[4]bool{true, true, true, true}, [4]bool{true, true, false, true}, [2]bool{false, false}},
 		} {

@@ -9,25 +9,25 @@ import (
 
 // Limits of a drain.
 const (
-	resumeLead = 300 * time.Millisecond // for all workers to hear of the instant at which paused consumers resume
-	dryLimit   = 2 * time.Second        // of answers that nothing is held, without a delivery: the subscription has run dry (DESIGN 2)
-	askEvery   = 500 * time.Millisecond // how often the system is asked what it still holds
-	quietLimit = 250 * time.Millisecond // without a delivery, before it is asked
-	tellLimit  = 100 * time.Millisecond // for a delivery to be in a worker's status
+	resumeLead = 300 * time.Millisecond // for all workers to learn the instant at which paused consumers resume
+	dryLimit   = 2 * time.Second        // of answers that nothing is held, without a delivery, after which the subscription has run dry (DESIGN 2)
+	askEvery   = 500 * time.Millisecond // how often the system is asked for its backlog
+	quietLimit = 250 * time.Millisecond // without a delivery, before asking
+	tellLimit  = 100 * time.Millisecond // for a delivery to appear in a worker's status
 )
 
-// A drain decides from the statuses of all workers when a run stops, when paused consumers
-// resume, when the drain is over and which subscriptions ran dry. One goroutine uses it.
+// A drain decides from the statuses of all workers when a run stops, when paused consumers resume,
+// when the drain is over and which subscriptions ran dry. It is used by one goroutine.
 type drain struct {
 	cfg     *engine.Config
 	outline engine.Outline
 	began   int64           // -1 before
-	backlog measure.Backlog // when it began
+	backlog measure.Backlog // at the beginning
 	open    uint64          // as of the last look
-	changed int64           // and when it changed
-	calm    []int64         // of each subscription: when its unbroken series of the answer "nothing" began; -1: there is none
-	asked   []int64         // and when it was asked last
-	resume  int64           // see engine.Orders; 0: not yet
+	changed int64           // when open changed
+	calm    []int64         // by subscription: start of the current series of answers "nothing"; -1: none
+	asked   []int64         // by subscription: the last question
+	resume  int64           // see engine.Orders; 0: undecided
 	outcome engine.Outcome
 }
 
@@ -40,10 +40,9 @@ func newDrain(cfg *engine.Config, outline engine.Outline) *drain {
 	return d
 }
 
-// look takes the statuses of all workers at the instant now, and returns what they shall
-// do. complete reports whether nothing is missing, of all that was confirmed; it is called
-// only when nothing is open any more. holds asks the system about a subscription, as
-// engine.Progress.Holds does.
+// look takes the statuses of all workers at the instant now, and returns what they do next.
+// complete reports whether nothing is missing of all that was confirmed; it is called only when
+// nothing is open. holds asks the system about a subscription, as engine.Progress.Holds does.
 func (d *drain) look(now int64, workers []engine.Status, complete func() bool, holds func(sub int) (nothing, answered bool)) engine.Orders {
 	behind := engine.Behind(workers)
 	d.outcome.Peaks.Note(now, behind)
@@ -72,16 +71,16 @@ func (d *drain) look(now int64, workers []engine.Status, complete func() bool, h
 	return o
 }
 
-// over decides whether the drain is over: nothing is open, or every subscription that
-// misses something has run dry since the last confirmation, or the limit has come.
+// over decides whether the drain is over: nothing is open, or every subscription with missing
+// messages has run dry since the last confirmation, or the limit is reached.
 //
-// A subscription has run dry when the system has answered "nothing" for dryLimit, each
-// time it was asked, and nothing was delivered since the first of these answers. Silence
-// alone proves nothing: a system that stands still is silent too.
+// A subscription has run dry when the system has answered "nothing" for dryLimit, each time it was
+// asked, and nothing was delivered since the first of these answers. Silence alone proves nothing:
+// a system that stands still is silent too.
 func (d *drain) over(now int64, workers []engine.Status, complete func() bool, holds func(sub int) (nothing, answered bool)) bool {
 	var open uint64
 	over, replying := false, false
-	heard := now // as of when all workers are known
+	heard := now // instant of the oldest status
 	for i := range workers {
 		w := &workers[i]
 		open += w.Open
@@ -92,7 +91,7 @@ func (d *drain) over(now int64, workers []engine.Status, complete func() bool, h
 	if d.began < 0 {
 		d.began, d.changed, d.open, d.backlog = now, now, open, engine.Behind(workers)
 	}
-	if open != d.open { // what a slow system confirms only now it may deliver only now
+	if open != d.open { // a slow system may deliver late what it confirms late
 		d.open, d.changed = open, now
 	}
 	limit := d.began + int64(d.cfg.Drain)
@@ -106,17 +105,17 @@ func (d *drain) over(now int64, workers []engine.Status, complete func() bool, h
 				last, cut = max(last, subs[sub].Last), cut || subs[sub].Cut
 			}
 		}
-		// Where a consumer lost its connection and got nothing since, what is missing
-		// may still be on its way. At the limit that holds only of a system that keeps
-		// messages for consumers who are away: what another sent meanwhile is gone.
+		// If a consumer lost its connection and has received nothing since, missing messages may
+		// still be on their way. At the limit that holds only for a system that retains messages
+		// for absent consumers: elsewhere what another sent meanwhile is gone.
 		cut = cut && (now < limit || d.cfg.Definition.Capabilities.Retains)
-		// A consumer that is held up by a reply gets nothing meanwhile; as long as
-		// requests come, replies will.
+		// A consumer that is blocked by a reply receives nothing meanwhile; as long as requests
+		// arrive, replies will.
 		if last > d.calm[sub] || replying || sub > 0 && sub == d.outline.Replies && !dry[0] {
 			d.calm[sub] = -1
 		}
-		// What was delivered before the latest answer is known here only when every
-		// worker has reported its status after that.
+		// What was delivered before the latest answer is known only when every worker has reported
+		// its status after that.
 		reported := heard-d.asked[sub] >= int64(tellLimit)
 		dry[sub] = d.calm[sub] >= 0 && d.asked[sub]-d.calm[sub] >= int64(dryLimit) && reported && !cut
 		quiet := !replying && now-last >= int64(quietLimit)

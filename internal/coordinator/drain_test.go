@@ -8,17 +8,16 @@ import (
 	"github.com/weirmq/weir/internal/ledger"
 )
 
-// A look is how a run of one subscription stands at an instant of its drain, and what
-// the system would answer then.
+// A look is the state of a run of one subscription at an instant of its drain, with the system's
+// answer.
 type look struct {
 	last    time.Duration // the latest delivery
 	answers bool
 	holds   bool
 }
 
-// drained looks every 10 ms at a drain of limit in which half of the messages are
-// missing, until it is over, and returns whether the subscription was taken as dry
-// and when.
+// drained looks every 10 ms at a drain with that limit in which half of the messages are missing,
+// until it is over, and returns whether and when the subscription was taken as dry.
 func drained(t *testing.T, limit time.Duration, at func(since time.Duration) look) (dry bool, over time.Duration) {
 	t.Helper()
 	cfg := engine.Config{Drain: limit}
@@ -35,8 +34,8 @@ func drained(t *testing.T, limit time.Duration, at func(since time.Duration) loo
 	return false, 0
 }
 
-// A subscription is dry only when the system has said so for two seconds, unbroken,
-// without a delivery: silence is what a system that stands still gives too.
+// A subscription is dry only when the system has said so for two seconds, consistently, without a
+// delivery: a system that stands still is silent too.
 func TestOnlyALiveSystemRunsDry(t *testing.T) {
 	between := func(since, from, to time.Duration) bool { return since >= from && since < to }
 	for _, c := range []struct {

@@ -11,13 +11,13 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// Alone executes the run of cfg in this process, by one worker.
+// Alone executes the run of cfg in this process, with one worker.
 func Alone(ctx context.Context, stop <-chan struct{}, cfg engine.Config) (*engine.Raw, error) {
 	return Together(ctx, stop, cfg, []string{"local"}, []engine.Worker{{}})
 }
 
-// Together executes a run in this process by several workers, as if they were agents of a
-// fleet. shares say what each of them does.
+// Together executes a run in this process with several workers, as if they were agents of a fleet.
+// shares is what each of them carries.
 func Together(ctx context.Context, stop <-chan struct{}, cfg engine.Config, names []string, shares []engine.Worker) (*engine.Raw, error) {
 	c, err := New(cfg, names, shares, nil)
 	if err != nil {
@@ -34,7 +34,7 @@ func Together(ctx context.Context, stop <-chan struct{}, cfg engine.Config, name
 	return c.Figures()
 }
 
-// config is the configuration of a local worker.
+// config returns the configuration of a local worker.
 func (c *Coordinator) config(i int) engine.Config {
 	cfg := c.cfg
 	cfg.Worker = c.workers[i].share
@@ -47,7 +47,7 @@ func (c *Coordinator) config(i int) engine.Config {
 	return cfg
 }
 
-// Local returns the coordinator as a worker in this process sees it.
+// Local returns the coordinator for a worker in this process.
 func (c *Coordinator) Local(i int) engine.Peers { return &local{c, i} }
 
 type local struct {
@@ -92,5 +92,5 @@ func (l *local) Orders(s *engine.Status) engine.Orders {
 	return l.c.look(s.At)
 }
 
-// Outcome returns what the drain found until now.
+// Outcome returns the result of the drain so far.
 func (c *Coordinator) Outcome() engine.Outcome { return c.drain.outcome }

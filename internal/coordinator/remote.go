@@ -14,33 +14,33 @@ import (
 // Limits of waits for remote workers.
 const (
 	lookEvery  = 20 * time.Millisecond
-	stallLimit = time.Second      // between two looks: this process stood still, and heard of nobody
-	endLimit   = 45 * time.Second // from the end of the drain, and of listening on after it, to the last report of a worker that is heard of
-	awayLimit  = 5 * time.Second  // and of one that is not
-	hurryLimit = 5 * time.Second  // where the user wants to be gone
-	lostLimit  = 30 * time.Second // beyond the drain, for workers to come back when none is heard of
+	stallLimit = time.Second      // between two looks: this process stood still, and could hear from nobody
+	endLimit   = 45 * time.Second // from the end of the drain and of listening after it to the last report of a connected worker
+	awayLimit  = 5 * time.Second  // the same for a disconnected worker
+	hurryLimit = 5 * time.Second  // if the user aborts
+	lostLimit  = 30 * time.Second // beyond the drain, for workers to come back when none is connected
 )
 
-// Remote is how workers are reached over a network. They may vanish. Its functions are
-// called by any goroutine; Lead, Translate, Ready and Holds must not call the coordinator.
+// Remote is how workers are reached over a network. They may vanish. Its functions are called by
+// any goroutine; Lead, Translate, Ready and Holds must not call the coordinator.
 type Remote struct {
 	Lead time.Duration // from the agreement to the epoch
-	// Translate gives an instant of this host's monotonic clock, in ns, on a worker's;
-	// Ready reports whether it can.
+	// Translate converts an instant of this host's monotonic clock, in ns, to a worker's; Ready
+	// reports whether it can.
 	Translate func(worker int, ns int64) int64
 	Ready     func() bool
 	// Holds asks the system about a subscription through a worker, as
 	// engine.Progress.Holds does.
 	Holds func(worker, sub int) (nothing, answered bool)
-	// Order tells the workers what was decided.
+	// Order sends the decisions to the workers.
 	Order func()
 	// Look is called about every 20 ms.
 	Look func()
 }
 
-// Conduct decides for remote workers until the run is over, and returns its figures. When
-// stop is closed, no further message is offered and the run drains; when ctx ends, it ends
-// at once; in both cases what was measured is returned.
+// Conduct coordinates remote workers until the run is over, and returns its figures. When stop is
+// closed, no further message is offered and the run drains; when ctx ends, it ends at once. Either
+// way it returns what was measured.
 func (c *Coordinator) Conduct(ctx context.Context, stop <-chan struct{}) (*engine.Raw, error) {
 	if err := c.conduct(ctx, stop); err != nil {
 		c.Abort(err)
@@ -55,13 +55,13 @@ func (c *Coordinator) Conduct(ctx context.Context, stop <-chan struct{}) (*engin
 	return raw, err
 }
 
-// conduct returns when all workers have ended or are not waited for any longer. An error
-// is why the run does not begin.
+// conduct returns when all workers have ended or have been given up. An error is why the run does
+// not begin.
 func (c *Coordinator) conduct(ctx context.Context, stop <-chan struct{}) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	done := ctx.Done()
-	var over, hurried int64 // when, as awake tells time; 0: not yet
+	var over, hurried int64 // instants by awake; 0: not yet
 	since := func(from int64) time.Duration { return time.Duration(c.awake() - from) }
 	for {
 		c.Listen()
@@ -101,14 +101,14 @@ func (c *Coordinator) conduct(ctx context.Context, stop <-chan struct{}) error {
 	}
 }
 
-// awake is how long this process has not stood still, ns.
+// awake returns how long this process has been running without stalls, ns.
 func (c *Coordinator) awake() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.base.Now() - c.stalled
 }
 
-// halt has nothing more offered, because the user wants it so; with cut all ends at once.
+// halt stops offering because the user asked for it; cut ends everything at once.
 func (c *Coordinator) halt(cut bool) {
 	c.mu.Lock()
 	c.orders.Stop, c.orders.Leave, c.interrupted = true, true, true
@@ -125,7 +125,7 @@ func (c *Coordinator) Abort(err error) {
 	c.remote.Order()
 }
 
-// hear notes that a worker was heard of.
+// hear records that a worker was heard from.
 func (c *Coordinator) hear(w *worker) {
 	w.heard = c.base.Now() - c.stalled
 	if !w.silent {
@@ -138,8 +138,8 @@ func (c *Coordinator) hear(w *worker) {
 	c.event(w, engine.Event{At: at, Kind: "agent-back", Text: fmt.Sprintf("answers again after %v of silence", time.Duration(at-away.From).Round(100*time.Millisecond))})
 }
 
-// Listen notes which workers were not heard of for long. For as long as this process stood
-// still, as on a host that was suspended, it can have heard of nobody.
+// Listen records which workers have been silent for long. Time for which this process stood still,
+// as on a suspended host, does not count, since it could hear from nobody.
 func (c *Coordinator) Listen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +185,7 @@ func (c *Coordinator) silentFor(d time.Duration) bool {
 // Begun reports whether the epoch is fixed.
 func (c *Coordinator) Begun() bool { return c.EpochNS() != 0 }
 
-// Ended reports whether every worker has, or is gone.
+// Ended reports whether every worker has ended; with gone, vanished ones count as ended.
 func (c *Coordinator) Ended(gone bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +197,7 @@ func (c *Coordinator) Ended(gone bool) bool {
 	return true
 }
 
-// EndReported is End of a worker that has reported its intervals and ledger before.
+// EndReported is End for a worker that has reported its intervals and ledger before.
 func (c *Coordinator) EndReported(i int, r *engine.WorkerResult, extremes *measure.Extremes, window measure.Window, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,18 +208,18 @@ func (c *Coordinator) EndReported(i int, r *engine.WorkerResult, extremes *measu
 	c.end(i, r, err)
 }
 
-// A Decision is what was decided for all workers until now.
+// A Decision is what has been decided for all workers so far.
 type Decision struct {
 	engine.Orders
 	Released int     // stages that all may pass
 	EpochsNS []int64 // the run's epoch on each worker's monotonic clock; nil before it is fixed
 	Lay      uint64  // see engine.Agreed
-	Remover  int     // the worker that removes the destinations, where the one that made them is gone; -1: none
+	Remover  int     // the worker that removes the destinations, if the one that created them is gone; -1: none
 	Cut      bool    // all end at once
 	Abort    error   // why the run has no figures; nil: it may have
 }
 
-// Decided returns what was decided until now.
+// Decided returns the decisions so far.
 func (c *Coordinator) Decided() Decision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,17 +252,17 @@ func (c *Coordinator) Decided() Decision {
 	return d
 }
 
-// Look decides, as of now, what all workers shall do.
+// Look decides, as of now, what all workers do next.
 func (c *Coordinator) Look() engine.Orders { return c.look(c.Now()) }
 
-// Absences returns when a worker was not heard of.
+// Absences returns when a worker was not heard from.
 func (c *Coordinator) Absences(i int) []Absence {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.workers[i].absences
 }
 
-// Limits returns how many streams and subscriptions the ledgers of this run have.
+// Limits returns the number of streams and subscriptions in this run's ledgers.
 func (c *Coordinator) Limits() ledger.Limits { return c.outline.Limits }
 
 // EpochNS returns the run's epoch on this host's monotonic clock; 0 before it is fixed.
@@ -272,15 +272,15 @@ func (c *Coordinator) EpochNS() int64 {
 	return c.epochNS
 }
 
-// Wall returns the epoch, which must be fixed, by the wall clock.
+// Wall returns the epoch, which must be fixed, on the wall clock.
 func (c *Coordinator) Wall() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.clock.Epoch().Wall
 }
 
-// Resume makes the coordinator that of a run which began at an epoch, on this host's
-// monotonic clock. It is called before anything else.
+// Resume sets the epoch, on this host's monotonic clock, of a run that has already begun. It must
+// be called before anything else.
 func (c *Coordinator) Resume(epochNS int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,8 +290,8 @@ func (c *Coordinator) Resume(epochNS int64) {
 	}
 }
 
-// Deliveries appends to b what all workers together got of the streams that several of
-// them receive, as it travels; nothing where none is.
+// Deliveries appends to b the encoded deliveries, of all workers together, of the streams that
+// several of them receive; nothing if there are none.
 func (c *Coordinator) Deliveries(b []byte) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,31 +6,29 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// seconds adds up what several agents did in the same second, or the same part of
-// one, and gives each on when all have told of it or of a later one, or after
-// graceLimit; what comes later is given on by
-// itself. Nothing is lost and nothing counted twice: only which line of a file it
-// stands in depends on when it came. It holds as many seconds as an agent is late,
-// at most.
+// seconds sums what several agents did in the same second, or fraction of one, and emits each sum
+// when all agents have reported it or a later one, or after graceLimit; late reports are emitted
+// separately. Nothing is lost or counted twice: only the line of a file in which it appears depends
+// on when it arrived. It holds at most as many seconds as an agent is late.
 type seconds struct {
 	emit    func(*measure.Interval)
-	every   int64         // ns, the length of what is called a second here; 0: a second
-	workers int           // each second is awaited from all of them
-	latest  map[int]int64 // the last second that an agent told of
+	every   int64         // ns, the length of a "second" here; 0: a second
+	workers int           // number of workers that report each second
+	latest  map[int]int64 // the last second reported by each agent
 	open    []*second
 	spare   []*second
 	largest measure.Backlog // room for add
-	done    int64           // seconds up to here were given on
+	done    int64           // seconds up to here were emitted
 }
 
-// A second is what was told of one.
+// A second is the sum of the reports of one second.
 type second struct {
 	index int64
 	began int64            // when the first of it came
-	sum   measure.Interval // Backlog is the largest told of
+	sum   measure.Interval // Backlog is the largest reported
 }
 
-// add takes an agent's interval at the instant now.
+// add adds an agent's interval at the instant now.
 func (s *seconds) add(agent int, iv *measure.Interval, now int64) {
 	if s.emit == nil {
 		return
@@ -79,7 +77,7 @@ func (s *seconds) fresh() *second {
 	return &second{}
 }
 
-// late gives on what is complete or has waited long enough, oldest first.
+// late emits what is complete or has waited long enough, oldest first.
 func (s *seconds) late(now int64) {
 	for len(s.open) > 0 {
 		x := s.open[0]
@@ -90,8 +88,8 @@ func (s *seconds) late(now int64) {
 	}
 }
 
-// told is how many agents told of a second, or of a later one: an agent that was
-// held up tells of several at once.
+// told returns how many agents have reported a second or a later one: a delayed agent reports
+// several at once.
 func (s *seconds) told(index int64) (n int) {
 	for _, latest := range s.latest {
 		if latest >= index {
@@ -101,7 +99,7 @@ func (s *seconds) told(index int64) (n int) {
 	return n
 }
 
-// give gives the oldest second on.
+// give emits the oldest second.
 func (s *seconds) give() {
 	x := s.open[0]
 	s.open = slices.Delete(s.open, 0, 1)
@@ -110,7 +108,7 @@ func (s *seconds) give() {
 	s.spare = append(s.spare, x)
 }
 
-// flush gives everything on.
+// flush emits everything.
 func (s *seconds) flush() {
 	for len(s.open) > 0 {
 		s.give()

@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// someInterval is what a recorder might have counted up to an instant.
+// someInterval draws an interval up to an instant.
 func someInterval(t *rapid.T, from, to int64) *measure.Interval {
 	iv := &measure.Interval{From: from, To: to}
 	for range rapid.IntRange(0, 4).Draw(t, "values") {
@@ -22,15 +22,15 @@ func someInterval(t *rapid.T, from, to int64) *measure.Interval {
 	return iv
 }
 
-// An arrival is an interval of an agent and when it comes.
+// An arrival is an interval of an agent with its time of arrival.
 type arrival struct {
 	agent int
 	at    int64
 	iv    *measure.Interval
 }
 
-// Whatever comes in whatever order and however late, all of it is given on, and
-// nothing twice; what waits is bounded by how late the agents are.
+// Whatever the order and delay of intervals, each is emitted exactly once; what waits is bounded by
+// the agents' delay.
 func TestSecondsAreNeitherLostNorDuplicated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		agents := rapid.IntRange(1, 4).Draw(t, "agents")
@@ -48,7 +48,7 @@ func TestSecondsAreNeitherLostNorDuplicated(t *testing.T) {
 				all = append(all, arrival{a, at, someInterval(t, from, to)})
 			}
 		}
-		// In the order in which they come: each agent's stay in order.
+		// In order of arrival, keeping each agent's own order.
 		for i := range all {
 			for j := i; j > 0 && all[j].at < all[j-1].at; j-- {
 				all[j], all[j-1] = all[j-1], all[j]
@@ -85,7 +85,7 @@ func TestSecondsAreNeitherLostNorDuplicated(t *testing.T) {
 	})
 }
 
-// difference says in what two snapshots differ; "" where in nothing.
+// difference describes how two snapshots differ; "" if they do not.
 func difference(got, want *measure.Snapshot) string {
 	for k := range want.Kinds {
 		for p := range want.Kinds[k] {
@@ -102,9 +102,8 @@ func difference(got, want *measure.Snapshot) string {
 	return ""
 }
 
-// Seconds that all agents told of are given on at once, one interval for each, in
-// their order, with the sum in it; one of which an agent is late waits for it, and
-// no longer than graceLimit.
+// Seconds that all agents reported are emitted at once, one interval for each, in order, with the
+// sum; a second that an agent is late with waits for it, but no longer than graceLimit.
 func TestSecondWaitsForLateAgentsBriefly(t *testing.T) {
 	var given []int64
 	var sent []uint64
@@ -157,12 +156,12 @@ func TestSecondWaitsForLateAgentsBriefly(t *testing.T) {
 	}
 }
 
-// Parts of a second are added up as seconds are, and one that an agent was too late
-// to tell of by itself does not wait when it has told of a later one.
+// Fractions of a second are summed as seconds are, and one that an agent skipped does not wait once
+// it has reported a later one.
 func TestPartialSecondSkipsLateAgent(t *testing.T) {
 	var given []int64
 	s := seconds{workers: 2, every: 1e8, emit: func(iv *measure.Interval) { given = append(given, iv.To/1e8) }}
-	for agent, parts := range [][]int64{{1, 2, 3}, {1, 3}} { // the second read none of 2
+	for agent, parts := range [][]int64{{1, 2, 3}, {1, 3}} { // the second agent skipped 2
 		for _, part := range parts {
 			s.add(agent, &measure.Interval{From: (part - 1) * 1e8, To: part*1e8 + 1}, part*1e8)
 		}

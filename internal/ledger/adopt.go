@@ -2,13 +2,12 @@ package ledger
 
 import "fmt"
 
-// Deliveries makes into what arrived at the subscriptions, whichever process received it,
-// of those streams that several processes received. It is for Ledger.Adopt of each of
-// them.
+// Deliveries sets into to what arrived at the subscriptions, in whichever process, of the streams
+// that several processes received. It is for Ledger.Adopt of each of them.
 //
-// Where processes share a subscription's deliveries, each sees as a hole what another
-// got, so that its memory and its part grow with the messages. Told of all that arrived,
-// it keeps as holes only what no process got.
+// If processes share a subscription's deliveries, each sees what another received as a hole, so
+// that its memory and its part grow with the messages. Once told of all arrivals, it keeps as holes
+// only what no process received.
 func (j *Joined) Deliveries(into *Part) {
 	into.clear()
 	into.streams = len(j.l.streams)
@@ -26,18 +25,15 @@ func (j *Joined) Deliveries(into *Part) {
 	}
 }
 
-// Adopt makes the ledger take for delivered what arrived anywhere, as
-// Joined.Deliveries had it of parts of this ledger and of others. Parts of the
-// ledger stay exact by it: how many messages it was that arrived here is kept, and
-// what was in the union is in the union still. From then on a delivery here of what
-// another process had before counts as duplicated at once, and Merge does not
-// tell of it.
+// Adopt makes the ledger count as delivered what arrived anywhere, according to Joined.Deliveries
+// of parts of this ledger and of others. Parts of the ledger stay exact: the ledger remembers how
+// many messages arrived here, and the union does not change. From then on a delivery here of what
+// another process had before counts as duplicated at once, and Merge does not report it.
 //
-// The goroutine that calls Merge calls it, between two calls of that, as often as
-// it likes, with what is older than the last as well. It takes some 50 ns a span.
-// Book, Missing and Complete of the ledger itself mean little after it:
-// Join has them. An error is ErrJoin, where p is of a run with other numbers of
-// streams or subscriptions; then nothing is done.
+// It must be called by the goroutine that calls Merge, between two of those calls, as often as
+// desired, also with older deliveries than before. It takes some 50 ns per span. Book, Missing and
+// Complete of the ledger itself mean little after it; use those of Join's result. It returns
+// ErrJoin, and does nothing, if p is of a run with other numbers of streams or subscriptions.
 func (l *Ledger) Adopt(p *Part) error {
 	if p.streams != len(l.streams) || len(p.subs) != len(l.subs) {
 		return fmt.Errorf("%w: it has %d streams and %d subscriptions, the ledger %d and %d", ErrJoin, p.streams, len(p.subs), len(l.streams), len(l.subs))

@@ -2,8 +2,8 @@ package ledger
 
 import "testing"
 
-// BenchmarkMemoryOverHundredMillionMessages takes some twenty seconds an
-// operation; it fails where memory is not flat.
+// BenchmarkMemoryOverHundredMillionMessages takes some twenty seconds per operation; it fails if
+// memory grows.
 func BenchmarkMemoryOverHundredMillionMessages(b *testing.B) {
 	for b.Loop() {
 		flat(b, 100_000_000)
@@ -40,7 +40,7 @@ func BenchmarkConfirmedInPairsSwapped(b *testing.B) {
 	}
 }
 
-// The cost of Delivered alone: the merge between the rounds is not timed.
+// The cost of Delivered alone: the merges between rounds are not timed.
 func BenchmarkDelivered(b *testing.B) {
 	l := New(Config{Streams: 1, Consumers: []int{1}})
 	r := l.Reader(0, 0)
@@ -57,12 +57,12 @@ func BenchmarkDelivered(b *testing.B) {
 	}
 }
 
-// The cost of Merge alone, an event.
+// The cost of Merge alone, per event.
 func BenchmarkMerge(b *testing.B) {
 	for _, bench := range []struct {
 		name               string
 		streams, consumers int
-		block              int // so many in a row to one consumer
+		block              int // consecutive messages to one consumer
 	}{
 		{"one consumer", 1, 1, 1},
 		{"25 consumers in turn", 1, 25, 1},
@@ -91,8 +91,8 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// partBench is a process that sends and receives streams in which one message in
-// so many is late or lost at the first of two processes; 0: none is.
+// partBench is a process that sends and receives streams in which one message in holeEvery is late
+// or lost at the first of two processes; 0: none.
 func partBench(streams, messages, holeEvery int) *Ledger {
 	l := New(Config{Streams: streams, Consumers: []int{1}, From: 1_000_000})
 	for seq := range uint64(messages) {
@@ -115,8 +115,8 @@ func partBench(streams, messages, holeEvery int) *Ledger {
 	return l
 }
 
-// The cost of what a process does once a second, of its bytes' reading, and of
-// what is done with those of 50: their streams are sent by one each.
+// The cost of what a process does once a second, of decoding its bytes, and of joining those of 50
+// processes with separate streams.
 func BenchmarkPart(b *testing.B) {
 	for _, bench := range []struct {
 		name                         string

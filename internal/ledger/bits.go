@@ -6,17 +6,16 @@ import (
 	"slices"
 )
 
-// windowLen is how many sequences a window of bits has: 2 KiB, as a full list. It
-// begins at a multiple of that.
+// windowLen is the number of sequences in a window of bits: 2 KiB, as a full list. Windows begin at
+// multiples of it.
 const windowLen = 1 << 14
 
-// bitsCost is what the bits of a window count in Config.MaxOpen. They take as much
-// memory as 128 spans; what is made of them where the set travels, a list of up to
-// 8192 spans, takes more.
+// bitsCost is what the bits of a window count in Config.MaxOpen. They take as much memory as 128
+// spans; when encoded, as a list of up to 8192 spans, they take more.
 const bitsCost = 1024
 
-// From how many spans of a full list in one window on they become bits, and at how
-// few sequences bits become a list.
+// The number of spans of a full list in one window from which they become bits, and the number of
+// sequences at which bits become a list again.
 const (
 	manySpans = chunkLen / 2
 	fewBits   = chunkLen / 2
@@ -45,7 +44,7 @@ func (b *bitset) set(lo, hi uint64) {
 	})
 }
 
-// unset takes everything below hi out.
+// unset removes everything below hi.
 func (b *bitset) unset(hi uint64) {
 	b.each(b.base, hi, func(word *uint64, mask uint64) {
 		b.n -= bits.OnesCount64(mask & *word)
@@ -53,7 +52,7 @@ func (b *bitset) unset(hi uint64) {
 	})
 }
 
-// each calls change for each word of [lo, hi), with the bits meant.
+// each calls change for each word of [lo, hi), with a mask of the bits in it.
 func (b *bitset) each(lo, hi uint64, change func(word *uint64, mask uint64)) {
 	for at, end := lo-b.base, hi-b.base; at < end; {
 		next := min(end, at/64*64+64)
@@ -66,8 +65,8 @@ func (b *bitset) each(lo, hi uint64, change func(word *uint64, mask uint64)) {
 	}
 }
 
-// at reports whether seq, of the window, is in the set, and until where in the
-// window the answer is the same.
+// at reports whether seq, of the window, is in the set, and up to where in the window the answer is
+// the same.
 func (b *bitset) at(seq uint64) (in bool, next uint64) {
 	at := seq - b.base
 	word := b.words[at/64] >> (at % 64)
@@ -87,8 +86,8 @@ func (b *bitset) at(seq uint64) (in bool, next uint64) {
 	return in, b.base + windowLen
 }
 
-// gather makes bits of what lies in the window of the middle span of a full list,
-// and reports whether that has spans enough.
+// gather turns what lies in the window of the middle span of a full list into bits, and reports
+// whether there were enough spans.
 func (s *spans) gather(at int) bool {
 	list := s.chunks[at].list
 	base := list[len(list)/2].lo &^ (windowLen - 1)
@@ -102,7 +101,7 @@ func (s *spans) gather(at int) bool {
 	if inside < manySpans {
 		return false
 	}
-	from, to := at, at+1 // the lists that reach into the window
+	from, to := at, at+1 // the lists that overlap the window
 	for from > 0 && s.chunks[from-1].bits == nil && s.chunks[from-1].end() > base {
 		from--
 	}
@@ -114,7 +113,7 @@ func (s *spans) gather(at int) bool {
 		b = new(bitset)
 	}
 	*b = bitset{base: base}
-	before, after := s.fresh(), s.fresh() // at most what was in the first list, and in the last
+	before, after := s.fresh(), s.fresh() // at most the contents of the first list and of the last
 	for k := from; k < to; k++ {
 		for _, x := range s.chunks[k].list {
 			if x.lo < base {
@@ -143,7 +142,7 @@ func (s *spans) gather(at int) bool {
 	return true
 }
 
-// put adds a span with no member in the set yet, wherever its windows are.
+// put adds a span of which no member is in the set yet, whatever windows it covers.
 func (s *spans) put(p span) {
 	for p.lo < p.hi {
 		at, i := s.search(p.lo)
@@ -166,7 +165,7 @@ func (s *spans) put(p span) {
 	}
 }
 
-// clear takes seq out of the bits of a chunk, and reports whether it was there.
+// clear removes seq from the bits of a chunk, and reports whether it was there.
 func (s *spans) clear(at int, seq uint64) bool {
 	b := s.chunks[at].bits
 	if !b.has(seq) {
@@ -178,7 +177,7 @@ func (s *spans) clear(at int, seq uint64) bool {
 	return true
 }
 
-// shrink makes a list of bits when few are left.
+// shrink turns bits into a list when few are left.
 func (s *spans) shrink(at int) {
 	b := s.chunks[at].bits
 	if b.n > fewBits {

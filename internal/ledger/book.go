@@ -2,50 +2,48 @@ package ledger
 
 import "math"
 
-// A Book is what became of messages, at one subscription. In every book
+// A Book counts the outcomes of messages at one subscription. In every book
 //
 //	Sent == Confirmed + Failed + Unconfirmed
 //	Confirmed == Delivered + Corrupted + Missing + Unknown
 type Book struct {
 	Sent        uint64 // handed to the client library
 	Confirmed   uint64 // the system confirmed it
-	Failed      uint64 // the system or the client library said that it did not arrive, or gave up
-	Unconfirmed uint64 // neither is known
+	Failed      uint64 // the system or the client library reported that it did not arrive, or gave up
+	Unconfirmed uint64 // fate unknown
 
 	Delivered uint64 // confirmed, and the first delivery was good
 	Corrupted uint64 // confirmed, and the first delivery was damaged; later ones are duplicates
 	Missing   uint64 // confirmed and never delivered: lost or pending, which the ledger cannot know
-	// Unknown counts the confirmed messages that had not been delivered, or not been
-	// confirmed yet, when the bound on memory closed them: what became of them then
-	// is not known, message by message.
+	// Unknown counts the confirmed messages that were not delivered, or not yet confirmed, when the
+	// memory bound closed them: their fate after that is not known individually.
 	Unknown uint64
 
-	FailedDelivered      uint64 // failed, and yet delivered, good or damaged
-	UnconfirmedDelivered uint64 // unconfirmed, and yet delivered, good or damaged
-	CorruptedUnconfirmed uint64 // of the last two, those with a damaged first delivery
+	FailedDelivered      uint64 // failed but delivered, good or damaged
+	UnconfirmedDelivered uint64 // unconfirmed but delivered, good or damaged
+	CorruptedUnconfirmed uint64 // those of the last two with a damaged first delivery
 
-	Duplicated  uint64 // deliveries after the first of a message, one each; no Late one
-	Redelivered uint64 // of all deliveries, those that the system flagged
+	Duplicated  uint64 // deliveries after the first of a message, each counted; excludes Late
+	Redelivered uint64 // deliveries that the system flagged as redelivered
 	// Reordered counts the first deliveries with a sequence below the highest that the
 	// same consumer had received of the same stream and partition. Deliveries of all
 	// sorts raise the highest; duplicates and flagged redeliveries are never counted.
 	Reordered uint64
-	Foreign   uint64 // deliveries without a stamp of this run, or of a message never sent; not told apart by phase
+	Foreign   uint64 // deliveries without a header of this run, or of a message never sent; not split by phase
 
-	// Misrouted counts deliveries from another destination than the one that the
-	// message was sent to. They are nothing else: such a message is missing until it
-	// arrives where it belongs.
+	// Misrouted counts deliveries from another destination than the one that the message was sent
+	// to. They count nowhere else: such a message is missing until it arrives where it belongs.
 	Misrouted uint64
 
-	// Late counts deliveries of messages that the bound had closed, which may be the
-	// first of an Unknown one or a further one of any.
+	// Late counts deliveries of messages that the bound had closed, each either the first of an
+	// Unknown message or a duplicate.
 	Late uint64
-	// Evicted counts the messages that were undelivered when the bound on memory
-	// closed them, and in the books of the senders those of unknown fate.
+	// Evicted counts the messages that were undelivered when the memory bound closed them, and in
+	// the senders' books those of unknown fate.
 	Evicted uint64
 }
 
-// Fate is what became of a message on the sending side.
+// Fate is the outcome of a message on the sending side.
 type Fate uint8
 
 // The fates.
@@ -56,7 +54,7 @@ const (
 	numFates
 )
 
-// String returns the word that reports use.
+// String returns the fate's name in reports.
 func (f Fate) String() string {
 	switch f {
 	case FateConfirmed:
@@ -69,7 +67,7 @@ func (f Fate) String() string {
 	return "invalid"
 }
 
-// plus adds what is counted of messages.
+// plus adds o.
 func (b *Book) plus(o *Book) {
 	b.Sent += o.Sent
 	b.Confirmed += o.Confirmed
@@ -123,8 +121,7 @@ func (b *Book) add(p piece) {
 	}
 }
 
-// A piece is messages of one stream, lo up to not including hi, that the ledger knows the
-// same about.
+// A piece is the messages [lo, hi) of one stream, about which the ledger knows the same.
 type piece struct {
 	lo, hi    uint64
 	fate      Fate
@@ -141,10 +138,9 @@ func (p piece) phase() int {
 	return warmUp
 }
 
-// pieces calls visit for all of [lo, hi) of a stream, in order, in the largest
-// pieces there are at the subscription's deliveries d, or without regard to any
-// where d is nil. The stream's lock is held, and only Merge's goroutine
-// changes d.
+// pieces calls visit for all of [lo, hi) of a stream, in order, in the largest possible pieces,
+// given the subscription's deliveries d; nil ignores deliveries. The stream's lock must be held;
+// only Merge's goroutine changes d.
 func (l *Ledger) pieces(stream int, d *delivered, lo, hi uint64, visit func(piece)) {
 	s := &l.streams[stream]
 	boundary := l.measuredFrom[stream].Load()
@@ -185,7 +181,7 @@ func (l *Ledger) pieces(stream int, d *delivered, lo, hi uint64, visit func(piec
 	}
 }
 
-// beyond is cursor.at for what is not in s; c goes through the holes of s.
+// beyond is cursor.at for what is not in s; c iterates over the holes of s.
 func beyond(s *set, c *cursor, seq uint64) (in bool, next uint64) {
 	if seq >= s.head {
 		return true, math.MaxUint64
@@ -194,9 +190,9 @@ func beyond(s *set, c *cursor, seq uint64) (in bool, next uint64) {
 	return in, min(next, s.head)
 }
 
-// Book returns the books of a subscription, of the whole run and of the measured
-// window (see MeasureFrom). Foreign is counted in the first only. It is called
-// when senders, consumers and Merge have stopped, and all was merged.
+// Book returns the books of a subscription, of the whole run and of the measured window (see
+// MeasureFrom). Foreign is counted only in the first. Call it when senders, consumers and Merge
+// have stopped and everything is merged.
 func (l *Ledger) Book(sub int) (all, window Book) {
 	l.fold()
 	u := &l.subs[sub]
@@ -216,8 +212,8 @@ func (l *Ledger) Book(sub int) (all, window Book) {
 		s, d := &l.streams[i], &u.streams[i]
 		s.lock()
 		l.pieces(i, d, s.closed, s.sent, func(p piece) { by[p.phase()].add(p) })
-		switch { // never sent: nothing of ours
-		case d.floor > s.sent: // known by number
+		switch { // never sent: not of this run
+		case d.floor > s.sent: // known only as a count
 			foreign += uint64(max(0, d.first.total()-int64(s.sent)))
 		case d.head > s.sent:
 			l.pieces(i, d, s.sent, d.head, func(p piece) {
@@ -231,11 +227,9 @@ func (l *Ledger) Book(sub int) (all, window Book) {
 	return total(by, foreign)
 }
 
-// Senders returns what is known of the messages without regard to any
-// subscription, for a run that has none: Sent, Confirmed, Failed, Unconfirmed,
-// and as Evicted those closed by the bound before their fate was known; what became
-// of these later is counted all the same.
-// Otherwise as Book.
+// Senders returns the sending side's books, for a run without subscriptions: Sent, Confirmed,
+// Failed, Unconfirmed, and as Evicted those closed by the bound before their fate was known, which
+// is nevertheless counted if it becomes known later. Otherwise as Book.
 func (l *Ledger) Senders() (all, window Book) {
 	l.fold()
 	by := l.closedBooks
@@ -259,14 +253,13 @@ func total(by [2]Book, foreign uint64) (all, window Book) {
 	return all, window
 }
 
-// Undelivered calls visit for all messages without a good first delivery at a
-// subscription: the missing, the corrupted, and those that were not confirmed and did not
-// arrive either; but for those that Unknown visits. They come in groups of n; none of a
-// group was due after due or started after start, so that an age reckoned from there is
-// at most the message's own. As long as a stream has no more messages than its timeline
-// has points (2^18 over the number of streams, 4 at least) due and start are the
-// message's own; after that an age is too small by at most the share 2/points of the time
-// since the stream's first message. It is called when Book may be.
+// Undelivered calls visit for all messages without a good first delivery at a subscription: the
+// missing, the corrupted, and those that neither were confirmed nor arrived, except for those that
+// Unknown visits. They come in groups of n; no message of a group was due after due or started
+// after start, so that an age computed from these is at most the message's own. As long as a stream
+// has no more messages than its timeline has points (2^18 over the number of streams, at least 4)
+// due and start are the message's own; after that an age is too small by at most 2/points of the
+// time since the stream's first message. Call it when Book may be called.
 func (l *Ledger) Undelivered(sub int, visit func(fate Fate, measured bool, n uint64, due, start int64)) {
 	u := &l.subs[sub]
 	u.damaged.each(visit)
@@ -283,8 +276,8 @@ func (l *Ledger) Undelivered(sub int, visit func(fate Fate, measured bool, n uin
 	}
 }
 
-// Missed calls visit for all messages that were confirmed and that a subscription has not got,
-// good or corrupted, otherwise as Undelivered.
+// Missed calls visit for all confirmed messages that a subscription has not received, good or
+// corrupted, otherwise as Undelivered.
 func (l *Ledger) Missed(sub int, visit func(n uint64, due int64)) {
 	u := &l.subs[sub]
 	for i := range l.streams {
@@ -300,10 +293,9 @@ func (l *Ledger) Missed(sub int, visit func(n uint64, due int64)) {
 	}
 }
 
-// Unknown calls visit for all messages, of whatever fate, that a subscription had
-// not got when the bound closed them, with what can be said of their response and
-// service: at least so long, since that is how old they were by then. Otherwise it
-// is as Undelivered.
+// Unknown calls visit for all messages, of whatever fate, that a subscription had not received when
+// the bound closed them, with lower bounds of their response and service times: their age at that
+// point. Otherwise as Undelivered.
 func (l *Ledger) Unknown(sub int, visit func(measured bool, n uint64, response, service int64)) {
 	l.subs[sub].unknown.each(func(_ Fate, measured bool, n uint64, due, start int64) {
 		visit(measured, n, max(0, -due), max(0, -start))
@@ -338,9 +330,9 @@ func (s *stream) dated(p piece, rest point, visit func(fate Fate, measured bool,
 	}
 }
 
-// Fates calls visit for all messages that were sent, in order of stream and number, in the
-// largest runs [lo, hi) of one fate. It reports whether it visited all: the bound closes
-// messages, whose numbers are then not known. It is called when Book may be.
+// Fates calls visit for all messages sent, in order of stream and number, in the largest runs [lo,
+// hi) of one fate. It reports whether it visited all: numbers of messages closed by the bound are
+// unknown. Call it when Book may be called.
 func (l *Ledger) Fates(visit func(stream uint32, fate Fate, lo, hi uint64)) bool {
 	all := true
 	for i := range l.streams {
@@ -354,23 +346,21 @@ func (l *Ledger) Fates(visit func(stream uint32, fate Fate, lo, hi uint64)) bool
 	return all
 }
 
-// Passed returns how many messages the subscription has not got although it has later ones
-// of the same stream, as far as merged. Any goroutine may call it.
+// Passed returns how many messages the subscription has not received although it has later ones of
+// the same stream, as far as merged. Any goroutine may call it.
 func (l *Ledger) Passed(sub int) uint64 { return l.subs[sub].passed.Load() }
 
-// behind returns the largest over the subscriptions of the messages confirmed
-// minus those delivered at least once and merged; 0 where it would be negative.
-// Messages that failed or are not confirmed yet and were delivered count as
-// delivered, so that it is too small by their number; what waits in the rings
-// makes it too large, and so, for an instant, do messages that are confirmed out
-// of order. Any goroutine may call it, at any time; it looks at every stream, and
-// waits for none.
+// behind returns the largest number, over the subscriptions, of messages confirmed minus those
+// delivered at least once and merged; 0 if that is negative. Messages that failed or are not
+// confirmed yet but were delivered count as delivered, so that it is too small by their number;
+// what waits in the rings makes it too large, and so, briefly, do messages confirmed out of order.
+// Any goroutine may call it, at any time; it looks at every stream without waiting.
 func (l *Ledger) behind() uint64 {
 	if len(l.subs) == 0 {
 		return 0
 	}
-	// Read before the confirmed: what is delivered meanwhile does not hide what
-	// was confirmed.
+	// Read before the confirmed, so that no confirmed message is hidden by a delivery that comes
+	// meanwhile.
 	least := uint64(math.MaxUint64)
 	for i := range l.subs {
 		least = min(least, l.subs[i].distinct.Load())
@@ -379,11 +369,10 @@ func (l *Ledger) behind() uint64 {
 	return confirmed - min(confirmed, least)
 }
 
-// Missing returns how many of the messages confirmed until now the subscription
-// has not got, good or corrupted, exactly as far as merged. Of those that are
-// unknown it counts as many as more deliveries would be needed for all. It is called by the goroutine that calls Merge, while
-// senders and consumers go on. It takes the lock of every stream in turn,
-// for some 20 ns a hole.
+// Missing returns how many of the messages confirmed until now the subscription has not received,
+// good or corrupted, exactly as far as merged. Unknown messages count as the number of deliveries
+// still needed for all. It must be called by the goroutine that calls Merge; senders and consumers
+// may be running. It takes the lock of every stream in turn, for some 20 ns per hole.
 func (l *Ledger) Missing(sub int) uint64 {
 	u := &l.subs[sub]
 	l.fold()
@@ -404,12 +393,11 @@ func (l *Ledger) Missing(sub int) uint64 {
 	return n
 }
 
-// Complete reports whether every subscription has got every message confirmed
-// until now, good or corrupted. True is exact; it is cheap to call again and
-// again: as long as behind is above 0 something is missing, because what was
-// delivered without having been confirmed can only make that too small (too large
-// it is for an instant only, while something is confirmed), and it is false; only
-// then Missing looks more closely. It is called as Missing is.
+// Complete reports whether every subscription has received every message confirmed until now, good
+// or corrupted. True is exact. It is cheap to call repeatedly: as long as behind is above 0
+// something is missing and the result is false, because deliveries of unconfirmed messages can only
+// make behind too small (it is too large only briefly, while something is confirmed); only then
+// does Missing look more closely. It is called as Missing is.
 func (l *Ledger) Complete() bool {
 	if l.behind() > 0 {
 		return false

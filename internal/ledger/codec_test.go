@@ -20,8 +20,8 @@ func worldPart(seed uint64, steps, maxOpen int) *Part {
 	return p
 }
 
-// awayPart returns the part of a process that received of a stream which it
-// does not send, more than its bound allows.
+// awayPart returns the part of a process that received a stream which it does not send, beyond its
+// bound.
 func awayPart() *Part {
 	l := New(Config{Streams: 2, Consumers: []int{1, 1}, MaxOpen: 10, From: 300})
 	for seq := range uint64(200) {
@@ -33,7 +33,7 @@ func awayPart() *Part {
 	return p
 }
 
-// form is a part's form.
+// form returns a part's encoding.
 func form(tb testing.TB, p *Part) []byte {
 	tb.Helper()
 	b, err := p.AppendBinary(nil)
@@ -43,8 +43,8 @@ func form(tb testing.TB, p *Part) []byte {
 	return b
 }
 
-// TestCopyOfPartIsEqualAndIndependent: it goes into one that has something else in
-// it, and what becomes of either is not the other's.
+// The copy goes into a part with other contents, and later changes to either do not affect the
+// other.
 func TestCopyOfPartIsEqualAndIndependent(t *testing.T) {
 	var copied Part
 	for seed := range uint64(30) {
@@ -73,7 +73,7 @@ func TestPartEncodingRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Into one that has something else in it.
+		// Into a part with other contents.
 		used.Limits = Limits{Streams: p.streams, Subscriptions: len(p.subs)}
 		if err := used.UnmarshalBinary(form(t, p)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -97,7 +97,7 @@ func TestPartEncodingRoundTrip(t *testing.T) {
 	}
 }
 
-// The form and a part of a ledger at work keep fewer points than the ledger.
+// The encoding and the part of a running ledger keep fewer points than the ledger.
 func TestPartTimelineNeverPrecedesMessages(t *testing.T) {
 	for _, test := range []struct {
 		streams, messages int
@@ -116,7 +116,7 @@ func TestPartTimelineNeverPrecedesMessages(t *testing.T) {
 			for seq := range uint64(test.messages) {
 				l.Sent(stream, seq, due(seq), due(seq)+5)
 			}
-			l.Confirmed(stream, uint64(test.messages)-1) // so that all is sent in any part
+			l.Confirmed(stream, uint64(test.messages)-1) // so that any part contains everything as sent
 		}
 		p := new(Part)
 		if test.last {
@@ -182,7 +182,7 @@ func TestCorruptPartEncodingIsRejected(t *testing.T) {
 	}
 }
 
-// What contradicts itself is not a part, however well it is written.
+// Contradictory contents are rejected even if well-formed.
 func TestContradictoryPartEncodingIsRejected(t *testing.T) {
 	for _, test := range []struct {
 		what  string
@@ -256,7 +256,7 @@ func TestOverflowingPartIsNotEncoded(t *testing.T) {
 	}
 }
 
-// What a form says of lengths is no reason to make room.
+// Claimed lengths do not cause allocations.
 func TestDecodingAllocatesByInputSize(t *testing.T) {
 	measure := func(b []byte) uint64 {
 		p := Part{Limits: Limits{Streams: 1 << 30, Subscriptions: 1 << 20}}

@@ -5,8 +5,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A crew is one random run that several processes share, told to a ledger of each
-// and to a naive one that sees all.
+// A crew is one random run shared by several processes, entered in a ledger of each and in a naive
+// one that sees everything.
 type crew struct {
 	t       *rapid.T
 	ledgers []*Ledger // of each process
@@ -15,11 +15,11 @@ type crew struct {
 	each    int   // consumers of a subscription in a process
 	subs    int
 	from    int64
-	travel  bool    // parts go through their form
-	tells   bool    // processes are told what others received
-	news    []*Part // what they may be told
+	travel  bool    // encode and decode parts
+	tells   bool    // processes learn what others received
+	news    []*Part // what they may learn
 	gone    int     // the process that vanished
-	last    *Part   // what came of it last; nil: none vanished
+	last    *Part   // its last part; nil: none vanished
 
 	now     int64
 	next    []uint64
@@ -86,7 +86,7 @@ func (c *crew) send() {
 	}
 }
 
-// pick returns the place of something that is under way: mostly among the oldest.
+// pick returns the index of something under way: mostly among the oldest.
 func (c *crew) pick(n int) int {
 	if c.chance(90) {
 		return c.draw(min(n, 3))
@@ -168,7 +168,7 @@ func (c *crew) tell() {
 	}
 }
 
-// step lets something happen; after a merge it is true.
+// step performs a random action; it returns true after a merge.
 func (c *crew) step() (merged bool) {
 	c.now += int64(c.draw(5))
 	switch n := c.draw(100); {
@@ -189,7 +189,7 @@ func (c *crew) step() (merged bool) {
 	return false
 }
 
-// finish brings in what is under way, or leaves it there.
+// finish completes what is under way, or leaves it.
 func (c *crew) finish() {
 	if c.chance(50) {
 		for len(c.flight) > 0 {
@@ -223,8 +223,7 @@ func (c *crew) parts(last bool) (parts []*Part) {
 	return parts
 }
 
-// travel returns what is read of a part's form, after checking that it writes
-// the same again.
+// travel decodes a part's encoding, after checking that encoding it again gives the same.
 func travel(t rapid.TB, p *Part) *Part {
 	t.Helper()
 	b, err := p.AppendBinary(nil)
@@ -251,7 +250,7 @@ func (c *crew) join(parts []*Part, missing func(uint32) bool) *Joined {
 	return j
 }
 
-// balanced checks what holds of every book.
+// balanced checks the invariants of every book.
 func balanced(t rapid.TB, j *Joined, subs int) {
 	t.Helper()
 	sAll, sWindow := j.Senders()
@@ -271,8 +270,7 @@ func balanced(t rapid.TB, j *Joined, subs int) {
 		n := uint64(0)
 		j.Undelivered(sub, func(_ Fate, _ bool, k uint64, _, _ int64) { n += k })
 		j.Unknown(sub, func(_ bool, k uint64, _, _ int64) { n += k })
-		// What was delivered and closed before it was confirmed is unknown, and no age
-		// says anything of it.
+		// What was delivered and closed before it was confirmed is unknown, without an age.
 		if want := all.Missing + all.Unknown + all.Corrupted + all.CorruptedUnconfirmed +
 			all.Failed - all.FailedDelivered + all.Unconfirmed - all.UnconfirmedDelivered; n > want || n < want && j.l.closedUnknown == 0 {
 			t.Fatalf("Undelivered(%d) visits %d; the book has %d", sub, n, want)
@@ -303,7 +301,7 @@ func (c *crew) same(j *Joined, v *naive) {
 	}
 }
 
-// live compares what can be asked while a run goes on.
+// live compares what can be asked during a run.
 func (c *crew) live(j *Joined) {
 	c.t.Helper()
 	complete := true

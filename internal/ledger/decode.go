@@ -7,11 +7,10 @@ import (
 	"github.com/weirmq/weir/internal/varint"
 )
 
-// UnmarshalBinary makes p the part that all of b encodes. It allocates at most 128 bytes
-// for each of b's; what b says of the run's size is no reason to, and is refused beyond
-// p.Limits, which stay. It keeps nothing of b. An error is ErrFormat, with what is wrong
-// and at which byte; p is empty then. It accepts nothing but what AppendBinary writes: of
-// a part that was read it writes the same bytes again.
+// UnmarshalBinary sets p to the part that all of b encodes. It allocates at most 128 bytes per byte
+// of b, whatever size b claims for the run; sizes beyond p.Limits, which stay, are rejected. It
+// keeps nothing of b. An error is ErrFormat, with the cause and the byte offset; p is empty then.
+// It accepts only what AppendBinary writes: encoding the result yields the same bytes.
 func (p *Part) UnmarshalBinary(b []byte) error {
 	p.clear()
 	r := reader{Reader: varint.NewReader(b)}
@@ -26,11 +25,11 @@ func (p *Part) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// A reader reads the form of a part.
+// A reader decodes the form of a part.
 type reader struct {
 	varint.Reader
 
-	first, last int64 // as the writer's
+	first, last int64 // as in writer
 }
 
 // check fails unless ok.
@@ -40,7 +39,7 @@ func (r *reader) check(ok bool, what string) {
 	}
 }
 
-// number reads a number that is at most so large.
+// number reads a number up to most.
 func (r *reader) number(most uint64) uint64 {
 	n := r.Uint()
 	if n > most {
@@ -50,14 +49,14 @@ func (r *reader) number(most uint64) uint64 {
 	return n
 }
 
-// positive is number for what is announced only where it is not 0.
+// positive is number for a value that is only written if it is not 0.
 func (r *reader) positive(most uint64) uint64 {
 	n := r.number(most)
 	r.check(n > 0, "what is announced is 0")
 	return n
 }
 
-// length reads how many things follow, each of at least so many bytes.
+// length reads how many items follow, each of at least that many bytes.
 func (r *reader) length(most, bytes int) int {
 	n := r.number(uint64(max(most, 0)))
 	if n > uint64(r.Left()/bytes) {
@@ -67,16 +66,16 @@ func (r *reader) length(most, bytes int) int {
 	return int(n)
 }
 
-// signed reads a number of messages that may be negative.
+// signed reads a message count that may be negative.
 func (r *reader) signed() int64 {
 	n := r.Int()
 	r.check(n <= maxSequence && n >= -maxSequence, "a number is out of its range")
 	return n
 }
 
-// instant reads what the writer's wrote.
+// instant reads what the writer's instant wrote.
 func (r *reader) instant(from int64) int64 {
-	t := from + r.Int() // from is small: what wraps round is out of range
+	t := from + r.Int() // from is small: an overflow is out of range
 	if t > maxInstant || t < -maxInstant {
 		r.Fail("an instant is out of its range")
 		return 0
@@ -162,7 +161,7 @@ func (r *reader) sent(p *Part, e *sentPart, most int) {
 		e.failed, failed = r.spans(p, e.closed, e.head)
 	}
 	r.apart(p, e.holes, e.failed)
-	// Of what is closed it is not known by stream how much was unconfirmed.
+	// For closed messages, the unconfirmed are not known by stream.
 	known := open + failed
 	r.check(known <= e.unconfirmed && e.unconfirmed-known <= e.closed, "the unconfirmed are not those of the sets")
 	e.step = 1
@@ -225,8 +224,8 @@ func (r *reader) got(p *Part, e *gotPart) {
 	}
 }
 
-// spans reads at least one span, all of them between end and limit, and returns
-// how many sequences are in them.
+// spans reads at least one span, all of them between end and limit, and returns how many sequences
+// they contain.
 func (r *reader) spans(p *Part, end, limit uint64) (w window, in uint64) {
 	n := r.length(math.MaxInt, 2)
 	r.check(n > 0, "what is announced is 0")
@@ -247,7 +246,7 @@ func (r *reader) spans(p *Part, end, limit uint64) (w window, in uint64) {
 	return w, in
 }
 
-// apart fails where two sets have a sequence in common.
+// apart fails if two sets have a sequence in common.
 func (r *reader) apart(p *Part, a, b window) {
 	for a.from < a.to && b.from < b.to {
 		switch x, y := p.spans[a.from], p.spans[b.from]; {

@@ -8,13 +8,12 @@ import (
 	"math/bits"
 )
 
-// ErrFormat is what UnmarshalBinary wraps where bytes are not a part's, and
-// AppendBinary where a part has figures beyond those that the form has room for.
+// ErrFormat is wrapped by the errors of UnmarshalBinary, if bytes are not a part's, and of
+// AppendBinary, if a part has figures beyond the range of the form.
 var ErrFormat = errors.New("not a part of a ledger")
 
-// The form of a part, version 2. All numbers are unsigned varints in their
-// shortest form; those that may be negative are folded (0, -1, 1, -2, ...). A part
-// has one form only.
+// The form of a part, version 2. All numbers are unsigned varints in their shortest form; those
+// that may be negative are folded (0, -1, 1, -2, ...). The form is canonical.
 //
 //	version, streams of the run, subscriptions
 //	messages closed of unknown fate, closed books (2), groups of the closed fates
@@ -24,10 +23,9 @@ var ErrFormat = errors.New("not a part of a ledger")
 //	  and of the unknown, last,
 //	  streams received, each like a stream sent
 //
-// A book is 0 where it is empty. A set's spans are their number, then each the
-// distance from the end of the one before and its length less one. A point is
-// the distance of its due from the one before, and that of its start from its
-// due.
+// A book is 0 if it is empty. A set's spans are their number, then each the distance from the end
+// of the one before and its length less one. A point is the distance of its due from the one
+// before, and that of its start from its due.
 const formatVersion = 2
 
 // The bounds of the form.
@@ -37,17 +35,17 @@ const (
 	maxInstant  = 1 << 56 // ns, either side of the epoch
 )
 
-// partPoints is how many points of timelines the form of a part has, over all its
-// streams, but leastPoints of each stream at least.
+// partPoints is how many timeline points the form of a part has, over all its streams, but at least
+// leastPoints of each stream.
 const (
 	partPoints  = 1 << 13
 	leastPoints = 2
 )
 
-// pointsEach returns how many points the form has of each of n streams.
+// pointsEach returns the number of points in the form for each of n streams.
 func pointsEach(n int) int { return max(leastPoints, partPoints/max(n, 1)) }
 
-// What is announced of a stream sent, and of one received.
+// Flags of a stream sent, and of one received.
 const (
 	hasMeasured = 1 << iota
 	hasUnsettled
@@ -64,12 +62,11 @@ const (
 	allOfGot     = hasMeasured | hasFloor | hasHoles | hasCorrupted | hasFirst
 )
 
-// AppendBinary appends the part's form to b: 15 to 30 bytes a stream sent in
-// order, about 10 one received in order, 2 a hole that is near the next. Of the
-// timelines it has 8192 points over the streams sent, but 2 of each at least;
-// what Part says of 1024 points holds of as many as are kept. An error is
-// ErrFormat: a sequence above 2^48, a count above 2^50, an instant more than 2^56
-// ns from the epoch; then b is returned as it was.
+// AppendBinary appends the part's form to b: 15 to 30 bytes per stream sent in order, about 10 per
+// stream received in order, 2 per hole that is near the next. Of the timelines it has 8192 points
+// over the streams sent, but at least 2 of each; what Part says of 1024 points applies to the
+// number kept here. An error is ErrFormat: a sequence above 2^48, a count above 2^50, an instant
+// more than 2^56 ns from the epoch; then it returns b unchanged.
 func (p *Part) AppendBinary(b []byte) ([]byte, error) {
 	w := writer{b: b}
 	w.number(formatVersion, formatVersion)
@@ -115,12 +112,12 @@ func (p *Part) AppendBinary(b []byte) ([]byte, error) {
 	return w.b, nil
 }
 
-// A writer writes the form of a part.
+// A writer encodes the form of a part.
 type writer struct {
 	b      []byte
 	beyond bool // something is out of bounds
 
-	first, last int64 // the first and the last due of the stream before
+	first, last int64 // the first and the last due of the previous stream
 }
 
 func (w *writer) number(n, most uint64) {
@@ -138,7 +135,7 @@ func (w *writer) instant(t, from int64) {
 	w.b = binary.AppendVarint(w.b, t-from)
 }
 
-// signed writes a number of messages that may be negative.
+// signed writes a message count that may be negative.
 func (w *writer) signed(n int64) {
 	if n > maxSequence || n < -maxSequence {
 		w.beyond = true
@@ -246,8 +243,8 @@ func (w *writer) got(p *Part, e *gotPart) {
 	}
 }
 
-// members returns how many messages are in the set of what arrived, which nearly
-// always is how many did.
+// members returns how many messages are in the set of what arrived, which nearly always equals the
+// number of arrivals.
 func (p *Part) members(e *gotPart) (n arrivals) {
 	count := func(x span, corrupted bool, times int64) {
 		early := min(x.hi, max(x.lo, e.measured)) - x.lo
@@ -265,7 +262,7 @@ func (p *Part) members(e *gotPart) (n arrivals) {
 	return n
 }
 
-// spans writes spans that begin at end or above.
+// spans writes spans that begin at or after end.
 func (w *writer) spans(all []span, end uint64) {
 	w.number(uint64(len(all)), math.MaxUint32)
 	for _, x := range all {
@@ -290,7 +287,7 @@ func (w *writer) books(by *[2]Book) {
 	}
 }
 
-// closed returns the figures of a closed book that the others follow from.
+// closed returns the figures of a closed book from which the others follow.
 func (b *Book) closed() []*uint64 {
 	return []*uint64{
 		&b.Confirmed, &b.Failed, &b.Unconfirmed, &b.Delivered, &b.Corrupted,

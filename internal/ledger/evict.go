@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Evicted returns how many messages the bound on memory closed before all was
-// known of them: undelivered, once for each subscription, or of unknown fate. It
-// is called by the goroutine that calls Merge, or when that has stopped.
+// Evicted returns how many messages the memory bound closed before everything was known about them:
+// undelivered, once per subscription, or of unknown fate. It must be called by the goroutine that
+// calls Merge, or when that has stopped.
 func (l *Ledger) Evicted() uint64 {
 	n := l.closedUnknown
 	for i := range l.subs {
@@ -16,20 +16,17 @@ func (l *Ledger) Evicted() uint64 {
 	return n
 }
 
-// evict closes the oldest messages until the ledger holds no more spans than it
-// may, or nothing is left that may be closed: the newest messages of a stream,
-// fewer than reachEach, may not, because the sender alone knows when they
-// started.
+// evict closes the oldest messages until the ledger holds no more spans than allowed, or nothing
+// can be closed any more: the newest messages of a stream, fewer than reachEach, cannot, because
+// only the sender knows when they started.
 //
-// Where a closed message was delivered everywhere and its fate is known, as is so of
-// nearly all messages older than the oldest hole, nothing is lost by it. What was not
-// delivered is unknown from then on. Messages without a fate still get it, in number (see
-// fold).
+// Closing loses nothing about a message that was delivered everywhere and has a known fate, as
+// nearly all messages older than the oldest hole. Undelivered ones become unknown. Messages without
+// a fate still get it, as a count (see fold).
 func (l *Ledger) evict() {
 	for open := l.open(); open > l.maxOpen; {
-		// Streams with at least half of the average hold at least half of all,
-		// so that every round is worth its walk over the streams, and no stream
-		// pays for another's disorder.
+		// Streams with at least half of the average hold at least half of all, so that every round
+		// is worth its walk over the streams, and no stream pays for another's disorder.
 		least := open / len(l.streams) / 2
 		for i := range l.streams {
 			l.closeOldest(i, max(least, 1))
@@ -42,9 +39,8 @@ func (l *Ledger) evict() {
 	}
 }
 
-// closeOldest closes the messages of a stream up to the end of the oldest eighth
-// of the spans of that of its sets which has most, where the stream has at least
-// that many spans in all.
+// closeOldest closes the messages of a stream up to the end of the oldest eighth of the spans of
+// its largest set, if the stream has at least that many spans in all.
 func (l *Ledger) closeOldest(i, atLeast int) {
 	s := &l.streams[i]
 	s.lock()
@@ -76,13 +72,12 @@ func (l *Ledger) closeOldest(i, atLeast int) {
 	l.close(i, upTo, func(sub int) int64 { return l.subs[sub].last.Load() })
 }
 
-// farAhead is how many messages of a stream were delivered, at the least, when it
-// is taken for one that another process sends. A sender here would have told of
-// them: it does so every reachEach.
+// farAhead is the minimum number of delivered messages with which a stream is assumed to be sent by
+// another process. A sender in this process would have reported them: it does so every reachEach.
 const farAhead = 4 * reachEach
 
-// elsewhere reports whether another process sends the stream. The stream's lock
-// is held. Should it be wrong, what was closed is known less exactly, no more.
+// elsewhere reports whether another process sends the stream. The stream's lock must be held. If it
+// is wrong, closed messages are only known less exactly.
 func (l *Ledger) elsewhere(i int) bool {
 	s := &l.streams[i]
 	head := uint64(0)
@@ -92,9 +87,9 @@ func (l *Ledger) elsewhere(i int) bool {
 	return head > farAhead && s.line.limit() == 0 && s.settled.head == 0
 }
 
-// closeArrivals is closeOldest for deliveries of a stream that another process sends.
-// Nothing is known of their fates here. It forgets which of the closed messages arrived.
-// How many did stays, and Join compares that with what the sender knows.
+// closeArrivals is closeOldest for deliveries of a stream that another process sends. Their fates
+// are unknown here. It forgets which of the closed messages arrived, but keeps their number, which
+// Join compares with what the sender knows.
 func (l *Ledger) closeArrivals(i int) {
 	for j := range l.subs {
 		sub := &l.subs[j]
@@ -126,7 +121,7 @@ func (l *Ledger) closeArrivals(i int) {
 	}
 }
 
-// forget forgets of deliveries what is below upTo.
+// forget drops deliveries below upTo.
 func (l *Ledger) forget(d *delivered, upTo uint64) {
 	before := d.holes.n + d.corrupted.n
 	d.fill(upTo)
@@ -134,9 +129,9 @@ func (l *Ledger) forget(d *delivered, upTo uint64) {
 	l.held += d.holes.n + d.corrupted.n - before
 }
 
-// close counts the messages of a stream below upTo into the closed books, and
-// forgets them. at returns until when what a subscription got is known. The stream's
-// lock is held.
+// close counts the messages of a stream below upTo into the closed books, and forgets them. at
+// returns up to which instant a subscription's deliveries are known. The stream's lock must be
+// held.
 func (l *Ledger) close(i int, upTo uint64, at func(sub int) int64) {
 	s := &l.streams[i]
 	newest := s.line.newest()
@@ -177,7 +172,7 @@ func (l *Ledger) close(i int, upTo uint64, at func(sub int) int64) {
 	before := s.settled.holes.n + s.failed.n
 	if ahead := upTo - min(s.settled.head, upTo); ahead > 0 {
 		s.next.Store(upTo*2 + frozen) // first, as in settle
-		s.unconfirmed.Add(ahead)      // for good; so are the holes that are filled
+		s.unconfirmed.Add(ahead)      // permanently; so are the holes that are filled
 	}
 	s.settled.fill(upTo)
 	s.failed.cut(upTo)
@@ -185,13 +180,13 @@ func (l *Ledger) close(i int, upTo uint64, at func(sub int) int64) {
 	s.closed = upTo
 }
 
-// settleLate notes the fate of a message that is closed already. A message has one fate,
-// so it is one of those that had none yet. The stream's lock is held.
+// settleLate records the fate of a message that is already closed. A message has one fate, so it is
+// one of those without. The stream's lock must be held.
 func (l *Ledger) settleLate(stream uint32, seq uint64, failed bool) {
 	s := &l.streams[stream]
 	phase := piece{measured: seq >= l.measuredFrom[stream].Load()}.phase()
 	if s.open[phase] == 0 {
-		return // a second one
+		return // a second fate
 	}
 	s.open[phase]--
 	if failed {
@@ -202,8 +197,8 @@ func (l *Ledger) settleLate(stream uint32, seq uint64, failed bool) {
 	s.unconfirmed.Add(^uint64(0))
 }
 
-// fold brings the closed books up to the fates that became known since. The
-// goroutine that calls Merge calls it, or whoever reads the books.
+// fold updates the closed books with the fates that became known since. It is called by the
+// goroutine that calls Merge, or by a reader of the books.
 func (l *Ledger) fold() {
 	if l.closedUnknown == 0 {
 		return
@@ -220,14 +215,14 @@ func (l *Ledger) fold() {
 			}
 			b := &l.closedBooks[phase]
 			b.settle(x)
-			b.Missing += x.confirmed // as in all books that know of no subscription
+			b.Missing += x.confirmed // as in all books without a subscription
 			l.closedFates.settle(phase, x)
 			for j := range l.subs {
 				sub := &l.subs[j]
 				b := &sub.closed[phase]
 				b.settle(x)
 				b.Unknown += x.confirmed
-				// Whether those that have a fate now were among the delivered is not known.
+				// Whether messages with a late fate were among the delivered is unknown.
 				more := b.UnconfirmedDelivered - min(b.UnconfirmedDelivered, b.Unconfirmed)
 				b.UnconfirmedDelivered -= more
 				b.FailedDelivered += min(more, x.failed)
@@ -247,12 +242,11 @@ func (b *Book) settle(x lateFate) {
 	b.Failed += x.failed
 }
 
-// maxGroups is how many groups of one fate and phase are kept of what the bound
-// closed: 24 KiB each.
+// maxGroups is how many groups per fate and phase are kept of what the bound closed: 24 KiB each.
 const maxGroups = 1 << 10
 
-// groups is messages by fate and phase, with instants that are not before their
-// own; a bounded number, beyond which neighbours are joined.
+// groups holds messages by fate and phase, with instants not before their own, in a bounded number
+// of groups; beyond it neighbours are merged.
 type groups [numFates][2][]group
 
 type group struct {
@@ -274,7 +268,7 @@ func (g *groups) add(fate Fate, isMeasured bool, n uint64, due, start int64) {
 	*list = append(*list, group{n, due, start})
 }
 
-// messages returns how many there are of a kind.
+// messages returns the number of messages of a kind.
 func (g *groups) messages(fate Fate, phase int) (n uint64) {
 	for _, x := range g[fate][phase] {
 		n += x.n
@@ -282,11 +276,11 @@ func (g *groups) messages(fate Fate, phase int) (n uint64) {
 	return n
 }
 
-// drop takes n messages of a kind out, evenly over its groups.
+// drop removes n messages of a kind, evenly over its groups.
 func (g *groups) drop(fate Fate, phase int, n uint64) {
 	list, all := g[fate][phase], g.messages(fate, phase)
 	n = min(n, all)
-	// Of the messages up to each group so many go that the share is n of all.
+	// Up to each group, as many go as n is of all.
 	seen, gone := uint64(0), uint64(0)
 	for i := range list {
 		seen += list[i].n
@@ -297,8 +291,8 @@ func (g *groups) drop(fate Fate, phase int, n uint64) {
 	g[fate][phase] = slices.DeleteFunc(list, func(x group) bool { return x.n == 0 })
 }
 
-// settle takes what was confirmed out of the unconfirmed, and makes what failed
-// failed, as late as any of them.
+// settle removes confirmed messages from the unconfirmed, and turns failed ones into failed, with
+// the latest instants of any of them.
 func (g *groups) settle(phase int, x lateFate) {
 	var latest group
 	for i, a := range g[FateUnconfirmed][phase] {

@@ -8,37 +8,34 @@ import (
 	"sync/atomic"
 )
 
-// ErrJoin is what Join wraps where parts cannot be those of one run.
+// ErrJoin is wrapped by Join's error if parts cannot belong to one run.
 var ErrJoin = errors.New("the parts are not of one run")
 
-// Join makes the books of a run from the parts of all its processes, each at
-// most once, in any order. It keeps nothing of them. A stream is sent by one
-// process; its deliveries to a subscription may be in several parts:
+// Join combines the parts of all processes of a run into its books, each part at most once, in any
+// order. It keeps nothing of them. A stream is sent by one process; its deliveries to a
+// subscription may be in several parts:
 //
-//   - A message that k processes had as its first delivery counts as delivered once and
-//     k-1 times as duplicated. Joined.Twice has the sum.
-//   - It counts as corrupted where all of those were. Which was the first of all
-//     cannot be told, and where a good one was the first of its process, Merge told
-//     of it there. So every message that was told of is delivered.
-//   - Reordered is what the processes counted: of what was first in its process.
+//   - A message whose first delivery k processes saw counts as delivered once and k-1 times as
+//     duplicated. Joined.Twice has the sum.
+//   - It counts as corrupted if all of those were. Which was the very first cannot be told, and
+//     if a good one was the first in its process, Merge reported it there. So every message that
+//     was reported is delivered.
+//   - Reordered is the sum of the processes' counts, each of first deliveries in its process.
 //
-// missing, which may be nil, reports whether a stream's sender vanished, so that its part
-// is the last that came of it, or none did. There the messages up to the highest that was
-// delivered anywhere count as sent, and beyond what the part knows as unconfirmed; those
-// of them that were not delivered are dated as the highest is. Of any other stream a
-// delivery of what was not sent is foreign. In books of parts that were taken while the
-// run goes on those are some that the sender has sent since.
+// missing, which may be nil, reports whether a stream's sender vanished, so that its part is
+// outdated or absent. Then the messages up to the highest that was delivered anywhere count as
+// sent, and beyond what the part knows as unconfirmed; undelivered ones among them are dated as the
+// highest is. For any other stream a delivery of what was not sent is foreign. In books of parts
+// taken during the run this includes messages that the sender has sent since.
 //
-// Where the bound of a process's memory closed deliveries of streams that
-// another sends, it is known how many messages arrived there and not which. They
-// count as arrived of what was confirmed first, then of what is unconfirmed, then
-// of what failed; more than there are messages count as duplicated, and what is
-// left of the confirmed is unknown. Evicted is
-// the sum over the parts: of messages that a process closed without having got
-// them, though another may have.
+// If the memory bound of a process closed deliveries of streams that another sends, only their
+// number is known. They count as arrivals first of what was confirmed, then of what is unconfirmed,
+// then of what failed; any excess counts as duplicated, and the remaining confirmed messages are
+// unknown. Evicted is the sum over the parts: of messages that a process closed without having
+// received them, though another may have.
 //
-// An error is ErrJoin: no parts, parts of runs with other numbers of streams or
-// subscriptions, or two that sent of the same stream.
+// An error is ErrJoin: no parts, parts of runs with other numbers of streams or subscriptions, or
+// two that sent the same stream.
 func Join(parts []*Part, missing func(stream uint32) bool) (*Joined, error) {
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("%w: there is none", ErrJoin)
@@ -80,14 +77,14 @@ func Join(parts []*Part, missing func(stream uint32) bool) (*Joined, error) {
 // A joining is the state of Join.
 type joining struct {
 	parts  []*Part
-	l      *Ledger         // that is made
+	l      *Ledger         // the result
 	sender []*Part         // of each stream; nil: none
-	floors []uint64        // of each stream the highest of all parts and subscriptions
-	since  map[place]int64 // when an instance of a stream at a subscription was first closed by number
-	lowest []uint64        // of each stream the lowest of the window that arrived anywhere
-	next   []int           // of each part the place in a subscription's streams
+	floors []uint64        // per stream, the highest of all parts and subscriptions
+	since  map[place]int64 // when a stream at a subscription was first closed by number
+	lowest []uint64        // per stream, the lowest of the window that arrived anywhere
+	next   []int           // per part, the position in a subscription's streams
 	have   []arrived
-	shared [][]uint32 // of each subscription the streams that several received of
+	shared [][]uint32 // per subscription, the streams that several processes received
 }
 
 // A place is a stream at a subscription.
@@ -96,11 +93,10 @@ type place struct {
 	stream uint32
 }
 
-// An arrived is what one part has of a stream at a subscription, and a way
-// through it.
+// An arrived is what one part has of a stream at a subscription, with an iterator over it.
 type arrived struct {
 	delivered
-	own              bool // the part is the sender's: its closed books have what it got
+	own              bool // the part is the sender's: its closed books include what it received
 	missing, damaged cursor
 }
 
@@ -132,14 +128,14 @@ func (j *joining) senders(p *Part) error {
 	return nil
 }
 
-// sentUpTo makes n messages sent, the last of them at the point.
+// sentUpTo marks n messages as sent, the last of them at the point.
 func (s *stream) sentUpTo(n uint64, last point) {
 	s.sent, s.told, s.line.reached = n, n, n
 	s.last, s.line.latest = last, last
 }
 
-// survey notes the floors of all deliveries, and raises what the streams of
-// vanished processes sent to what was delivered of them.
+// survey records the floors of all deliveries, and raises what the streams of vanished processes
+// sent to what was delivered of them.
 func (j *joining) survey(missing func(stream uint32) bool) {
 	vanished := make([]bool, len(j.floors))
 	for i := range vanished {
@@ -170,8 +166,7 @@ func (j *joining) survey(missing func(stream uint32) bool) {
 	}
 }
 
-// own takes over a subscription's figures, and of each stream what the process
-// that sent it received.
+// own takes over a subscription's figures, and for each stream what its sending process received.
 func (j *joining) own(sub int) {
 	u := &j.l.subs[sub]
 	u.streams = make([]delivered, len(j.l.streams))
@@ -198,8 +193,8 @@ func (j *joining) own(sub int) {
 	u.last.Store(last)
 }
 
-// ownOf reports whether p, the part of e, closed the stream's deliveries together with
-// their fates, if at all.
+// ownOf reports whether p, the part of e, closed the stream's deliveries together with their fates,
+// if at all.
 func (e *gotPart) ownOf(sender, p *Part) bool { return sender == p && e.floor == 0 }
 
 func (c *counts) plus(o counts) {
@@ -211,10 +206,10 @@ func (c *counts) plus(o counts) {
 	c.late += o.late
 }
 
-// close closes every stream up to the floors of its deliveries, with what the
-// sender's own process received; what others did follows.
+// close closes every stream up to the floors of its deliveries, with what the sender's own process
+// received; what others received follows.
 func (j *joining) close() {
-	// Nothing is closed early by this: it is the end.
+	// This closes nothing early: it is the end.
 	evicted := func(each func(*uint64)) {
 		each(&j.l.closedUnknown)
 		for phase := range j.l.closedBooks {
@@ -242,20 +237,19 @@ func (j *joining) close() {
 	evicted(func(n *uint64) { *n, were = were[0], were[1:] })
 }
 
-// others adds to a subscription what was received by processes other than the
-// senders.
+// others adds to a subscription what processes other than the senders received.
 func (j *joining) others(sub int) (twice [2]Twice) {
 	u := &j.l.subs[sub]
 	clear(j.next)
-	var surplus arrivals // more than there are messages, or in place of some that were closed
+	var surplus arrivals // exceeding the messages, or replacing closed ones
 	for i := range u.streams {
 		s, d := &j.l.streams[i], &u.streams[i]
-		base := max(s.closed, j.floors[i]) // everything from here on is known one by one
+		base := max(s.closed, j.floors[i]) // everything from here on is known individually
 		j.gather(sub, uint32(i))
 		if len(j.have) == 0 || len(j.have) == 1 && j.have[0].own && base == s.closed {
 			continue
 		}
-		own := d.first // less what close closed of it
+		own := d.first // without what close closed of it
 		*d = delivered{floor: base, measured: math.MaxUint64, set: set{head: base}}
 		head := uint64(0)
 		for k := range j.have {
@@ -284,7 +278,7 @@ func (j *joining) others(sub int) (twice [2]Twice) {
 			for phase := range more {
 				twice[phase].plus(more.twice(phase))
 			}
-		case s.sent > 0: // else they are foreign, as Book has it
+		case s.sent > 0: // else they are foreign, as in Book
 			surplus.add(&more, 1)
 		}
 	}
@@ -300,14 +294,14 @@ func (j *joining) others(sub int) (twice [2]Twice) {
 	return twice
 }
 
-// twice returns what a is where it is more than there are messages.
+// twice returns the excess of a over the number of messages.
 func (a *arrivals) twice(phase int) Twice {
 	good, corrupted := uint64(max(0, a[phase].good)), uint64(max(0, a[phase].corrupted))
 	return Twice{Deliveries: good + corrupted, Good: good}
 }
 
-// gather puts into j.have what the parts have of a stream at a subscription. It
-// is called for the streams in order.
+// gather collects in j.have what the parts have of a stream at a subscription. It must be called
+// for the streams in order.
 func (j *joining) gather(sub int, stream uint32) {
 	j.have = j.have[:0]
 	for k, p := range j.parts {
@@ -320,8 +314,8 @@ func (j *joining) gather(sub int, stream uint32) {
 	}
 }
 
-// unite makes the union of all from d's head on part of d, and adds to into how
-// many messages there are in it, the window beginning at boundary.
+// unite sets d, from its head on, to the union of all, and adds the number of messages in it to
+// into; the window begins at boundary.
 func unite(d *delivered, all []arrived, boundary uint64, into *arrivals) {
 	lo, hi := d.head, d.head
 	for i := range all {
@@ -361,12 +355,12 @@ func unite(d *delivered, all []arrived, boundary uint64, into *arrivals) {
 	d.head = hi
 }
 
-// arrive lets messages arrive when only their number is known. It takes them from those
-// that were closed as undelivered, and leaves in surplus what is too many.
+// arrive counts arrivals of which only the number is known. It takes them from those that were
+// closed as undelivered, and leaves the excess in surplus.
 func (u *subscription) arrive(surplus *arrivals) {
 	for phase := range surplus {
 		b := &u.closed[phase]
-		// move lets at most so many arrive, good or corrupted.
+		// move counts at most most arrivals, good or corrupted.
 		move := func(from *int64, good bool, fate Fate, most uint64) uint64 {
 			k := min(uint64(max(0, *from)), most)
 			*from -= int64(k)

@@ -47,8 +47,8 @@ func TestJoinedPartsMatchExactLedger(t *testing.T) {
 	})
 }
 
-// One process vanishes: its last part is from some way back, and what it sent
-// since is known by what others got of it only.
+// One process vanishes: its last part is outdated, and what it sent since is known only from what
+// others received.
 func TestLostWorkerLeavesLastPartAndDeliveries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCrew(t, 0)
@@ -67,7 +67,7 @@ func TestLostWorkerLeavesLastPartAndDeliveries(t *testing.T) {
 		for _, e := range last.sent {
 			sent[e.stream] = e.sent
 		}
-		// What the naive ledger may know of the vanished one.
+		// What the naive ledger may know of the vanished process.
 		fates := map[id]Fate{}
 		for _, m := range c.naive.messages {
 			if m.seq < sent[m.stream] {
@@ -122,8 +122,7 @@ func TestLostWorkerLeavesLastPartAndDeliveries(t *testing.T) {
 			if c.owner[stream] != gone {
 				continue
 			}
-			// It may be in what was not told: then it is the lowest of the window that
-			// arrived.
+			// It may be in the unreported rest: then it is the lowest of the window that arrived.
 			delete(v.boundary, stream)
 			for _, e := range last.sent {
 				if e.stream == stream && b == e.measuredFrom {
@@ -279,13 +278,13 @@ func TestJoinedAccountingBalancesBeyondBound(t *testing.T) {
 	})
 }
 
-// Two processes share the deliveries of what a third sends, every second one each,
-// so that each has as many holes as messages; the bound closes most of them.
+// Two processes share the deliveries of a third's messages, alternating, so that each has as many
+// holes as messages; the bound closes most of them.
 func TestSharedDeliveriesAddUpBeyondBound(t *testing.T) {
 	const messages = 20_000
 	for _, test := range []struct {
 		name                string
-		lose, twice, damage uint64 // one in so many; 0: none
+		lose, twice, damage uint64 // one in that many; 0: none
 		sender              bool   // is one of the two
 	}{
 		{"all arrive", 0, 0, 0, false},
@@ -360,7 +359,7 @@ func TestSharedDeliveriesAddUpBeyondBound(t *testing.T) {
 			if all.Unknown == 0 && again == 0 && lost > 0 || all.Missing > 10 || all.Late != 0 {
 				t.Errorf("Unknown = %d, Missing = %d, Late = %d", all.Unknown, all.Missing, all.Late)
 			}
-			// What both have hides what none has, as far as it is known by number only.
+			// As far as messages are known only by number, what both have hides what neither has.
 			if got, want := int64(without)-int64(all.Duplicated), int64(lost)-int64(again); got != want {
 				t.Errorf("%d are missing or unknown and %d duplicated, lost were %d and twice there %d", without, all.Duplicated, lost, again)
 			}
@@ -390,7 +389,7 @@ func TestSharedDeliveriesAddUpBeyondBound(t *testing.T) {
 					t.Errorf("%d messages took %d at least", k, response)
 				}
 			})
-			// What is corrupted and known by number stays where it was.
+			// Corrupted messages known by number stay where they were.
 			if n+unknown != without+all.Corrupted {
 				t.Errorf("Undelivered visits %d, Unknown %d", n, unknown)
 			}
@@ -398,8 +397,8 @@ func TestSharedDeliveriesAddUpBeyondBound(t *testing.T) {
 	}
 }
 
-// As above, but the processes are told of each other's deliveries: then they hold
-// what is on its way and what is lost, and all is exact.
+// As above, but the processes learn each other's deliveries: then they hold only what is under way
+// and what is lost, and everything is exact.
 func TestKnowingOthersDeliveriesBoundsMemory(t *testing.T) {
 	const messages, most = 50_000, 500
 	var ledgers []*Ledger
@@ -438,7 +437,7 @@ func TestKnowingOthersDeliveriesBoundsMemory(t *testing.T) {
 		case 2:
 			e.Corrupted = true
 			want.Corrupted++
-		case 3: // at all three, before they are told
+		case 3: // at all three, before they learn of it
 			for _, l := range ledgers {
 				if l != to {
 					l.Reader(0, 0).Delivered(&e)
@@ -461,7 +460,7 @@ func TestKnowingOthersDeliveriesBoundsMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// And again, when they have been.
+			// And again, afterwards.
 			again := e
 			again.Seq -= 100
 			if again.Seq%1000 > 3 {
@@ -497,8 +496,7 @@ func TestKnowingOthersDeliveriesBoundsMemory(t *testing.T) {
 	}
 }
 
-// What a stream that nobody sent of delivered is foreign, also where the bound
-// closed it.
+// A delivery of a stream that nobody sent is foreign, even if the bound closed it.
 func TestUnsentDeliveryIsForeignBeyondBound(t *testing.T) {
 	l := New(Config{Streams: 1, Consumers: []int{1}, MaxOpen: 10})
 	for seq := range uint64(1000) {

@@ -1,22 +1,21 @@
 package ledger
 
-// A Joined is the books of a run that several processes shared. Its methods mean
-// what they mean of a Ledger in which all had happened, but for what is said at
-// Join. One goroutine at a time calls them.
+// A Joined is the books of a run that several processes shared. Its methods mean the same as those
+// of a single Ledger with all events, except as described at Join. One goroutine at a time may call
+// them.
 type Joined struct {
 	l      *Ledger
 	twice  [][2]Twice // by subscription and phase
-	shared [][]uint32 // of each subscription the streams that several processes received of
+	shared [][]uint32 // by subscription, the streams that several processes received
 }
 
-// Twice is what several processes each counted as the first delivery of a
-// message at a subscription.
+// Twice counts what several processes each counted as the first delivery of a message at a
+// subscription.
 type Twice struct {
-	// Deliveries is how many there are beyond one of each message. They are in
-	// Book.Duplicated.
+	// Deliveries is how many there are beyond one per message. They are in Book.Duplicated.
 	Deliveries uint64
-	// Good is how many of the good ones there are beyond one of each message: so
-	// many more first deliveries did Merge tell of than messages arrived.
+	// Good is how many good ones there are beyond one per message: the excess of first deliveries
+	// reported by Merge over messages that arrived.
 	Good uint64
 }
 
@@ -31,8 +30,8 @@ func (j *Joined) Book(sub int) (all, window Book) { return j.l.Book(sub) }
 // Senders is as Ledger.Senders.
 func (j *Joined) Senders() (all, window Book) { return j.l.Senders() }
 
-// Undelivered is as Ledger.Undelivered; how exact the instants are follows from
-// where the parts come from (see Part, AppendBinary).
+// Undelivered is as Ledger.Undelivered; the accuracy of the instants depends on the origin of the
+// parts (see Part, AppendBinary).
 func (j *Joined) Undelivered(sub int, visit func(fate Fate, measured bool, n uint64, due, start int64)) {
 	j.l.Undelivered(sub, visit)
 }
@@ -50,14 +49,13 @@ func (j *Joined) Unknown(sub int, visit func(measured bool, n uint64, response, 
 	j.l.Unknown(sub, visit)
 }
 
-// Unsuccessful is as Ledger.Unsuccessful, the instants as those of Undelivered.
+// Unsuccessful is as Ledger.Unsuccessful, with instants as in Undelivered.
 func (j *Joined) Unsuccessful(visit func(fate Fate, measured bool, n uint64, due, start int64)) {
 	j.l.Unsuccessful(visit)
 }
 
-// Twice returns what was a first delivery on more than one process, of the whole
-// run and of the measured window; 0 where one process has all of a
-// subscription's deliveries.
+// Twice returns what was a first delivery in more than one process, of the whole run and of the
+// measured window; 0 if one process has all of a subscription's deliveries.
 func (j *Joined) Twice(sub int) (all, window Twice) {
 	all, window = j.twice[sub][warmUp], j.twice[sub][measured]
 	all.plus(window)
@@ -67,7 +65,6 @@ func (j *Joined) Twice(sub int) (all, window Twice) {
 // Evicted returns the sum of the parts' Ledger.Evicted.
 func (j *Joined) Evicted() uint64 { return j.l.Evicted() }
 
-// Complete is as Ledger.Complete. Of parts that are not of one instant true is
-// exact all the same, for what they know as confirmed; false it may be because a
-// delivery is not in them yet.
+// Complete is as Ledger.Complete. Even for parts of different instants true is exact, for what they
+// know as confirmed; false may be due to a delivery that is not in them yet.
 func (j *Joined) Complete() bool { return j.l.Complete() }

@@ -64,7 +64,7 @@ func TestDeliveredFailuresDoNotBlockDrain(t *testing.T) {
 	l.Confirmed(0, 1)
 	l.Reader(0, 0).Delivered(&Event{Seq: 0})
 	l.Merge(nil)
-	// The backlog is hidden by the failed message; Missing and Complete know.
+	// The failed message hides the backlog from behind; Missing and Complete know.
 	if l.behind() != 0 || l.Missing(0) != 1 || l.Complete() {
 		t.Errorf("behind, Missing, Complete = %d, %d, %v; want 0, 1, false", l.behind(), l.Missing(0), l.Complete())
 	}
@@ -115,9 +115,8 @@ func TestLedgerWithoutConsumersCountsSends(t *testing.T) {
 	}
 }
 
-// What the bound closes is far enough behind here that it is really lost: the
-// books are the exact ones, though the ledger keeps some hundred spans of the
-// tens of thousands there are.
+// What the bound closes is old enough here to be really lost: the books are the exact ones, though
+// the ledger keeps some hundred of the tens of thousands of spans.
 func TestBoundClosesOldestAndStaysExact(t *testing.T) {
 	const bound, streams, messages = 400, 3, 60_000
 	w := newWorld(1)
@@ -137,7 +136,7 @@ func TestBoundClosesOldestAndStaysExact(t *testing.T) {
 		if i%20 == 0 {
 			w.ledger.Merge(nil)
 			w.naive.merge()
-			// The newest messages may not be closed: 64 of a stream make 32 holes of a set.
+			// The newest messages cannot be closed: 64 of a stream make 32 holes of a set.
 			if open := w.ledger.open(); open > bound {
 				t.Fatalf("%d spans are held after %d messages; the bound is %d", open, i, bound)
 			}
@@ -155,7 +154,7 @@ func TestBoundClosesOldestAndStaysExact(t *testing.T) {
 			t.Errorf("Book(%d).Evicted = %d of %+v", sub, all.Evicted, all)
 		}
 		for _, b := range []*Book{&all, &window} {
-			// What the bound closed never arrives here, so that it is missing in truth.
+			// What the bound closed never arrives here, so it is really missing.
 			b.Missing, b.Unknown, b.Duplicated, b.Late = b.Missing+b.Unknown, 0, b.Duplicated+b.Late, 0
 			b.Evicted = 0
 		}
@@ -200,7 +199,7 @@ func notEarlier(t *testing.T, what string, want, got instants) {
 	}
 }
 
-// The books balance and the bound holds also where what was closed arrives.
+// The books balance and the bound holds even if closed messages arrive.
 func TestAccountingBalancesBeyondBound(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(seed)
@@ -333,8 +332,8 @@ func TestFullRingWakesMergeAndBlocks(t *testing.T) {
 	})
 }
 
-// Senders, completions, 25 consumers of each of two subscriptions and the merge
-// at once; what was planted is what the books say.
+// Senders, completions, 25 consumers of each of two subscriptions and the merge run concurrently;
+// the books must report the injected faults.
 func TestAccountingIsExactUnderConcurrency(t *testing.T) {
 	const streams, consumers, subs = 4, 25, 2
 	each := uint64(20_000)
@@ -398,8 +397,7 @@ func TestAccountingIsExactUnderConcurrency(t *testing.T) {
 		for last := false; ; {
 			l.Merge(func(sub int, _ *Event) { told[sub]++ })
 			l.Complete()
-			// Reading checks that what is confirmed is sent, and all else that holds of
-			// a part, at any time.
+			// Decoding checks that confirmed messages are sent, and the other invariants of a part.
 			l.Part(&part)
 			if b, err := part.AppendBinary(nil); err != nil {
 				t.Error(err)
@@ -466,7 +464,7 @@ func TestNothingAllocatesInSteadyState(t *testing.T) {
 	seq := uint64(0)
 	step := func() {
 		for range 100 {
-			// Two messages change places, on the way and coming back.
+			// Two messages are swapped, both ways.
 			for _, n := range []uint64{seq + 1, seq} {
 				l.Confirmed(0, n)
 				l.Confirmed(1, n)
@@ -517,9 +515,8 @@ func heap() int64 {
 	return int64(m.HeapInuse)
 }
 
-// flow sends n messages on 4 streams through 25 consumers, with what happens in
-// the field: one in 10,000 lost, one in 10,000 failed, one in 100 late by some
-// hundred, one in 1,000 twice.
+// flow sends n messages on 4 streams through 25 consumers, with realistic faults: one in 10,000
+// lost, one in 10,000 failed, one in 100 late by some hundred, one in 1,000 duplicated.
 func flow(l *Ledger, n uint64, look func()) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var seqs [4]uint64
@@ -567,7 +564,7 @@ func flat(tb testing.TB, n uint64) {
 	l := New(Config{Streams: 4, Consumers: []int{25}})
 	var at []int64
 	flow(l, n, func() { at = append(at, heap()) })
-	// Two spans of 16 bytes for a lost or failed message, in chunks half full.
+	// Two spans of 16 bytes per lost or failed message, in chunks half full.
 	if grown, most := at[9]-at[1], int64(n/10_000*2*32+1<<20); grown > most {
 		tb.Errorf("the heap grew by %d bytes over %d messages; want %d at most", grown, n, most)
 	}

@@ -1,21 +1,18 @@
 package ledger
 
-// handBack is after how many events of a ring Merge gives their places back
-// within a pass.
+// handBack is after how many events of a ring Merge returns their places within a pass.
 const handBack = 64
 
-// Merge takes what the readers had received when it began, of each subscription
-// in order of At (equal ones in order of the consumers, each consumer's in the
-// order in which it received), and decides about each: the earlier of two
-// deliveries of a message is the first one, as far as they are in one pass. It
-// calls first for every first delivery that is not corrupted; the Event is valid
-// until first returns. first may be nil. Merge returns how many events it took.
+// Merge takes what the readers had received when it began, for each subscription in order of At
+// (ties in order of the consumers, each consumer's in the order received), and classifies it: the
+// earlier of two deliveries of a message is the first one, as far as they are in one pass. It calls
+// first for every first delivery that is not corrupted; the Event is valid until first returns.
+// first may be nil. Merge returns how many events it took.
 //
-// One goroutine at a time calls it, regularly, also where there are no consumers,
-// because it is here that the bound on memory is kept; it does not wait for
-// anybody but a short while for a stream's completions. It allocates only where
-// deliveries are out of order more widely than ever before, or a consumer sees a
-// stream for the first time.
+// It must be called by one goroutine at a time, regularly, even without consumers, because it
+// enforces the memory bound. It waits for nobody, except briefly for a stream's completions. It
+// allocates only if deliveries are more widely out of order than ever before, or if a consumer sees
+// a stream for the first time.
 func (l *Ledger) Merge(first func(sub int, e *Event)) int {
 	n := 0
 	for i := range l.subs {
@@ -115,7 +112,7 @@ func sink(h []next, i int) {
 	}
 }
 
-// take decides about one delivery.
+// take classifies one delivery.
 func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event)) {
 	sub := &l.subs[i]
 	if uint64(e.Stream) >= uint64(len(sub.streams)) {
@@ -128,7 +125,7 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 		phase = measured
 	}
 	c := &sub.counts[phase]
-	if e.Misrouted { // which is not a delivery of the message: it was meant for another place
+	if e.Misrouted { // not a delivery of the message: it was meant for another place
 		c.misrouted++
 		return
 	}
@@ -153,8 +150,8 @@ func (l *Ledger) take(i int, r *Reader, e *Event, first func(sub int, e *Event))
 		sub.reached += d.head - head
 	}
 	if !isFirst {
-		// Of a message that the bound closed it is not known whether it had arrived;
-		// more deliveries than messages that had not are duplicates for certain.
+		// Whether a message closed by the bound had arrived is unknown; but deliveries beyond the
+		// number of messages that had not are certainly duplicates.
 		if d.late < d.lacked && e.Seq < max(d.floor, l.streams[e.Stream].closed) {
 			d.late++
 			c.late++

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A naive ledger keeps everything that ever happened and computes the books
-// from it with maps, in the words of their definition.
+// A naive ledger keeps every event and computes the books from them with maps, following their
+// definitions literally.
 type naive struct {
 	subs     int
 	messages []message  // in the order of sending
@@ -15,12 +15,12 @@ type naive struct {
 	merged   []arrival
 	foreign  []uint64 // by subscription
 	boundary map[uint32]uint64
-	process  func(consumer int) int // where a consumer is; nil: all are in one process
+	process  func(consumer int) int // a consumer's process; nil: all are in one process
 	adopted  []adoption
 }
 
-// An adoption is that a process was told of what arrived elsewhere, when so many
-// arrivals had been merged.
+// An adoption records that a process learned what arrived elsewhere, after that many arrivals had
+// been merged.
 type adoption struct {
 	process, sub, merged int
 	what                 map[id]bool
@@ -134,9 +134,9 @@ func damaged(firsts map[int]*arrival) bool {
 	return len(firsts) > 0
 }
 
-// twice returns what Joined.Twice is defined as.
+// twice returns the definition of Joined.Twice.
 func (v *naive) twice(sub int) (all, window Twice) {
-	for m, firsts := range v.firstsOf(sub) { // none is empty: nobody is told of what nobody got
+	for m, firsts := range v.firstsOf(sub) { // never empty: an adoption only contains what some process received
 		t := Twice{Deliveries: uint64(len(firsts) - 1)}
 		for _, a := range firsts {
 			if !a.Corrupted {
@@ -223,13 +223,13 @@ func (v *naive) book(sub int) (all, window Book) {
 	return all, window
 }
 
-// missing returns how many confirmed messages the subscription has not got.
+// missing returns how many confirmed messages the subscription has not received.
 func (v *naive) missing(sub int) uint64 {
 	all, _ := v.book(sub)
 	return all.Missing
 }
 
-// backlog returns what Ledger.behind is defined as.
+// backlog returns the definition of Ledger.behind.
 func (v *naive) backlog() uint64 {
 	most := 0
 	for sub := range v.subs {

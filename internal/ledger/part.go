@@ -2,15 +2,14 @@ package ledger
 
 import "math"
 
-// A Part is what the ledger of one process knows of a run, at rest: a value of
-// its own, that shares nothing with the ledger. Its memory follows that of the
-// ledger (16 bytes a span and a point of a timeline) and is used again by the
-// next Part into it. It is not for concurrent use. The zero value is empty.
+// A Part is a snapshot of what the ledger of one process knows of a run; it shares nothing with the
+// ledger. It takes as much memory as the ledger's contents (16 bytes per span and timeline point),
+// which the next Part into it reuses. It is not for concurrent use. The zero value is empty.
 //
-// A process sends some of the run's streams and receives some of its
-// deliveries; of the others its Part has nothing.
+// A process sends some of the run's streams and receives some of its deliveries; its Part contains
+// only those.
 type Part struct {
-	// Limits bounds what UnmarshalBinary accepts; with a zero in it, nothing.
+	// Limits bounds what UnmarshalBinary accepts; zeros accept nothing.
 	Limits Limits
 
 	streams int // of the run
@@ -25,11 +24,11 @@ type Part struct {
 	points []point // of all timelines
 }
 
-// Limits is how many streams and subscriptions a run has, at most. Whoever joins
-// parts makes memory for all of them.
+// Limits is the maximum number of streams and subscriptions of a run. Joining parts allocates
+// memory for all of them.
 type Limits struct{ Streams, Subscriptions int }
 
-// A window is a stretch of a part's spans or points.
+// A window is a range of a part's spans or points.
 type window struct{ from, to int }
 
 // A sentPart is a stream that the process has sent on.
@@ -65,36 +64,34 @@ type gotPart struct {
 	measured  uint64
 	first     arrivals
 	floor     uint64
-	since     int64 // where floor is not 0
+	since     int64 // if floor is not 0
 	holes     window
 	corrupted window
 }
 
-// livePoints is how many points of a timeline a Part of a ledger at work has at
-// most: the sender waits while they are copied.
+// livePoints is the maximum number of points of a timeline in a Part of a running ledger: the
+// sender waits while they are copied.
 const livePoints = 1 << 10
 
-// Part makes into what the ledger knows now. The goroutine that calls Merge calls it,
-// between two calls of that, while senders and consumers go on: deliveries are those
-// merged. Of a stream it knows as sent what is confirmed or failed already, and of the
-// others all but the newest, fewer than 16 (none, where nothing of the stream is
-// settled): who sends says so in sixteens. Each stream is of one instant, which is later
-// than that of the deliveries, and different streams are of different ones. So every
-// message with a known fate is also sent, and one delivered here need not be.
+// Part sets into to what the ledger knows now. It must be called by the goroutine that calls Merge,
+// between two of those calls; senders and consumers may be running. Deliveries are those merged. A
+// stream's messages count as sent if they are confirmed or failed, and otherwise except for the
+// newest, fewer than 16 (which may be all of a stream of which nothing is settled): senders report
+// in batches of 16. Each stream is a snapshot of one instant, later than that of the deliveries and
+// different for each stream. So every message with a known fate is also sent, and one delivered
+// here need not be.
 //
-// As long as a stream has no more than 1024 messages due and start of each are
-// kept; after that an age (see Undelivered) is too small by at most 1/512 of the
-// time since the stream's first message. Messages that were not told of yet are
-// dated as the last that was.
+// As long as a stream has no more than 1024 messages, due and start of each are kept; after that an
+// age (see Undelivered) is too small by at most 1/512 of the time since the stream's first message.
+// Messages not yet reported are dated as the last reported one.
 //
-// A sender or a completion waits for the copy of its own stream: 8 KiB, or what
-// the holes of the stream take.
+// A sender or a completion waits while its own stream is copied: 8 KiB, or the size of the stream's
+// holes.
 func (l *Ledger) Part(into *Part) { l.part(into, livePoints) }
 
-// LastPart makes into all that the ledger knows. It is called when senders,
-// consumers and Merge have stopped, and all was merged; then the books that Join
-// makes of it are those of the ledger. All points of the timelines are kept (see
-// Undelivered).
+// LastPart sets into to everything the ledger knows. Call it when senders, consumers and Merge have
+// stopped and everything is merged; then the books that Join makes of it are those of the ledger.
+// All points of the timelines are kept (see Undelivered).
 func (l *Ledger) LastPart(into *Part) {
 	for i := range l.streams {
 		l.streams[i].tell()
@@ -102,7 +99,7 @@ func (l *Ledger) LastPart(into *Part) {
 	l.part(into, math.MaxInt)
 }
 
-// part is Part with at most so many points of each timeline.
+// part is Part with a maximum number of points of each timeline.
 func (l *Ledger) part(p *Part, most int) {
 	p.clear()
 	l.fold()
@@ -128,7 +125,7 @@ func (l *Ledger) part(p *Part, most int) {
 		e.points, e.step = window{from, len(p.points)}, s.line.step*uint64(by)
 		e.sent, e.last = max(s.line.reached, e.head), s.line.latest
 		s.line.mu.Unlock()
-		// The last to be read: it was told before any message behind it was sent.
+		// Read last: it was set before any later message was sent.
 		e.measuredFrom = l.measuredFrom[i].Load()
 		p.sent = append(p.sent, e)
 	}
@@ -152,15 +149,15 @@ func (l *Ledger) part(p *Part, most int) {
 	}
 }
 
-// clear empties p, but for its limits, and keeps its memory.
+// clear empties p, except for its limits, and keeps its memory.
 func (p *Part) clear() {
 	p.streams, p.closedBooks, p.closedUnknown = 0, [2]Book{}, 0
 	p.sent, p.subs, p.spans, p.points = p.sent[:0], p.subs[:0], p.spans[:0], p.points[:0]
 	p.closedFates.copy(&groups{})
 }
 
-// sub appends a subscription, in the memory of the one that was there before. It
-// is good until the next.
+// sub appends a subscription, reusing the memory of an earlier one. It is valid until the next
+// call.
 func (p *Part) sub() *subPart {
 	if len(p.subs) < cap(p.subs) {
 		p.subs = p.subs[:len(p.subs)+1]
@@ -182,7 +179,7 @@ func (p *Part) keep(s *spans) window {
 	return window{from, len(p.spans)}
 }
 
-// view returns spans of the part, to be read only.
+// view returns spans of the part, read-only.
 func (p *Part) view(w window) spans {
 	if w.from == w.to {
 		return spans{}
@@ -190,7 +187,7 @@ func (p *Part) view(w window) spans {
 	return spans{chunks: []chunk{{list: p.spans[w.from:w.to]}}, n: w.to - w.from}
 }
 
-// delivered returns what the part got of a stream, to be read only.
+// delivered returns what the part received of a stream, read-only.
 func (p *Part) delivered(e *gotPart) delivered {
 	return delivered{
 		newest: e.newest, measured: e.measured, first: e.first, floor: e.floor,

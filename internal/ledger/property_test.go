@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// A world is one random run, told to a ledger and to a naive one.
+// A world is one random run, entered in a ledger and in a naive one.
 type world struct {
 	rng        *rand.Rand
 	ledger     *Ledger
@@ -33,7 +33,7 @@ type settle struct {
 	fate Fate
 }
 
-// newWorld returns a world whose shape follows from the seed.
+// newWorld returns a world determined by the seed.
 func newWorld(seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	w := &world{
@@ -50,10 +50,10 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// chance is true p times of a hundred.
+// chance is true with probability p %.
 func (w *world) chance(p int) bool { return w.rng.IntN(100) < p }
 
-// send sends a message and decides what will become of it.
+// send sends a message and decides its fate.
 func (w *world) send() {
 	stream := uint32(w.rng.IntN(w.streams))
 	m := id{stream, w.next[stream]}
@@ -72,7 +72,7 @@ func (w *world) send() {
 	case w.chance(60):
 		w.settles = append(w.settles, settle{m, FateFailed})
 	}
-	if !w.sound && w.chance(2) { // a driver at fault: two completions
+	if !w.sound && w.chance(2) { // a faulty driver: two completions
 		w.settles = append(w.settles, settle{m, Fate(w.rng.IntN(2))})
 	}
 	for sub, consumers := range w.consumers {
@@ -94,7 +94,7 @@ func (w *world) send() {
 	}
 }
 
-// pick returns the place of something in flight: mostly among the oldest.
+// pick returns the index of something in flight: mostly among the oldest.
 func (w *world) pick(n int) int {
 	if w.chance(85) {
 		return w.rng.IntN(min(n, 4))
@@ -110,8 +110,8 @@ func (w *world) deliver() {
 	i := w.pick(len(w.flight))
 	a := w.flight[i]
 	w.flight = append(w.flight[:i], w.flight[i+1:]...)
-	// Each consumer's instants do not fall; those of different consumers lie
-	// criss-cross, and are often equal.
+	// Each consumer's instants are nondecreasing; those of different consumers interleave, and are
+	// often equal.
 	who := [2]int{a.sub, a.consumer}
 	a.At = max(w.lastAt[who], w.now+w.rng.Int64N(20))
 	w.lastAt[who] = a.At
@@ -135,7 +135,7 @@ func (w *world) settle() {
 	w.naive.settle(s.id, s.fate)
 }
 
-// merge merges, and checks that each first delivery is told once, in order.
+// merge merges, and checks that each first delivery is reported once, in order.
 func (w *world) merge() error {
 	before := len(w.naive.merged)
 	type got struct {
@@ -186,7 +186,7 @@ func (w *world) merge() error {
 	return nil
 }
 
-// books compares all that can be asked at the end.
+// books compares everything that can be asked at the end.
 func (w *world) books() error {
 	for sub := range w.consumers {
 		all, window := w.ledger.Book(sub)
@@ -233,7 +233,7 @@ func expand(each func(visitor)) (dues, starts instants) {
 	return dues.sorted(), starts.sorted()
 }
 
-// play lets the world's own ledger run for some steps, and merges all of it.
+// play runs the world's own ledger for some steps, and merges everything.
 func (w *world) play(steps int) {
 	for range steps {
 		w.now += 5
@@ -251,7 +251,7 @@ func (w *world) play(steps int) {
 	w.ledger.Merge(nil)
 }
 
-// run lets the world run for some steps, then for its end.
+// run runs the world for some steps, then finishes it.
 func (w *world) run(steps int) error {
 	for range steps {
 		w.now += w.rng.Int64N(5)

@@ -1,10 +1,9 @@
 package ledger
 
-// seen maps a stream and partition to one above the highest sequence that a
-// consumer has seen of it: an open-addressing table, which takes 16 bytes an
-// entry and, where a consumer sees few streams, a nanosecond a look. It grows by
-// doubling, up to the streams and partitions that the consumer sees. The zero
-// value is empty.
+// seen maps a stream and partition to one above the highest sequence that a consumer has seen of
+// it: an open-addressing table that takes 16 bytes per entry and, if a consumer sees few streams, a
+// nanosecond per lookup. It grows by doubling, up to the streams and partitions that the consumer
+// sees. The zero value is empty.
 type seen struct {
 	entries []seenEntry // a power of two, at most three quarters used
 	used    int
@@ -16,8 +15,7 @@ type seenEntry struct {
 	above uint64 // 0: the entry is free
 }
 
-// raise notes that seq was seen and returns one above the highest before it, 0
-// for none.
+// raise records that seq was seen and returns one above the highest before it, 0 for none.
 func (s *seen) raise(stream uint32, partition int32, seq uint64) (before uint64) {
 	key := uint64(stream)<<32 | uint64(uint32(partition))
 	for {

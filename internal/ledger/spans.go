@@ -6,27 +6,25 @@ import (
 	"sort"
 )
 
-// chunkLen is how many spans a chunk holds at most. Inserting into a full list
-// of a million spans moves at most one chunk (2 KiB) and, once in chunkLen
-// insertions, the list of chunks.
+// chunkLen is the maximum number of spans in a chunk. Inserting into a full list of a million spans
+// moves at most one chunk (2 KiB) and, once in chunkLen insertions, the list of chunks.
 const chunkLen = 128
 
-// A span is the sequences from lo up to, not including, hi.
+// A span is the sequences [lo, hi).
 type span struct{ lo, hi uint64 }
 
-// spans is a set of sequences in ascending order, in chunks so that a change
-// anywhere stays cheap. A chunk is a list of disjoint, non-adjacent spans, or,
-// where a window of sequences has many, the bits of that window: then all of the
-// window that is in the set is in its bits, and a span that goes on beyond is
-// divided. So a partition that lags behind others costs a bit a message, whatever
-// the pattern of its messages among theirs. Memory follows the number of spans, not
-// that of sequences: neighbouring lists that together would fill less than half of
-// one are joined. Once grown it allocates nothing while the number of spans stays
-// where it is. The zero value is empty. It is not for concurrent use.
+// spans is a set of sequences in ascending order, in chunks so that a change anywhere is cheap. A
+// chunk is a list of disjoint, non-adjacent spans or, if a window of sequences has many, the bits
+// of that window: then all members in the window are in its bits, and a span that extends beyond is
+// split. So a partition that lags behind others costs a bit per message, whatever the pattern of
+// its messages among theirs. Memory is proportional to the number of spans, not of sequences:
+// neighbouring lists that together fill less than half of one are joined. Once grown it allocates
+// nothing while the number of spans does not increase. The zero value is empty. It is not for
+// concurrent use.
 type spans struct {
-	chunks []chunk // none empty, but perhaps the only one
-	n      int     // what it counts in Config.MaxOpen: the spans of lists, and bitsCost for each window of bits
-	spare  []span  // an emptied list, kept for the next
+	chunks []chunk // none empty, except possibly the only one
+	n      int     // cost in Config.MaxOpen: the spans of lists, and bitsCost for each window of bits
+	spare  []span  // an emptied list, for reuse
 	unused *bitset // likewise
 }
 
@@ -36,7 +34,7 @@ type chunk struct {
 	bits *bitset
 }
 
-// lo returns where a chunk that is not empty begins.
+// lo returns where a nonempty chunk begins.
 func (c *chunk) lo() uint64 {
 	if c.bits != nil {
 		return c.bits.base
@@ -52,13 +50,13 @@ func (c *chunk) end() uint64 {
 	return c.list[len(c.list)-1].hi
 }
 
-// search returns the place of the first span that ends after seq, in a list, or of the
-// chunk of bits with a window that does; len(s.chunks) where there is none.
+// search returns the place of the first span in a list that ends after seq, or of the chunk of bits
+// whose window does; len(s.chunks) if there is none.
 func (s *spans) search(seq uint64) (chunk, i int) {
 	if s.n == 0 {
 		return len(s.chunks), 0
 	}
-	// Nearly all that happens, happens at the newest or the oldest spans.
+	// Nearly all operations are at the newest or the oldest spans.
 	switch last := len(s.chunks) - 1; {
 	case s.chunks[last].lo() <= seq:
 		chunk = last
@@ -122,8 +120,8 @@ func (s *spans) extend(lo, hi uint64) {
 	s.push(lo, hi)
 }
 
-// load makes the empty set that of all, which are as in a set. It keeps nothing
-// of them.
+// load sets the empty set to all, which must be sorted, disjoint and non-adjacent. It does not keep
+// all.
 func (s *spans) load(all []span) {
 	for _, x := range all {
 		s.push(x.lo, x.hi)
@@ -169,7 +167,7 @@ func (s *spans) add(seq uint64) bool {
 	return true
 }
 
-// remove takes seq out and reports whether it was there.
+// remove removes seq and reports whether it was there.
 func (s *spans) remove(seq uint64) bool {
 	c, i := s.search(seq)
 	if c == len(s.chunks) {
@@ -196,7 +194,7 @@ func (s *spans) remove(seq uint64) bool {
 	return true
 }
 
-// cut takes everything below seq out.
+// cut removes everything below seq.
 func (s *spans) cut(seq uint64) {
 	if s.n == 0 {
 		return
@@ -232,7 +230,7 @@ func (c *chunk) cost() int {
 	return len(c.list)
 }
 
-// endOf returns where the oldest part of the set ends that counts more than k.
+// endOf returns the end of the oldest part of the set that costs more than k.
 func (s *spans) endOf(k int) uint64 {
 	for i := range s.chunks {
 		c := &s.chunks[i]
@@ -276,14 +274,14 @@ func (s *spans) all(into []span) []span {
 	return into
 }
 
-// insert puts p, which lies outside of all windows of bits, before span i of the
-// chunk, or before a chunk of bits; at may be len(s.chunks).
+// insert puts p, which lies outside all windows of bits, before span i of the chunk, or before a
+// chunk of bits; at may be len(s.chunks).
 func (s *spans) insert(at, i int, p span) {
 	s.n++
-	if at == len(s.chunks) || s.chunks[at].bits != nil { // behind the list before, if there is one
+	if at == len(s.chunks) || s.chunks[at].bits != nil { // after the previous list, if there is one
 		switch {
 		case at == 0 && len(s.chunks) == 0:
-			s.chunks = append(s.chunks, chunk{}) // grows with what it holds: most sets stay small
+			s.chunks = append(s.chunks, chunk{}) // grows with its contents: most sets stay small
 		case at == 0 || s.chunks[at-1].bits != nil:
 			s.chunks = slices.Insert(s.chunks, at, chunk{list: s.fresh()})
 		default:
@@ -313,15 +311,15 @@ func (s *spans) insert(at, i int, p span) {
 	s.chunks[at].list = slices.Insert(s.chunks[at].list, i, p)
 }
 
-// delete takes span i of the chunk out.
+// delete removes span i of the chunk.
 func (s *spans) delete(at, i int) {
 	s.n--
 	s.chunks[at].list = slices.Delete(s.chunks[at].list, i, i+1)
 	s.join(at)
 }
 
-// join drops the list where it is empty, and joins it with a neighbour where both
-// are small. The only chunk stays as it is.
+// join drops the list if it is empty, and joins it with a neighbour if both are small. The only
+// chunk stays.
 func (s *spans) join(at int) {
 	n := len(s.chunks[at].list)
 	switch {
@@ -341,7 +339,7 @@ func (s *spans) join(at int) {
 	}
 }
 
-// drop takes out the list; its spans are elsewhere by now.
+// drop removes the list, whose spans have been moved.
 func (s *spans) drop(at int) {
 	s.spare = s.chunks[at].list[:0]
 	s.chunks = slices.Delete(s.chunks, at, at+1)
@@ -357,20 +355,20 @@ func (s *spans) fresh() []span {
 	return c
 }
 
-// A cursor goes through spans once, upwards.
+// A cursor iterates over spans once, upwards.
 type cursor struct {
 	s        *spans
 	chunk, i int
 }
 
-// from returns a cursor for sequences of seq and above.
+// from returns a cursor for sequences from seq on.
 func (s *spans) from(seq uint64) cursor {
 	c, i := s.search(seq)
 	return cursor{s, c, i}
 }
 
-// at reports whether seq is in the set, and until where the answer is the same: it
-// may be so beyond, where bits begin or end. seq does not decrease from call to call.
+// at reports whether seq is in the set, and up to where the answer certainly stays the same; where
+// bits begin or end it may continue beyond. seq must not decrease from call to call.
 func (c *cursor) at(seq uint64) (in bool, next uint64) {
 	for ; c.chunk < len(c.s.chunks); c.chunk, c.i = c.chunk+1, 0 {
 		if b := c.s.chunks[c.chunk].bits; b != nil {
@@ -395,8 +393,8 @@ func (c *cursor) at(seq uint64) (in bool, next uint64) {
 	return false, math.MaxUint64
 }
 
-// A set is a set of sequences. Nearly all below head are members: the rest of those are
-// its holes. The zero value is empty.
+// A set is a set of sequences of which nearly all below head are members; the others are its holes.
+// The zero value is empty.
 type set struct {
 	head  uint64 // one above the highest member ever
 	holes spans
@@ -418,7 +416,7 @@ func (s *set) insert(seq uint64) bool {
 	return s.holes.remove(seq)
 }
 
-// fill makes members of everything below seq.
+// fill adds everything below seq.
 func (s *set) fill(seq uint64) {
 	s.head = max(s.head, seq)
 	s.holes.cut(seq)

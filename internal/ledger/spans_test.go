@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// flat returns the spans in order, after checking what the type promises.
+// flat returns the spans in order, after checking the type's invariants.
 func (s *spans) flat() ([]span, error) {
 	n, end := 0, uint64(0)
 	for i := range s.chunks {
@@ -47,7 +47,7 @@ func (s *spans) flat() ([]span, error) {
 	return all, nil
 }
 
-// members returns what a map of the same content would hold.
+// equal compares the set with a map.
 func (s *spans) equal(want map[uint64]bool) error {
 	all, err := s.flat()
 	if err != nil {
@@ -139,7 +139,7 @@ func TestSpansMatchMap(t *testing.T) {
 }
 
 func TestSpanMemoryIsProportionalToCount(t *testing.T) {
-	// Many rounds of: a long list, of which a random few stay.
+	// Many rounds: a long list, of which a random few stay.
 	rng := rand.New(rand.NewPCG(1, 1))
 	var s spans
 	next := uint64(0)

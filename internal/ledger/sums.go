@@ -1,8 +1,8 @@
 package ledger
 
-// Confirmations returns how many messages are confirmed, at most some too many
-// while others are at it. Any goroutine may call it, at any time; it looks at
-// every stream, and waits for none.
+// Confirmations returns how many messages are confirmed, possibly slightly too many during
+// concurrent calls. Any goroutine may call it, at any time; it looks at every stream without
+// waiting.
 func (l *Ledger) Confirmations() (n uint64) {
 	for i := range l.streams {
 		n += l.streams[i].confirmed()
@@ -14,14 +14,13 @@ func (l *Ledger) Confirmations() (n uint64) {
 // once and merged, good or corrupted. Any goroutine may call it.
 func (l *Ledger) Distinct(sub int) uint64 { return l.subs[sub].distinct.Load() }
 
-// Empty reports whether p is nothing: no ledger's part was made into it or read.
+// Empty reports whether p is empty: nothing was stored in it.
 func (p *Part) Empty() bool { return p.streams == 0 }
 
-// Of returns how many streams and subscriptions the run has that p is of.
+// Of returns the number of streams and subscriptions of p's run.
 func (p *Part) Of() Limits { return Limits{p.streams, len(p.subs)} }
 
-// Assign makes p a copy of o that shares nothing with it, reusing p's memory. The
-// limits stay.
+// Assign makes p a deep copy of o, reusing p's memory. The limits stay.
 func (p *Part) Assign(o *Part) {
 	p.clear()
 	p.streams, p.closedBooks, p.closedUnknown = o.streams, o.closedBooks, o.closedUnknown

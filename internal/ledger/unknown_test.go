@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// lag sends messages of which every second one is of a partition that comes last of
-// all, after the first half arrived; it returns the books.
+// lag sends messages of which every second one belongs to a partition that arrives last, after the
+// first half; it returns the books.
 func lag(messages uint64, maxOpen int) (all Book, l *Ledger) {
 	l = New(Config{Streams: 1, Consumers: []int{1}, MaxOpen: maxOpen})
 	r := l.Reader(0, 0)
@@ -35,8 +35,7 @@ func lag(messages uint64, maxOpen int) (all Book, l *Ledger) {
 	return all, l
 }
 
-// What the bound closed before it arrived is neither lost nor, when it comes after
-// all, a duplicate.
+// What the bound closed before it arrived is neither lost nor, if it arrives later, a duplicate.
 func TestMessagesClosedByBoundAreUnknown(t *testing.T) {
 	const messages = 30_000
 	all, l := lag(messages, 1000)
@@ -63,7 +62,7 @@ func TestMessagesClosedByBoundAreUnknown(t *testing.T) {
 	if n != all.Unknown {
 		t.Errorf("Unknown visits %d messages; want %d", n, all.Unknown)
 	}
-	// One more delivery than messages are unknown is a duplicate for certain.
+	// Deliveries beyond the unknown messages are certainly duplicates.
 	l.Reader(0, 0).Delivered(&Event{Seq: 1, At: 3 * messages})
 	l.Merge(nil)
 	if all, _ = l.Book(0); all.Duplicated != 1 || all.Late != want.Late {
@@ -71,8 +70,8 @@ func TestMessagesClosedByBoundAreUnknown(t *testing.T) {
 	}
 }
 
-// A fate that becomes known after the bound has closed its message is counted, so
-// that what is confirmed is the same to everybody.
+// A fate that becomes known after the bound has closed its message is counted, so that all figures
+// agree on what is confirmed.
 func TestOutcomeAfterBoundIsCounted(t *testing.T) {
 	const messages = 4000
 	l := New(Config{Streams: 1, Consumers: []int{1}, MaxOpen: 200})
@@ -117,8 +116,7 @@ func TestOutcomeAfterBoundIsCounted(t *testing.T) {
 	}
 }
 
-// Whatever is closed, the ledger claims no loss, no duplicate and no delivery that
-// was none.
+// Whatever is closed, the ledger reports no false loss, duplicate or delivery.
 func TestBoundNeverClaimsFalseOutcome(t *testing.T) {
 	for seed := range uint64(30) {
 		w := newWorld(seed)
@@ -183,8 +181,8 @@ func TestMisroutedDeliveryDoesNotDeliverMessage(t *testing.T) {
 	}
 }
 
-// A partition that lags behind another costs a bit a message, not a span: the run
-// that overflowed the ledger before is exact, in a small part of its bound.
+// A partition that lags behind another costs a bit per message, not a span: this run overflowed
+// earlier ledgers, and is now exact in a small part of its bound.
 func TestLaggingPartitionCostsOneBitPerMessage(t *testing.T) {
 	messages := uint64(2_400_000) // of which every second one lags: 1.2 million
 	if needs.Less() {

@@ -28,10 +28,10 @@ func BenchmarkNewClock(b *testing.B) {
 	}
 }
 
-// BenchmarkLateness fires instants a period apart and reports how late they
-// were: spinning as calibrated, and by sleeping alone.
+// BenchmarkLateness waits for periodic instants and reports the lateness: spinning as calibrated,
+// and by sleeping alone.
 func BenchmarkLateness(b *testing.B) {
-	spin := Calibrate(0) // no lane: spins whatever the cores
+	spin := Calibrate(0) // no pacer: spins whatever the cores
 	sleep := spin
 	sleep.Spin = false
 	for _, wait := range []struct {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// The effort of a calibration: sleeps of 100 to 400 us, broken and unbroken
-// ones, 0.27 s in all; never more than calibrationLimit even where each takes
-// a millisecond.
+// The effort of a calibration: sleeps of 100 to 400 us, split and unsplit, 0.27 s in all; never
+// more than calibrationLimit even if each takes a millisecond.
 const (
 	calibrationSamples = 1000
 	calibrationLimit   = 400 * time.Millisecond
@@ -17,63 +16,60 @@ const (
 	sleepSpread        = 300_000 // ns
 )
 
-// What a margin beyond the 99th percentile may be; see At.
+// Limits of a margin beyond the 99th percentile; see At.
 const (
 	widest    = 3   // times the 99th percentile
 	spinShare = 0.2 // of a core
 )
 
-// A Calibration is what was measured of this host's sleep and clock, and how
-// waiters use it. Times are in ns.
+// A Calibration holds measurements of this host's sleep and clock, and how waiters use them. Times
+// are in ns.
 type Calibration struct {
 	Samples     int     `json:"samples"`        // sleeps measured
 	P50         int64   `json:"p50_ns"`         // overshoots: return of a sleep minus the instant asked for
 	P99         int64   `json:"p99_ns"`         //
 	P999        int64   `json:"p999_ns"`        //
 	Max         int64   `json:"max_ns"`         //
-	Margin      int64   `json:"margin_ns"`      // spun before each instant where Spin is set
+	Margin      int64   `json:"margin_ns"`      // spun before each instant if Spin is set
 	Spin        bool    `json:"spin"`           // may be changed before NewWaiter
 	ClockCostNS float64 `json:"clock_cost_ns"`  // of one Clock.Now
 	Portable    bool    `json:"portable"`       // the sleep is time.Sleep, not clock_nanosleep
-	FIFO        bool    `json:"fifo,omitempty"` // waiters take SCHED_FIFO while they are locked, under which it was measured
-	Why         string  `json:"why"`            // one sentence on Spin and Margin, and on FIFO where it was asked for
+	FIFO        bool    `json:"fifo,omitempty"` // waiters use SCHED_FIFO while locked, as they did when measured
+	Why         string  `json:"why"`            // one sentence on Spin and Margin, and on FIFO if it was requested
 
 	virtual bool
 	free    string // the end of Why
 }
 
-// Calibrate measures the sleep that waiters use, on the calling goroutine
-// locked to its thread, and decides how `lanes` waiters at once should wait.
-// It takes about 0.27 s, at most some 0.4 s, and leaves the thread as it was.
-// In a bubble of testing/synctest it measures nothing and returns Virtual.
+// Calibrate measures the sleep that waiters use, on the calling goroutine locked to its thread, and
+// decides how `lanes` concurrent waiters should wait. It takes about 0.27 s, at most some 0.4 s,
+// and leaves the thread as it was. In a bubble of testing/synctest it measures nothing and returns
+// Virtual.
 //
-// The margin is the 99th percentile of the overshoots. The 99th, because it is
-// the way out of the sleep (interrupt, idle exit, scheduler) that spinning can
-// hide, and that is the body of the distribution (At adds to it where waits are few); beyond it come stalls of the
-// host, which hit a spinning thread as well, and of 1000 samples the 99.9th is
-// the second largest: a margin taken from it would be 18 us in one calibration
-// and 180 us in the next on the same idle host.
+// The margin is the 99th percentile of the overshoots. Up to there, an overshoot is the way out of
+// the sleep (interrupt, idle exit, scheduler), which spinning can hide (At adds to it if waits are
+// few). Beyond it come stalls of the host, which hit a spinning thread as well, and of 1000 samples
+// the 99.9th is the second largest: a margin taken from it would be 18 us in one calibration and
+// 180 us in the next on the same idle host.
 //
-// Where that is over 200 us (1 ms where the sleep is time.Sleep) the margin is
-// the median instead. Each wait burns up to a margin of a core: at 1000 waits a
-// second 200 us are a fifth of one, about what precision may cost. And so late
-// a wake-up is no way out of a sleep but a thread that waits for a core that
-// others use, which spinning makes worse, as the scheduler runs a thread that
-// slept before one that has used its share: with four busy processes on two
-// cores and an instant every 10 us, lateness was 1 to 2 ms in the median
-// without margin or with the median as margin, and 19 ms with 200 us.
+// If that exceeds 200 us (1 ms with time.Sleep) the margin is the median instead. Each wait burns
+// up to a margin of a core: at 1000 waits a second 200 us are a fifth of one, about what precision
+// may cost. And such a late wake-up is not the way out of a sleep but a thread waiting for a core
+// that others use, which spinning makes worse, as the scheduler prefers a thread that slept to one
+// that has used its share: with four busy processes on two cores and an instant every 10 us,
+// lateness was 1 to 2 ms in the median without margin or with the median as margin, and 19 ms with
+// 200 us.
 //
-// Spin is false where the lanes would leave no core to the rest: a thread that
-// spins while the clients it feeds wait for its core measures itself. Cores
-// are those that the process may run on, or GOMAXPROCS where that is less (Go
-// derives it from a cgroup's CPU quota), so call it before raising GOMAXPROCS
-// for the lanes.
+// Spin is false if the pacers would leave no core to the rest: a thread that spins while the
+// clients it feeds wait for its core measures itself. Cores are those that the process may run on,
+// or GOMAXPROCS if that is less (Go derives it from a cgroup's CPU quota), so call it before
+// raising GOMAXPROCS for the pacers.
 func Calibrate(lanes int) Calibration {
-	cal, _ := calibrate(lanes, false) // fails for want of precedence only
+	cal, _ := calibrate(lanes, false) // only precedence can fail
 	return cal
 }
 
-// calibrate measures, with precedence or without; the error is that of precede.
+// calibrate measures, with real-time priority or without; the error is that of precede.
 func calibrate(lanes int, first bool) (Calibration, error) {
 	c := NewClock()
 	if c.bubble {
@@ -97,13 +93,13 @@ func calibrate(lanes int, first bool) (Calibration, error) {
 	return cal, nil
 }
 
-// Cores is how many the process may use: those of the host that it may run on, or the quota of
-// its control group where that is less (runtime.GOMAXPROCS).
+// Cores returns how many cores the process may use: those of the host that it may run on, or the
+// quota of its control group if that is less (runtime.GOMAXPROCS).
 func Cores() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
-// Virtual returns the calibration for tests under testing/synctest: waiters
-// sleep by time.Sleep, which a bubble's clock ends at the very instant, and
-// never spin. Nothing is measured. It is of no use outside a bubble.
+// Virtual returns the calibration for tests under testing/synctest: waiters use time.Sleep, which a
+// bubble's clock ends at the very instant, and never spin. Nothing is measured. It is useless
+// outside a bubble.
 func Virtual() Calibration {
 	return Calibration{Portable: true, Why: "virtual time: sleeps end exactly and nothing is spun", virtual: true}
 }
@@ -127,7 +123,7 @@ func (cal *Calibration) decide(lanes, cores int) {
 		count(lanes, "lane"), count(cores, "core"), rounded(cal.P50))
 }
 
-// rounded has three digits of a number of ns, or a few more.
+// rounded keeps about three digits of a number of ns.
 func rounded(ns int64) time.Duration {
 	digit := int64(1)
 	for ns/digit >= 1000 {
@@ -136,12 +132,11 @@ func rounded(ns int64) time.Duration {
 	return time.Duration(ns).Round(time.Duration(digit))
 }
 
-// At returns the calibration for waiters of perSecond waits each. Where these are
-// so few that it burns no more than a fifth of a core, such a waiter spins up to
-// three times as long as cal says, and so meets the one instant in a hundred too
-// that cal's margin leaves late: in 30 runs each, in turns, at 1000 waits a second
-// the median of lateness at p99 went from 30 us to 7 us. A perSecond of 0,
-// not known, changes nothing, and neither does a busy host.
+// At returns the calibration for waiters with perSecond waits each. If they are few enough that it
+// burns no more than a fifth of a core, such a waiter spins up to three times as long as cal says,
+// and so also meets the one instant in a hundred that cal's margin leaves late: in 30 runs each,
+// alternating, at 1000 waits a second the median of lateness at p99 went from 30 us to 7 us. It
+// returns cal unchanged if perSecond is 0 (unknown) or the host is busy.
 func (cal Calibration) At(perSecond float64) Calibration {
 	if perSecond <= 0 || cal.Margin != cal.P99 {
 		return cal
@@ -158,8 +153,8 @@ func (cal Calibration) At(perSecond float64) Calibration {
 	return cal
 }
 
-// overshoots measures how late the sleep ends, on a locked thread, first: with
-// precedence. At least one sample is returned.
+// overshoots measures how late sleeps end, on a locked thread; first selects real-time priority. It
+// returns at least one sample.
 func overshoots(c *Clock, first bool) ([]int64, error) {
 	lock := lockThread
 	if first {
@@ -174,7 +169,7 @@ func overshoots(c *Clock, first bool) ([]int64, error) {
 	now := c.Now()
 	end := now + int64(calibrationLimit)
 	for i := int64(0); len(over) < cap(over) && (len(over) == 0 || now < end); i++ {
-		// Lengths that walk over the range in no step with the kernel's tick.
+		// Durations that cover the range out of step with the kernel's tick.
 		t := now + shortestSleep + i*61_803%sleepSpread
 		now = nap(c, t, now)
 		over = append(over, max(0, now-t))
@@ -182,8 +177,8 @@ func overshoots(c *Clock, first bool) ([]int64, error) {
 	return over, nil
 }
 
-// clockCost is the cost of one reading in ns: the best of several rounds, as
-// whatever interrupts a round is not the clock's.
+// clockCost returns the cost of one reading in ns: the best of several rounds, since interruptions
+// are not the clock's cost.
 func clockCost(c *Clock) float64 {
 	const rounds, each = 10, 5000
 	best := int64(1 << 62)
@@ -197,7 +192,7 @@ func clockCost(c *Clock) float64 {
 	return float64(best) / each
 }
 
-// rank is the value of rank ceil(permille/1000 n) of sorted values.
+// rank returns the value of rank ceil(permille/1000 n) of sorted values.
 func rank(sorted []int64, permille int) int64 {
 	n := len(sorted)
 	return sorted[max(1, (n*permille+999)/1000)-1]

@@ -1,14 +1,13 @@
-// Package pace holds the one clock of a process and waits for instants on it.
+// Package pace provides the clock of a process and waits for instants on it.
 //
-// Every instant in weir is a number of nanoseconds since the epoch of a run,
-// read by [Clock.Now] from the monotonic clock that Go's time package uses.
-// The distance from there to the clock of the host that processes share
-// (CLOCK_MONOTONIC on Linux) is measured once, when a [Clock] is made, with
-// its error, so that two processes of one host given the same epoch agree.
+// Every instant in weir is a number of nanoseconds since the epoch of a run, read by [Clock.Now]
+// from the monotonic clock that Go's time package uses. The offset to the monotonic clock that the
+// host's processes share (CLOCK_MONOTONIC on Linux) is measured once, when a [Clock] is created,
+// with its error, so that two processes of one host given the same epoch agree.
 //
-// A [Waiter] waits for an instant: it sleeps in the kernel until a calibrated
-// margin before it and spins the rest. [Calibrate] measures that margin. The
-// package does not decide when anything is due.
+// A [Waiter] waits for an instant: it sleeps in the kernel until a calibrated margin before it and
+// spins the rest. [Calibrate] measures that margin. The package does not decide when anything is
+// due.
 package pace
 
 import (
@@ -17,26 +16,26 @@ import (
 	"time"
 )
 
-// readings is how many bracketed readings NewClock takes. Each costs two clock
-// readings and a system call, well under a microsecond, so that all take less
-// than a millisecond; the bracket stops narrowing long before.
+// readings is how many bracketed readings NewClock takes. Each costs two clock readings and a
+// system call, well under a microsecond, so that all take less than a millisecond; the bracket
+// stops narrowing long before.
 const readings = 1000
 
 // An Epoch is the instant from which a run counts its nanoseconds.
 type Epoch struct {
-	// Wall is the epoch as UTC wall time. It is read once, when the Clock is
-	// made, and is as right as the host's wall clock was then.
+	// Wall is the epoch as UTC wall time. It is read once, when the Clock is created, and is as
+	// accurate as the host's wall clock was then.
 	Wall time.Time
 	// MonotonicNS is the epoch on the host's monotonic clock: CLOCK_MONOTONIC
 	// on Linux, which does not count the time that the host is suspended.
 	MonotonicNS int64
-	// BootID tells the boot that MonotonicNS belongs to; empty where the host
-	// does not say. Monotonic readings of different boots do not compare.
+	// BootID identifies the boot that MonotonicNS belongs to; empty if unknown. Monotonic readings
+	// of different boots do not compare.
 	BootID string
-	// ErrorNS bounds how far an instant of this process may lie from the same
-	// instant read by another process of the host, on this process's side: the
-	// error of two processes is the sum. -1 where the host has no clock that
-	// processes share; MonotonicNS then counts from the wall clock's 1970.
+	// ErrorNS bounds how far an instant of this process may lie from the same instant read by
+	// another process of the host, on this process's side: the error of two processes is the sum.
+	// -1 if the host has no clock that processes share; MonotonicNS then counts from the wall
+	// clock's 1970.
 	ErrorNS int64
 }
 
@@ -48,15 +47,14 @@ type Clock struct {
 	shift  int64     // from base to the epoch: Now is time since base plus shift
 	offset int64     // the host's monotonic clock at base
 	err    int64     // of offset; -1 unknown
-	bubble bool      // time moves only while all sleep: testing/synctest
-	fault  *fault    // of a clock that is wrong on purpose; nil in all others
+	bubble bool      // time moves only while all goroutines sleep: testing/synctest
+	fault  *fault    // of a deliberately wrong clock; nil in all others
 }
 
-// NewClock returns a clock with its epoch now. It takes less than a millisecond.
+// NewClock returns a clock whose epoch is now. It takes less than a millisecond.
 //
-// Inside a testing/synctest bubble, where time stands still between sleeps,
-// MonotonicNS counts from the bubble's 1970, so that clocks made there agree
-// exactly.
+// In a testing/synctest bubble, where time stands still between sleeps, MonotonicNS counts from the
+// bubble's 1970, so that clocks created there agree exactly.
 func NewClock() *Clock {
 	c := &Clock{base: time.Now()}
 	o := compare(c.sinceBase, hostMonotonic)
@@ -64,24 +62,23 @@ func NewClock() *Clock {
 		c.offset, c.err = o.ns, o.err
 		return c
 	}
-	// Either the host has no clock to share, or ours is that of a bubble. The
-	// wall clock is then the best that two clocks can agree on.
+	// Either the host has no shared clock, or ours is that of a bubble. Two clocks can then at best
+	// agree on the wall clock.
 	c.offset, c.err, c.bubble = c.base.UnixNano(), o.err, o.still
 	return c
 }
 
-// At returns the same clock counting from another epoch, given on the host's
-// monotonic clock: that of another process of this host, or one in the future
-// at which all start. Its error is the error of c.
+// At returns the same clock counting from another epoch, given on the host's monotonic clock: that
+// of another process of this host, or one in the future at which all start. Its error is the error
+// of c.
 func (c *Clock) At(monotonicNS int64) *Clock {
 	d := *c
 	d.shift = c.offset - monotonicNS
 	return &d
 }
 
-// Now returns the nanoseconds since the epoch, negative before it. It costs
-// one reading of the monotonic clock: no system call where the host's clock
-// can be read without.
+// Now returns the nanoseconds since the epoch, negative before it. It costs one reading of the
+// monotonic clock: without a system call if the host's clock allows that.
 func (c *Clock) Now() int64 {
 	if c.fault != nil {
 		return c.wrongNow()
@@ -89,8 +86,7 @@ func (c *Clock) Now() int64 {
 	return c.sinceBase() + c.shift
 }
 
-// Wall reads the host's wall clock. It is the one that a time daemon steers, and is
-// no measure of anything else.
+// Wall reads the host's wall clock, which a time daemon steers; do not measure durations with it.
 func (c *Clock) Wall() time.Time {
 	if c.fault != nil {
 		return time.Now().Add(c.fault.wall)
@@ -98,7 +94,7 @@ func (c *Clock) Wall() time.Time {
 	return time.Now()
 }
 
-// Monotonic reads the monotonic clock of the host, ns.
+// Monotonic reads the host's monotonic clock, ns.
 func (c *Clock) Monotonic() int64 { return c.Epoch().MonotonicNS + c.Now() }
 
 // WallAhead returns how far the wall clock, in ns since 1970, is ahead of the host's
@@ -110,8 +106,8 @@ func (c *Clock) WallAhead() (ns, bound int64) {
 	return wall - before - half, half + 1
 }
 
-// ClockID names the monotonic clock of this process: processes with the same ID read the
-// same clock. It is "" where the host does not report its boot.
+// ClockID identifies the monotonic clock of this process: processes with the same ID read the same
+// clock. It is "" if the host does not report its boot.
 func ClockID() string {
 	boot := BootID()
 	if boot == "" {
@@ -133,8 +129,8 @@ func (c *Clock) Epoch() Epoch {
 
 func (c *Clock) sinceBase() int64 { return int64(time.Since(c.base)) }
 
-// monotonic is the instant t on the host's true monotonic clock, by which the
-// kernel sleeps. Instants beyond what it can hold are its last one.
+// monotonic returns the instant t on the host's true monotonic clock, by which the kernel sleeps,
+// saturated at its limits.
 func (c *Clock) monotonic(t int64) int64 {
 	if c.fault != nil {
 		return c.trueMonotonic(t)
@@ -146,7 +142,7 @@ func (c *Clock) monotonic(t int64) int64 {
 	return t + epoch
 }
 
-// An offset is how much a host clock reads more than ours.
+// An offset is a host clock's reading minus ours.
 type offset struct {
 	ns     int64
 	err    int64 // bound of ns; -1 unknown
@@ -154,12 +150,11 @@ type offset struct {
 	still  bool  // ours did not move while the host's did
 }
 
-// compare brackets readings of a host clock between two of ours. A host
-// reading h between a and b puts the offset in [h-b, h-a]. Where both clocks
-// run at one rate, as two views of the same clock do, it lies in all of those
-// intervals, and their intersection is tighter than the best of them. Should
-// the intersection be empty, the clocks do not run at one rate and the
-// narrowest bracket is the best that there is.
+// compare brackets readings of a host clock between two of ours. A host reading h between a and b
+// puts the offset in [h-b, h-a]. If both clocks run at one rate, as two views of the same clock do,
+// it lies in all of those intervals, and their intersection is tighter than the best of them. If
+// the intersection is empty, the clocks run at different rates, and the narrowest bracket is the
+// best estimate.
 func compare(ours func() int64, host func() (int64, bool)) offset {
 	lo, hi := int64(math.MinInt64), int64(math.MaxInt64)
 	best := offset{err: math.MaxInt64, shared: true}

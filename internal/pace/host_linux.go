@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostMonotonic reads CLOCK_MONOTONIC, which Go's monotonic time is read from
-// too (runtime.nanotime1 of Go for Linux).
+// hostMonotonic reads CLOCK_MONOTONIC, from which Go's monotonic time is read too
+// (runtime.nanotime1 of Go for Linux).
 func hostMonotonic() (ns int64, ok bool) {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
@@ -17,8 +17,8 @@ func hostMonotonic() (ns int64, ok bool) {
 	return ts.Nano(), true
 }
 
-// BootID returns the kernel's identifier of the boot that the host runs in,
-// or the empty string where it cannot be read. It reads one small file.
+// BootID returns the kernel's identifier of the current boot, or "" if it cannot be read. It reads
+// one small file.
 func BootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -2,9 +2,8 @@
 
 package pace
 
-// hostMonotonic reports that no clock is known here that processes share.
+// hostMonotonic reports that this platform has no known clock that processes share.
 func hostMonotonic() (ns int64, ok bool) { return 0, false }
 
-// BootID returns the kernel's identifier of the boot that the host runs in,
-// or the empty string where it cannot be read: here.
+// BootID returns "": the boot is unknown on this platform.
 func BootID() string { return "" }

@@ -8,24 +8,22 @@ import (
 	"time"
 )
 
-// How a waiter takes precedence; see Calibration.FIFO.
+// Settings of a waiter's real-time priority; see Calibration.FIFO.
 const (
-	// fifoPriority is above nothing at all of the policy and far below what the
-	// kernel's own threads have.
+	// fifoPriority is low within the policy and far below that of the kernel's own threads.
 	fifoPriority = 10
-	// fifoShare is how much of a core a waiter may use and keep its precedence.
+	// fifoShare is how much of a core a waiter may use and keep its priority.
 	fifoShare = 0.5
-	// fifoWindow, in ns, is how long it may use more than that in a row, and how
-	// long it goes without precedence at the least when it did.
+	// fifoWindow, in ns, is how long it may exceed that in a row, and the minimum time without
+	// priority after it did.
 	fifoWindow = int64(50 * time.Millisecond)
 )
 
-// ErrNoFIFO is why CheckFIFO says no.
+// ErrNoFIFO is wrapped by CheckFIFO's error.
 var ErrNoFIFO = errors.New("SCHED_FIFO is not available")
 
-// CheckFIFO returns nil where waiters can take SCHED_FIFO. Otherwise the error,
-// which is ErrNoFIFO, says what is needed. It tries on a thread of its own and
-// leaves nothing changed.
+// CheckFIFO returns nil if waiters can use SCHED_FIFO. Otherwise the error, which is ErrNoFIFO,
+// says what is needed. It tries on a thread of its own and leaves nothing changed.
 func CheckFIFO() error {
 	tried := make(chan error)
 	go func() {
@@ -38,8 +36,7 @@ func CheckFIFO() error {
 	return <-tried
 }
 
-// lockFirst is lockThread, with precedence; it is not locked where the error is
-// that of precede.
+// lockFirst is lockThread with real-time priority; on the error of precede it does not lock.
 func lockFirst() (p *precedence, unlock func(), err error) {
 	release := lockThread()
 	if p, err = precede(); err != nil {
@@ -47,22 +44,21 @@ func lockFirst() (p *precedence, unlock func(), err error) {
 		return nil, nil, err
 	}
 	return p, sync.OnceFunc(func() {
-		// A thread that kept its precedence must serve no other goroutine: it would end
-		// with the goroutine, which stays locked to it.
+		// A thread that kept its priority must serve no other goroutine: it would end with the
+		// goroutine, which stays locked to it.
 		if p.end() == nil {
 			release()
 		}
 	}), nil
 }
 
-// CalibrateFIFO is Calibrate(lanes).At(perSecond) for waiters that are to take
-// SCHED_FIFO, which is measured under that policy too. Where they must not, FIFO
-// is not set, Why says why, and all is as without.
+// CalibrateFIFO is Calibrate(lanes).At(perSecond) for waiters that should use SCHED_FIFO, measured
+// under that policy too. If they must not, FIFO is not set, Why says why, and the result is that
+// without FIFO.
 //
-// They must not where they would leave no core to the rest, where it is not known
-// how often they wait, and where they would spin for more than half of the time:
-// nothing else gets the core of a thread under that policy but while it sleeps. It
-// takes 0.3 s, or twice that where it was measured in vain.
+// They must not if they would leave no core to the rest, if it is unknown how often they wait, or
+// if they would spin for more than half of the time: a thread under that policy yields its core
+// only while it sleeps. It takes 0.3 s, or twice that if the measurement with FIFO was in vain.
 func CalibrateFIFO(lanes int, perSecond float64) Calibration {
 	why := barred(lanes, Cores(), perSecond)
 	if why == "" {
@@ -86,15 +82,14 @@ func CalibrateFIFO(lanes int, perSecond float64) Calibration {
 	return cal
 }
 
-// first is the calibration with precedence.
+// first is the calibration with real-time priority.
 func (cal Calibration) first() Calibration {
 	cal.FIFO = true
 	cal.Why += "; takes precedence over all else (SCHED_FIFO)"
 	return cal
 }
 
-// barred says why lanes must not have precedence whatever their margin; "":
-// nothing bars it.
+// barred returns why pacers must not have real-time priority whatever their margin; "": they may.
 func barred(lanes, cores int, perSecond float64) string {
 	switch {
 	case cores-lanes < 1:
@@ -105,8 +100,8 @@ func barred(lanes, cores int, perSecond float64) string {
 	return ""
 }
 
-// tooBusy says why waiters of perSecond waits each must not have precedence; "":
-// they may. The last sleepCost are spun whatever the margin.
+// tooBusy returns why waiters of perSecond waits each must not have real-time priority; "": they
+// may. The last sleepCost are spun whatever the margin.
 func (cal Calibration) tooBusy(perSecond float64) string {
 	spun := max(cal.Margin, sleepCost)
 	share := float64(spun) * perSecond / 1e9
@@ -116,17 +111,17 @@ func (cal Calibration) tooBusy(perSecond float64) string {
 	return fmt.Sprintf("a lane that spins %v of each of %.0f waits a second would keep a core for over half of the time", time.Duration(spun), perSecond)
 }
 
-// A turn is a waiter's precedence while its goroutine is locked: taken at first,
-// given up while its thread uses a core for more than fifoShare.
+// A turn is a waiter's real-time priority while its goroutine is locked: taken initially, given up
+// while its thread uses a core for more than fifoShare.
 type turn struct {
 	p     *precedence
 	has   bool
-	since int64 // the instant of the latest look, by the waiter's clock
-	used  int64 // and what the thread had used of a core then
+	since int64 // the instant of the latest check, by the waiter's clock
+	used  int64 // core time of the thread by then
 	lost  uint64
 }
 
-// lockFirst is Lock with precedence.
+// lockFirst is Lock with real-time priority.
 func (w *Waiter) lockFirst() (unlock func()) {
 	p, release, err := lockFirst()
 	if err != nil {
@@ -141,18 +136,17 @@ func (w *Waiter) lockFirst() (unlock func()) {
 	})
 }
 
-// Heed tells the waiter the time where its goroutine works on without waiting, so
-// that one with precedence does not keep it for long: Until does that by itself.
-// It costs a comparison, and two system calls every 50 ms where there is
-// precedence to be given up.
+// Heed passes the time to the waiter while its goroutine works without waiting, so that one with
+// real-time priority does not keep it for long; Until does that itself. It costs a comparison, and
+// two system calls every 50 ms if there is a priority to be given up.
 func (w *Waiter) Heed(now int64) {
 	if now >= w.review {
 		w.look(now, false)
 	}
 }
 
-// Yield gives up precedence until unlock, for work that does not wait any more.
-// The goroutine that waits calls it.
+// Yield gives up real-time priority until unlock, for work that no longer waits. The waiting
+// goroutine calls it.
 func (w *Waiter) Yield() {
 	if w.review == math.MaxInt64 {
 		return
@@ -160,19 +154,18 @@ func (w *Waiter) Yield() {
 	w.review = math.MaxInt64
 	if w.turn.has {
 		w.turn.has = false
-		_ = w.turn.p.give() // giving up is not refused
+		_ = w.turn.p.give() // lowering it cannot be refused
 	}
 }
 
-// Yielded is how many times precedence was given up because the thread used over
-// half of a core. The goroutine that waits asks.
+// Yielded returns how many times the priority was given up because the thread used over half of a
+// core. The waiting goroutine calls it.
 func (w *Waiter) Yielded() uint64 { return w.turn.lost }
 
-// look, every fifoWindow, gives up precedence where the thread used a core for
-// more than fifoShare since the last look, whatever for: it spun, it was behind,
-// what it handed messages to was slow. It is taken again when a window was not
-// like that and the next instant is yet to come, so that who never sleeps never
-// has it for longer than a window.
+// look, every fifoWindow, gives up the priority if the thread used a core for more than fifoShare
+// since the last check, for any reason: it spun, it was behind, its receiver was slow. It takes it
+// again after a window below that, if the next instant is still in the future, so that a thread
+// that never sleeps has it for at most a window.
 func (w *Waiter) look(now int64, onTime bool) {
 	t := &w.turn
 	used := t.p.used()

@@ -7,14 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A precedence is SCHED_FIFO of one thread. Its methods are for that thread, and
-// allocate nothing.
+// A precedence is SCHED_FIFO of one thread. Its methods are for that thread, and allocate nothing.
 type precedence struct {
 	first, ordinary, before unix.SchedAttr
 }
 
-// precede takes precedence for the calling thread. Nothing that the thread starts
-// inherits it.
+// precede gives the calling thread real-time priority. Threads that it starts do not inherit it.
 func precede() (*precedence, error) {
 	before, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
@@ -38,11 +36,11 @@ func (p *precedence) take() error { return unix.SchedSetAttr(0, &p.first, 0) }
 
 func (p *precedence) give() error { return unix.SchedSetAttr(0, &p.ordinary, 0) }
 
-// end puts back what was there.
+// end restores the previous policy.
 func (p *precedence) end() error {
 	err := unix.SchedSetAttr(0, &p.before, 0)
 	if errors.Is(err, unix.EPERM) {
-		// Without CAP_SYS_NICE no thread inherits from it ever after, which does no harm.
+		// Without CAP_SYS_NICE the flag against inheritance cannot be reset, which does no harm.
 		kept := p.before
 		kept.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
 		err = unix.SchedSetAttr(0, &kept, 0)
@@ -50,8 +48,7 @@ func (p *precedence) end() error {
 	return err
 }
 
-// used is how long, in ns, the thread has had a core, in its own code and in the
-// kernel's.
+// used returns how long, in ns, the thread has had a core, in user and kernel mode.
 func (p *precedence) used() int64 {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// mayPrecede skips where the host gives no precedence, unless it was said that it
-// must.
+// mayPrecede skips the test if the host does not permit real-time priority, unless it was declared
+// to.
 func mayPrecede(t *testing.T) {
 	t.Helper()
 	err := CheckFIFO()
@@ -38,7 +38,7 @@ func policy(t *testing.T) uint32 {
 	return a.Policy
 }
 
-// first is a waiter with precedence, and what it is locked with.
+// first returns a waiter with real-time priority, and its clock.
 func first() (*Waiter, *Clock) {
 	c := NewClock()
 	return NewWaiter(c, Calibration{Spin: true, Margin: 20_000, FIFO: true}), c
@@ -85,7 +85,7 @@ func TestNothingInheritsFIFO(t *testing.T) {
 	if got := policy(t); got != unix.SCHED_FIFO {
 		t.Fatalf("policy %d, want SCHED_FIFO", got)
 	}
-	// Field 41 of stat is the policy (proc(5)); it is told after the name, the second.
+	// Field 41 of stat is the policy (proc(5)); fields starts after the name, field 2.
 	out, err := exec.Command("cat", "/proc/self/stat").Output()
 	if err != nil {
 		t.Fatalf("run a child: %v", err)
@@ -105,7 +105,7 @@ func TestNothingInheritsFIFO(t *testing.T) {
 	}
 }
 
-// await waits until the waiter's thread has the policy, doing that in between.
+// await waits until the waiter's thread has the policy, calling between meanwhile.
 func await(t *testing.T, want uint32, between func()) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); policy(t) != want; {
@@ -116,8 +116,8 @@ func await(t *testing.T, want uint32, between func()) {
 	}
 }
 
-// One that is behind, and so never sleeps, has no precedence for long, and has it
-// again when it is on time.
+// A waiter that is behind, and so never sleeps, does not keep its priority for long, and gets it
+// back when it is on time.
 func TestSleeplessWaiterGivesUpFIFO(t *testing.T) {
 	mayPrecede(t)
 	for name, busy := range map[string]func(w *Waiter, c *Clock){
@@ -143,7 +143,7 @@ func TestSleeplessWaiterGivesUpFIFO(t *testing.T) {
 	}
 }
 
-// A thread that is blocked uses no core: it keeps its precedence, however late.
+// A blocked thread uses no core: it keeps its priority, however late.
 func TestWaiterWokenLateKeepsFIFO(t *testing.T) {
 	mayPrecede(t)
 	w, c := first()

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// A precedence is not to be had on these platforms.
+// A precedence is unavailable on these platforms.
 type precedence struct{}
 
 func precede() (*precedence, error) {

@@ -12,7 +12,7 @@ func TestPrecedenceRequiresMostlySleeping(t *testing.T) {
 		lanes, cores int
 		margin       int64
 		perSecond    float64
-		why          string // "": it is taken
+		why          string // "": FIFO is used
 	}{
 		{"few waits", 1, 2, 30_000, 1_000, ""},
 		{"half of a core", 1, 2, 50_000, 10_000, ""},

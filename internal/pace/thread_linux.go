@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Thread reads what the kernel accounts to one thread.
+// A Thread reads the kernel's accounting of one thread.
 type Thread struct {
 	fd  int
 	buf [64]byte
 	ts  unix.Timespec
 }
 
-// WatchThread returns one for the calling thread, to which the goroutine is locked
-// until Close. It fails where the kernel keeps no such account.
+// WatchThread returns a Thread for the calling thread, to which the goroutine is locked until
+// Close. It fails if the kernel keeps no such accounting.
 func WatchThread() (*Thread, error) {
 	fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -32,8 +32,8 @@ func WatchThread() (*Thread, error) {
 // Close ends the watch.
 func (t *Thread) Close() { _ = unix.Close(t.fd) }
 
-// Read returns the account of the calling thread, which must be the one watched. It
-// takes about 1 us and allocates nothing.
+// Read returns the times of the calling thread, which must be the watched one. It takes about 1 us
+// and allocates nothing.
 func (t *Thread) Read(c *Clock) ThreadTime {
 	r := ThreadTime{At: c.Now()}
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t.ts) == nil {
@@ -43,8 +43,8 @@ func (t *Thread) Read(c *Clock) ThreadTime {
 	return r
 }
 
-// queued reads the time that the thread waited for a core: the second number, after
-// the time that it ran as of the scheduler's last tick.
+// queued reads the time that the thread waited for a core: the second number, after the time that
+// it ran as of the scheduler's last tick.
 func (t *Thread) queued() (ns int64, ok bool) {
 	n, err := unix.Pread(t.fd, t.buf[:], 0)
 	if err != nil {
@@ -57,7 +57,7 @@ func (t *Thread) queued() (ns int64, ok bool) {
 			field++
 		case b < '0' || b > '9':
 		case field == 0:
-			ok = ok || b != '0' // of a kernel that keeps no account all are 0
+			ok = ok || b != '0' // a kernel without accounting reports only 0
 		case field == 1:
 			ns = 10*ns + int64(b-'0')
 		}

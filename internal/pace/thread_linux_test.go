@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestThreadTimeBreakdown: of a thread that works and then sleeps the account
-// tells which was which. Bounds are wide: the host is shared.
+// A thread works and then sleeps; the times must tell which was which. Bounds are wide: the host is
+// shared.
 func TestThreadTimeBreakdown(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -37,9 +37,8 @@ func TestThreadTimeBreakdown(t *testing.T) {
 	}
 }
 
-// TestThreadWaitingForCoreIsQueued: with more threads at work than there are
-// cores, the kernel has some of them wait; what they neither ran nor queued for is
-// little.
+// With more working threads than cores, the kernel makes some of them wait; the time in which they
+// neither ran nor queued is small.
 func TestThreadWaitingForCoreIsQueued(t *testing.T) {
 	n := 2 * runtime.NumCPU()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n + 1))

@@ -4,11 +4,10 @@ package pace
 
 import "errors"
 
-// A Thread reads what the kernel accounts to one thread. Here there is none.
+// A Thread reads the kernel's accounting of one thread; this platform has none.
 type Thread struct{}
 
-// WatchThread fails: this platform keeps no account of how long a thread waited for
-// a core.
+// WatchThread fails: this platform does not account how long a thread waited for a core.
 func WatchThread() (*Thread, error) {
 	return nil, errors.New("this platform does not account for threads")
 }

@@ -5,37 +5,35 @@ import (
 	"time"
 )
 
-// Rests and distances in ns that the sleep is built of.
+// Durations in ns that determine how to sleep.
 const (
-	// sleepCost is the rest that is spun even where the margin is not: a call for an
-	// instant that has come already takes 3 to 15 us on the hosts tried, and burns the
-	// core for as long as the spin does.
+	// sleepCost is the minimum time that is spun rather than slept, even with a smaller margin: a
+	// call for an instant that has already come takes 3 to 15 us on the hosts tried, and occupies
+	// the core as long as spinning does.
 	sleepCost = 5_000
 
-	// lead is how long before its end a long sleep is broken for a short one.
-	// The longer a core sleeps the deeper it sleeps and the colder it wakes: a
-	// sleep of 10 ms overshot by 42 to 66 us in the median and 80 to 120 us at
-	// the 99th percentile on a virtual machine where one of 0.1 ms overshot by
-	// 4 and 11. Broken like this it overshoots as the short one does, for one
-	// more wake-up of some microseconds. The lead must cover the overshoot of
-	// the long sleep.
+	// lead is how long before its end a long sleep is interrupted and followed by a short one. The
+	// longer a core sleeps the deeper it sleeps and the slower it wakes: a sleep of 10 ms overshot
+	// by 42 to 66 us in the median and 80 to 120 us at the 99th percentile on a virtual machine
+	// where one of 0.1 ms overshot by 4 and 11. Split like this it overshoots as the short one
+	// does, for one more wake-up of some microseconds. The lead must cover the overshoot of the
+	// long sleep.
 	lead = 150_000
 )
 
 // A Waiter waits for instants of one clock, on behalf of one goroutine.
 type Waiter struct {
 	clock   *Clock
-	margin  int64 // the last nanoseconds, which are spun
+	margin  int64 // the final nanoseconds, which are spun
 	virtual bool
-	fifo    bool  // locks with precedence
-	review  int64 // when it is looked at again whether it may keep it; never where it has none
+	fifo    bool  // request real-time priority in Lock
+	review  int64 // when to check again whether it may keep the priority; never without one
 	turn    turn
 }
 
-// NewWaiter returns a waiter on c. It spins the last cal.Margin nanoseconds of
-// each wait where cal.Spin is set; otherwise it sleeps to the very instant and
-// is late by what the sleep overshoots. On a clock made in a bubble of
-// testing/synctest every calibration is as Virtual.
+// NewWaiter returns a waiter on c. If cal.Spin is set it spins the last cal.Margin nanoseconds of
+// each wait; otherwise it sleeps to the very instant and is late by the overshoot. On a clock made
+// in a bubble of testing/synctest every calibration acts as Virtual.
 func NewWaiter(c *Clock, cal Calibration) *Waiter {
 	w := &Waiter{clock: c, virtual: cal.virtual || c.bubble, fifo: cal.FIFO, review: math.MaxInt64}
 	if cal.Spin {
@@ -44,15 +42,13 @@ func NewWaiter(c *Clock, cal Calibration) *Waiter {
 	return w
 }
 
-// Lock wires the calling goroutine to its thread and lets the thread's sleeps
-// end as near to their instant as the kernel can (on Linux a timer slack of
-// 1 ns instead of 50 us). Where the calibration says FIFO the thread takes
-// precedence over all that has none. The goroutine that waits calls it before its
-// first wait. Until works without it, less precisely.
+// Lock locks the calling goroutine to its thread and makes the thread's sleeps end as close to
+// their instant as the kernel can (on Linux a timer slack of 1 ns instead of 50 us). If the
+// calibration says FIFO, the thread gets real-time priority. The waiting goroutine should call it
+// before its first wait. Until works without it, less precisely.
 //
-// The goroutine calls unlock when it waits no more; that puts back the slack and
-// the policy that were there. Later calls of unlock do nothing. A virtual waiter
-// has nothing to lock.
+// The goroutine calls unlock when it stops waiting, to restore slack and scheduling policy. Later
+// calls of unlock do nothing. A virtual waiter has nothing to lock.
 func (w *Waiter) Lock() (unlock func()) {
 	if w.virtual {
 		return func() {}
@@ -63,12 +59,12 @@ func (w *Waiter) Lock() (unlock func()) {
 	return lockThread()
 }
 
-// Until returns the first reading of the clock that is not before t; it never
-// returns early. An instant that has passed costs one reading and no system
-// call, but for two in 50 ms where the waiter has precedence. It allocates nothing.
+// Until returns the first reading of the clock that is not before t; it never returns early. For an
+// instant that has passed it costs one reading and no system call, except two per 50 ms if the
+// waiter has real-time priority. It allocates nothing.
 //
-// Until blocks for as long as it takes and cannot be cancelled: who must be
-// able to stop waits in steps. Only one goroutine may be in Until.
+// Until blocks for as long as it takes and cannot be cancelled: callers that must be able to stop
+// wait in steps. Only one goroutine may be in Until.
 func (w *Waiter) Until(t int64) int64 {
 	now := w.clock.Now()
 	if now >= w.review {
@@ -80,11 +76,10 @@ func (w *Waiter) Until(t int64) int64 {
 	return w.wait(t, now)
 }
 
-// wait is Until for an instant that has not come.
+// wait is Until for an instant in the future.
 func (w *Waiter) wait(t, now int64) int64 {
 	if w.virtual {
-		// A bubble's time moves only while all in it sleep: a spin in it would
-		// never end.
+		// A bubble's time moves only while all in it sleep: spinning in it would never end.
 		for now < t {
 			time.Sleep(w.clock.between(now, t))
 			now = w.clock.Now()
@@ -100,10 +95,9 @@ func (w *Waiter) wait(t, now int64) int64 {
 	return now
 }
 
-// nap sleeps until the instant wake, given a reading before it, and returns a
-// reading after the sleep. What it returns may be before wake by the clock's
-// error, as the kernel's instant and ours differ by that; it is less than
-// another sleep would cost.
+// nap sleeps until the instant wake, given a reading before it, and returns a reading after the
+// sleep. That may be before wake by the clock's error, since the kernel's clock and ours differ by
+// that; another sleep would cost more.
 func nap(c *Clock, wake, now int64) int64 {
 	for now < wake {
 		until := wake
@@ -119,7 +113,7 @@ func nap(c *Clock, wake, now int64) int64 {
 	return now
 }
 
-// satSub is a-b for b >= 0, or the smallest int64 where that is smaller.
+// satSub returns a-b for b >= 0, saturated at the smallest int64.
 func satSub(a, b int64) int64 {
 	if a < math.MinInt64+b {
 		return math.MinInt64

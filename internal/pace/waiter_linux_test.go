@@ -21,7 +21,7 @@ func slack(t *testing.T) int {
 }
 
 func TestLockSetsAndUnlockRestoresTimerSlack(t *testing.T) {
-	outer := lockThread() // so that all below looks at one thread
+	outer := lockThread() // so that everything below looks at one thread
 	defer outer()
 	if got := slack(t); got != 1 {
 		t.Fatalf("slack is %d ns while locked, want 1", got)
@@ -46,7 +46,7 @@ func TestLockSetsAndUnlockRestoresTimerSlack(t *testing.T) {
 	}
 }
 
-// Signals end the sleep before its time; the wait goes on.
+// Signals interrupt the sleep; the wait continues.
 func TestSignalsDoNotEndAWait(t *testing.T) {
 	c := NewClock()
 	w := NewWaiter(c, Calibration{})

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// portable tells that the waiter of this platform sleeps by time.Sleep.
+// portable is whether this platform's waiter uses time.Sleep.
 const portable = true
 
-// marginCap is the widest margin in ns that calibration chooses; it is wider
-// than Linux's: timers end up to a millisecond late on these platforms.
+// marginCap is the largest margin in ns that calibration chooses; it is larger than Linux's because
+// timers fire up to a millisecond late on these platforms.
 const marginCap = 1_000_000
 
 // lockThread locks the goroutine to its thread.
@@ -22,8 +22,8 @@ func lockThread() (unlock func()) {
 	return func() { once.Do(runtime.UnlockOSThread) }
 }
 
-// sleepUntil sleeps until the instant wake of c and tells whether it slept to
-// its end: always here.
+// sleepUntil sleeps until the instant wake of c and reports whether it slept to its end: always
+// true here.
 func sleepUntil(c *Clock, wake, now int64) bool {
 	time.Sleep(c.between(now, wake))
 	return true

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waits are calibrations as a host may give them, and as a caller may.
+// waits are calibrations that a host, or a caller, may provide.
 var waits = map[string]Calibration{
 	"spinning":                {Spin: true, Margin: 20_000},
 	"spinning a wide margin":  {Spin: true, Margin: 300_000},
@@ -97,8 +97,8 @@ func TestUnlockingTwiceUnlocksOnce(t *testing.T) {
 	}
 }
 
-// A lane of 1000 instants a second apart, 16m40s in all, under virtual time:
-// each fires at its very instant, and none is skipped.
+// A pacer of 1000 instants a second apart, 16m40s in all, under virtual time: each fires at its
+// very instant, and none is skipped.
 func TestVirtualWaitsEndExactly(t *testing.T) {
 	for name, cal := range map[string]Calibration{
 		"virtual":             Virtual(),
@@ -129,7 +129,7 @@ func TestVirtualWaitsEndExactly(t *testing.T) {
 	}
 }
 
-// One that was held up fires what it missed at once, each once and in order.
+// A delayed pacer fires what it missed at once, each once and in order.
 func TestVirtualWaitsCatchUpWithoutSkipping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewClock()

@@ -13,32 +13,27 @@ import (
 // asks of a Linux clock at most (its maxslewrate).
 const MaxWrongDriftPPM = 100_000
 
-// maxWrong bounds the durations of a Wrong, so that no instant of a run gets
-// out of what an int64 holds.
+// maxWrong bounds the durations of a Wrong, so that no instant of a run overflows an int64.
 const maxWrong = 100 * 365 * 24 * time.Hour
 
-// A Wrong says how a clock is wrong on purpose. It exists for tests of clock correction:
-// an agent that runs on such a clock stands for a host with a monotonic clock that is
-// wrong so. The zero value is wrong by nothing.
+// A Wrong describes a deliberately wrong clock, for tests of clock correction: an agent that runs
+// on such a clock simulates a host with that monotonic clock. The zero value is a right clock.
 type Wrong struct {
-	// Constant is how much more the clock reads than the true one, from its
-	// beginning on.
+	// Constant is the offset of the clock from the true one, from its creation on.
 	Constant time.Duration
-	// DriftPPM is by how many microseconds a second the clock runs fast;
-	// negative: slow. It counts from the clock's making.
+	// DriftPPM is how many microseconds per second the clock runs fast; negative: slow. It counts
+	// from the clock's creation.
 	DriftPPM float64
-	// StepBy is by how much the clock jumps once it is StepAt old, in true time.
-	// A monotonic clock does not go back: where StepBy is negative it stands
-	// still until it is as far behind.
+	// StepBy is how far the clock jumps once it is StepAt old, in true time. A monotonic clock does
+	// not go back: with a negative StepBy it stands still until it is that far behind.
 	StepAt, StepBy time.Duration
-	// Wall is how much more than the true one the host's wall clock reads, as
-	// [Clock.Wall] tells it. The clock itself has nothing of it.
+	// Wall is the offset of the host's wall clock from the true one, as [Clock.Wall] reports it. It
+	// does not affect the clock itself.
 	Wall time.Duration
 }
 
-// Check returns an error that names what NewWrongClock would not take: a drift
-// beyond MaxWrongDriftPPM or not a number, a step before the clock's making, or
-// durations of over a hundred years.
+// Check returns an error for what NewWrongClock rejects: a drift beyond MaxWrongDriftPPM or not a
+// number, a step before the clock's creation, or durations of over a hundred years.
 func (w Wrong) Check() error {
 	switch {
 	case math.IsNaN(w.DriftPPM) || math.Abs(w.DriftPPM) > MaxWrongDriftPPM:
@@ -51,9 +46,8 @@ func (w Wrong) Check() error {
 	return nil
 }
 
-// ParseWrong reads a text such as "constant=25ms,drift=40ppm,step=10s:3ms": any
-// of the parts, each at most once; wall=25ms is another. The step is given as when
-// and by how much.
+// ParseWrong parses a text such as "constant=25ms,drift=40ppm,step=10s:3ms": any of the parts, each
+// at most once; wall=25ms is another. The step is given as time and size.
 func ParseWrong(text string) (Wrong, error) {
 	var w Wrong
 	seen := map[string]bool{}
@@ -111,7 +105,7 @@ func parseStep(s string) (at, by time.Duration, err error) {
 	return at, by, err
 }
 
-// String writes w as ParseWrong reads it.
+// String formats w as ParseWrong reads it.
 func (w Wrong) String() string {
 	s := fmt.Sprintf("constant=%v,drift=%gppm", w.Constant, w.DriftPPM)
 	if w.StepBy != 0 {
@@ -123,14 +117,13 @@ func (w Wrong) String() string {
 	return s
 }
 
-// NewWrongClock returns a clock that is wrong from now on as w says. It exists
-// for tests of clock correction.
+// NewWrongClock returns a clock that is wrong as described by w, starting now. It exists for tests
+// of clock correction.
 //
-// All that the clock tells is as on a host with a monotonic clock that is wrong so: Now,
-// At and the MonotonicNS of Epoch agree with each other, a [Waiter] waits for the clock's
-// own instants, and the BootID is of no other clock, since its readings compare with no
-// other clock's. Epoch's Wall is the host's. A reading costs some nanoseconds more than
-// of a right clock.
+// The clock behaves as on a host with such a monotonic clock: Now, At and the MonotonicNS of Epoch
+// agree with each other, a [Waiter] waits for the clock's own instants, and the BootID is unique,
+// since its readings compare with no other clock's. Epoch's Wall is the host's. A reading costs
+// some nanoseconds more than with a right clock.
 //
 // The error is that of Check.
 func NewWrongClock(w Wrong) (*Clock, error) {
@@ -143,7 +136,7 @@ func NewWrongClock(w Wrong) (*Clock, error) {
 	return c, nil
 }
 
-// ParseWrongClock returns a clock that is wrong as a text says that ParseWrong reads.
+// ParseWrongClock returns NewWrongClock of a text for ParseWrong.
 func ParseWrongClock(text string) (*Clock, error) {
 	w, err := ParseWrong(text)
 	if err != nil {
@@ -152,7 +145,7 @@ func ParseWrongClock(text string) (*Clock, error) {
 	return NewWrongClock(w)
 }
 
-// A fault turns the true time since a clock's base into what it makes of it.
+// A fault maps the true time since a clock's base to the clock's time.
 type fault struct {
 	constant       int64
 	drift          float64
@@ -161,12 +154,12 @@ type fault struct {
 	wall           time.Duration
 }
 
-// plain is what a clock with the drift alone has counted after e true
-// nanoseconds since its base.
+// plain returns what a clock with the drift alone has counted after e true nanoseconds since its
+// base.
 func (f *fault) plain(e int64) int64 { return e + int64(f.drift*float64(e)) }
 
-// apply is what the clock has counted after e true nanoseconds since its base.
-// It never decreases with e. The constant lies in the clock's offset.
+// apply returns what the clock has counted after e true nanoseconds since its base. It never
+// decreases with e. The constant is in the clock's offset.
 func (f *fault) apply(e int64) int64 {
 	if e < f.stepAt {
 		return f.plain(e)
@@ -174,8 +167,8 @@ func (f *fault) apply(e int64) int64 {
 	return max(f.plain(f.stepAt), f.plain(e)+f.stepBy)
 }
 
-// invert is the first instant, in true nanoseconds since the base, at which the
-// clock has counted to x or beyond.
+// invert returns the first instant, in true nanoseconds since the base, at which the clock has
+// counted to x or beyond.
 func (f *fault) invert(x int64) int64 {
 	const far = math.MaxInt64 / 4
 	if x > far {
@@ -190,11 +183,11 @@ func (f *fault) invert(x int64) int64 {
 	return max(f.stepAt, f.unplain(x-f.stepBy))
 }
 
-// unplain is the first instant at which plain is x or beyond.
+// unplain returns the first instant at which plain is x or beyond.
 func (f *fault) unplain(x int64) int64 {
 	e := int64(float64(x) / (1 + f.drift))
-	// The quotient is off by its rounding, some hundred nanoseconds at most. Each
-	// round leaves of that a tenth or less, as the drift is no more.
+	// The quotient is off by its rounding, some hundred nanoseconds at most. Each round reduces
+	// that to a tenth or less, as the drift is no more.
 	for range 8 {
 		e += x - f.plain(e)
 	}
@@ -213,8 +206,7 @@ func (c *Clock) trueMonotonic(t int64) int64 {
 	return satAdd(c.fault.truth, c.fault.invert(satAdd(t, -c.shift)))
 }
 
-// between is how long to sleep for the clock to get from one instant to a later
-// one.
+// between returns how long to sleep for the clock to get from one instant to a later one.
 func (c *Clock) between(now, t int64) time.Duration {
 	if c.fault == nil {
 		return time.Duration(t - now)
@@ -229,7 +221,7 @@ func (c *Clock) bootID() string {
 	return fmt.Sprintf("%s, wrong from %d", BootID(), c.fault.truth)
 }
 
-// satAdd is a+b, or the end of what an int64 holds that the sum lies beyond.
+// satAdd returns a+b, saturated at the limits of an int64.
 func satAdd(a, b int64) int64 {
 	switch s := a + b; {
 	case a > 0 && b > 0 && s < 0:

@@ -158,8 +158,7 @@ func faults() *rapid.Generator[*fault] {
 	})
 }
 
-// The inverse is exact: the clock has come to x at that instant, and had not a
-// nanosecond before.
+// The inverse is exact: the clock reaches x at that instant, and not a nanosecond before.
 func TestInvertFindsFirstMatchingInstant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := faults().Draw(t, "fault")
@@ -201,8 +200,8 @@ func TestInstantsOfAWrongClockSaturate(t *testing.T) {
 	}
 }
 
-// In virtual time a wait ends at the very instant: the first at which the clock
-// reads what was asked for.
+// In virtual time a wait ends exactly at the first instant at which the clock reads the requested
+// time.
 func TestWaiterFollowsWrongClock(t *testing.T) {
 	for _, wrong := range []string{"constant=25ms", "drift=100000ppm", "drift=-100000ppm", "step=10s:3s", "step=10s:-3s", "constant=-1h,drift=40ppm,step=7s:3ms"} {
 		t.Run(wrong, func(t *testing.T) {
@@ -224,9 +223,8 @@ func TestWaiterFollowsWrongClock(t *testing.T) {
 	}
 }
 
-// On the real clock: the kernel's sleep ends by the host's true clock, and no
-// wait returns early, nor does any miss its instant by the clock's own error,
-// which is an hour here.
+// On the real clock: the kernel's sleep ends by the host's true clock, and no wait returns early or
+// misses its instant by the clock's own error, which is an hour here.
 func TestWrongClockWaiterSleepsByTrueClock(t *testing.T) {
 	c := mustWrong(t, "constant=1h,drift=-100000ppm,step=20ms:10ms")
 	for _, cal := range []Calibration{{}, {Spin: true, Margin: 20_000}} {

@@ -1,7 +1,7 @@
 // Package placement assigns the producers and consumers of a run to the agents of a fleet.
 //
-// It is pure data: the same placement, shape and agents give the same workers on
-// every machine, in whatever order the agents came.
+// It is deterministic: the same placement, shape and agents give the same workers on every machine,
+// in whatever order the agents joined.
 package placement
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// An Agent is a process that can carry a part of a run.
+// An Agent is a process that can execute a part of a run.
 type Agent struct {
-	Name   string            // of its own within the fleet; see CheckName
-	Labels map[string]string // what a Selector chooses by; see ParseLabel
+	Name   string            // unique in the fleet; see CheckName
+	Labels map[string]string // matched by a Selector; see ParseLabel
 }
 
-// A Shape is how many of what a run has.
+// A Shape is the size of a run.
 type Shape struct {
-	Producers    int // 0 where nothing is sent
+	Producers    int // 0 if nothing is sent
 	Destinations int
-	Consumers    int // per subscription, 0 where nothing is received
+	Consumers    int // per subscription, 0 if nothing is received
 }
 
 // ProducerDestinations returns the destinations that producer p sends to, as
@@ -35,8 +35,8 @@ func (s Shape) ProducerDestinations(p int) []int { return s.dealt(p, s.Producers
 // subscription serves, as the engine opens it. The slice is the caller's.
 func (s Shape) ConsumerDestinations(i int) []int { return s.dealt(i, s.Consumers) }
 
-// dealt returns the destinations of connection i of n: one, or, where there are
-// fewer connections than destinations, every n-th.
+// dealt returns the destinations of connection i of n: one, or, if there are fewer connections than
+// destinations, every n-th.
 func (s Shape) dealt(i, n int) []int {
 	if n >= s.Destinations {
 		return []int{i % s.Destinations}
@@ -48,17 +48,17 @@ func (s Shape) dealt(i, n int) []int {
 	return own
 }
 
-// A Worker is what one agent does of a run: the connections with a number that leaves the
-// remainder Index when divided by Count. With an Index beyond them it has none.
+// A Worker is what one agent carries: the connections whose number modulo Count equals Index. An
+// Index beyond them selects none.
 type Worker struct {
 	Producers schedule.Part
 	Consumers schedule.Part // of each subscription
 }
 
-// noneOf returns the part that has none of n connections.
+// noneOf returns a part that selects none of n connections.
 func noneOf(n int) schedule.Part { return schedule.Part{Index: n, Count: n + 1} }
 
-// of returns how many of n connections a part has.
+// of returns how many of n connections a part selects.
 func of(p schedule.Part, n int) int {
 	if p.Index >= n {
 		return 0
@@ -66,20 +66,18 @@ func of(p schedule.Part, n int) int {
 	return (n - p.Index + p.Count - 1) / p.Count
 }
 
-// The agents that Split deals over.
+// The agents required by Split.
 const (
 	SplitProducers = "producers"
 	SplitConsumers = "consumers"
 )
 
-// Assign returns what each of the agents does, in their order. Of those that may
-// have them, producers differ by at most one from agent to agent, and so do
-// consumers; where everything is dealt over everybody, whoever has one producer
-// fewer is the first to get one consumer more.
+// Assign returns what each of the agents carries, in their order. The numbers of producers differ
+// by at most one between eligible agents, and so do those of consumers. If both are spread over all
+// agents, those with one producer fewer are the first to get one consumer more.
 //
-// Its errors name the agents and what would help: a selector that selects no agent, an
-// agent that is left with nothing, a Paired that cannot be, a Split over anything but its
-// two agents.
+// Its errors name the agents and a remedy: a selector that matches no agent, an agent left with
+// nothing, an impossible Paired, a Split over anything but its two agents.
 func Assign(p Spec, shape Shape, agents []Agent) ([]Worker, error) {
 	order, err := sorted(agents)
 	if err != nil {
@@ -116,7 +114,7 @@ func Assign(p Spec, shape Shape, agents []Agent) ([]Worker, error) {
 	return workers, nil
 }
 
-// sorted returns the agents' places in the order of their names.
+// sorted returns the agents' indices in the order of their names.
 func sorted(agents []Agent) ([]int, error) {
 	if len(agents) == 0 {
 		return nil, errors.New("no agents to deal over (1 or more)")
@@ -134,8 +132,7 @@ func sorted(agents []Agent) ([]int, error) {
 	return order, nil
 }
 
-// eligible returns who may have producers, and who consumers, each in the order
-// of names.
+// eligible returns the agents that may have producers, and consumers, each in the order of names.
 func (p Spec) eligible(agents []Agent, order []int) (sends, receives []int, err error) {
 	switch p.Kind {
 	case Paired:
@@ -152,7 +149,7 @@ func (p Spec) eligible(agents []Agent, order []int) (sends, receives []int, err 
 	return sends, receives, errors.Join(err1, err2)
 }
 
-// selected returns those that any of a list selects, everybody without a list.
+// selected returns the agents that any selector of a list matches; all agents without a list.
 func selected(list string, selectors []Selector, agents []Agent, order []int) ([]int, error) {
 	if len(selectors) == 0 {
 		return order, nil
@@ -179,7 +176,7 @@ func selected(list string, selectors []Selector, agents []Agent, order []int) ([
 	return out, errors.Join(errs...)
 }
 
-// idle reports the agents that were left with nothing.
+// idle returns an error for agents that were left with nothing.
 func idle(shape Shape, workers []Worker, agents []Agent, order, sends, receives []int) error {
 	var unlisted, left []int
 	for _, a := range order {
@@ -220,10 +217,10 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// mostListed is how many agents a message names.
+// mostListed is the maximum number of agents in a message.
 const mostListed = 20
 
-// listed names agents, with their labels where they are asked for.
+// listed formats the names of agents, optionally with their labels.
 func listed(agents []Agent, places []int, labels bool) string {
 	var out []string
 	for _, a := range places[:min(len(places), mostListed)] {

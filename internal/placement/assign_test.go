@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// fleet returns agents of these names; behind a name may stand labels.
+// fleet returns agents of these names, optionally followed by labels.
 func fleet(specs ...string) []Agent {
 	var out []Agent
 	for _, s := range specs {
@@ -46,7 +46,7 @@ func lists(t testing.TB, producers, consumers string) Spec {
 	return Spec{Producers: parse(producers), Consumers: parse(consumers)}
 }
 
-// told says who has what: "a: p0 p2 c1".
+// told formats who has what: "a: p0 p2 c1".
 func told(shape Shape, workers []Worker, agents []Agent) []string {
 	var out []string
 	for i, s := range workers {
@@ -257,9 +257,8 @@ func TestWhereMessagesCross(t *testing.T) {
 	}
 }
 
-// TestEveryClientHasOneAgent holds any deal against what it is for: each producer
-// and consumer is of one agent, those who may have any have as many as the others
-// or one less, and the order in which agents came changes nothing.
+// Properties of any assignment: each producer and consumer is on one agent, eligible agents have
+// equal numbers up to one, and the order of the agents does not matter.
 func TestEveryClientHasOneAgent(t *testing.T) {
 	t.Parallel()
 	dealt := 0
@@ -346,13 +345,13 @@ func TestEveryClientHasOneAgent(t *testing.T) {
 			}
 		}
 	})
-	// Some half of the draws can be dealt: of 100, or of 20 with -short.
+	// About half of the draws are possible: of 100, or of 20 with -short.
 	if dealt < 2 {
 		t.Errorf("only %d deals were made: the test tries nothing", dealt)
 	}
 }
 
-// flowsOneByOne asks every producer and consumer.
+// flowsOneByOne computes flows by asking every producer and consumer.
 func flowsOneByOne(shape Shape, workers []Worker) []Flow {
 	var out []Flow
 	for a, s := range workers {
@@ -376,7 +375,6 @@ func flowsOneByOne(shape Shape, workers []Worker) []Flow {
 	return out
 }
 
-// TestDestinationsMatchSchedule: a shape says of producers what the schedule does.
 func TestDestinationsMatchSchedule(t *testing.T) {
 	t.Parallel()
 	rate := schedule.PerSecond(10)

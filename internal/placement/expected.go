@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// An Error says that a run cannot be dealt over its agents.
+// An Error says that a run cannot be placed on its agents.
 type Error struct{ Err error }
 
 // Error returns the text of the error that it wraps.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns what it wraps.
+// Unwrap returns the wrapped error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Expected returns the agents of a run of n, as far as the placement says who they are before
-// they have joined; nil where labels leave that open. Its error is an *Error.
+// Expected returns the agents of a run of n, if the placement determines them before they join; nil
+// if labels leave that open. Its error is an *Error.
 func Expected(p Spec, n int) ([]Agent, error) {
 	var names []string
 	for _, s := range slices.Concat(p.Producers, p.Consumers) {

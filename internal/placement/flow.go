@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A Flow is a pair of agents by their places among the workers. One has a producer and the
-// other a consumer of the same destination. They may be one.
+// A Flow is a pair of agents, as indices of the workers: one with a producer and one with a
+// consumer of the same destination. They may be the same agent.
 type Flow struct{ From, To int }
 
 // flows returns every pair of agents between which messages flow, sorted.
@@ -34,8 +34,7 @@ func flows(shape Shape, workers []Worker) []Flow {
 	})
 }
 
-// agentsOf returns for each destination the agents that have any of its n
-// connections.
+// agentsOf returns for each destination the agents that have any of its n connections.
 func agentsOf(shape Shape, n int, destinations func(int) []int, workers []Worker, side func(Worker) schedule.Part) [][]int {
 	out := make([][]int, shape.Destinations)
 	for a, s := range workers {
@@ -61,8 +60,8 @@ func paired(shape Shape, workers []Worker) error {
 	if len(Crossing(shape, workers)) == 0 {
 		return nil
 	}
-	// Connection i is with agent i modulo their number, and so are its
-	// destinations as long as the smaller of the two numbers is a multiple of it.
+	// Connection i is on agent i modulo their number, and so are its destinations if the smaller of
+	// the two numbers is a multiple of it.
 	agents := len(workers)
 	var needs []string
 	need := func(key string, n int) {

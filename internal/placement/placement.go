@@ -10,29 +10,27 @@ import (
 	"strings"
 )
 
-// A Kind is a way of dealing.
+// A Kind is a kind of placement.
 type Kind uint8
 
-// The ways of dealing.
+// The kinds of placement.
 const (
 	// Spread: producers over the agents that Spec.Producers selects,
 	// consumers over those that Spec.Consumers selects; the zero value.
 	Spread Kind = iota
-	// Paired: a message's producer and its consumers have one agent.
+	// Paired: a message's producer and its consumers are on one agent.
 	Paired
-	// Split: producers and consumers have an agent each, on one host.
+	// Split: one agent for producers and one for consumers, on one host.
 	Split
 )
 
-// A Spec is where producers and consumers are. Its zero value deals both
-// over all agents.
+// A Spec says where producers and consumers run. Its zero value spreads both over all agents.
 type Spec struct {
 	Kind                 Kind
 	Producers, Consumers []Selector // of Spread; nil: all agents
 }
 
-// Names reports whether a list of the placement selects the agent; without lists all
-// agents are alike, and none is named.
+// Names reports whether a selector of the placement matches the agent; false without selectors.
 func (p Spec) Names(a Agent) bool {
 	for _, s := range slices.Concat(p.Producers, p.Consumers) {
 		if s.Selects(a) {
@@ -42,14 +40,13 @@ func (p Spec) Names(a Agent) bool {
 	return false
 }
 
-// A Selector chooses agents: the one of a name, or those that have all of some
-// labels.
+// A Selector matches agents: by name, or by having all of some labels.
 type Selector struct {
 	Name   string  // "" with labels
 	Labels []Label // sorted by key, each key once
 }
 
-// A Label is one of an agent's.
+// A Label is a label of an agent.
 type Label struct{ Key, Value string }
 
 var (
@@ -63,7 +60,7 @@ const (
 	allowedLabel = "KEY=VALUE, each 1 to 64 letters, digits, . _ -"
 )
 
-// CheckName returns what is wrong with the name of an agent.
+// CheckName returns an error for an invalid name of an agent.
 func CheckName(name string) error {
 	if !agentName.MatchString(name) {
 		return fmt.Errorf("%q is not a name of an agent (%s)", shortened(name), allowedName)
@@ -71,11 +68,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// notInNames are what host names have and names of agents have not.
+// notInNames matches characters of host names that names of agents cannot have.
 var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// NameOfHost is the name of an agent that has none of its own: its host's, as far as it can
-// be one.
+// NameOfHost returns the default name of an agent: its host's, adapted to the rules for names.
 func NameOfHost() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -86,7 +82,7 @@ func NameOfHost() (string, error) {
 	return name, CheckName(name)
 }
 
-// ParseLabel reads a label as users write it, zone=a.
+// ParseLabel parses a label as users write it, zone=a.
 func ParseLabel(s string) (Label, error) {
 	var l Label
 	l.Key, l.Value, _ = strings.Cut(s, "=")
@@ -96,7 +92,7 @@ func ParseLabel(s string) (Label, error) {
 	return l, nil
 }
 
-// ParseLabels reads the labels of one agent, at most so many, each key once.
+// ParseLabels parses the labels of one agent, at most most, each key once.
 func ParseLabels(texts []string, most int) (map[string]string, error) {
 	all := map[string]string{}
 	for _, text := range texts {
@@ -115,7 +111,7 @@ func ParseLabels(texts []string, most int) (map[string]string, error) {
 	return all, nil
 }
 
-// Check returns what is wrong with a label.
+// Check returns an error for an invalid label.
 func (l Label) Check() error {
 	if !labelWord.MatchString(l.Key) || !labelWord.MatchString(l.Value) {
 		return fmt.Errorf("%q is not a label (%s)", shortened(l.Key+"="+l.Value), allowedLabel)
@@ -123,8 +119,8 @@ func (l Label) Check() error {
 	return nil
 }
 
-// ParseSelector reads a selector: an agent's name, or labels that an agent must
-// have all of, zone=a or zone=a,disk=ssd.
+// ParseSelector parses a selector: an agent's name, or labels that an agent must all have, zone=a
+// or zone=a,disk=ssd.
 func ParseSelector(s string) (Selector, error) {
 	if !strings.ContainsAny(s, "=,") {
 		if err := CheckName(s); err != nil {
@@ -162,7 +158,7 @@ func (s Selector) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Selects reports whether the agent is one of those chosen.
+// Selects reports whether the selector matches the agent.
 func (s Selector) Selects(a Agent) bool {
 	if s.Name != "" {
 		return a.Name == s.Name
@@ -175,7 +171,7 @@ func (s Selector) Selects(a Agent) bool {
 	return len(s.Labels) > 0
 }
 
-// labelsOf returns an agent's labels as a selector of them all is written.
+// labelsOf formats an agent's labels as a selector of them all.
 func labelsOf(a Agent) string {
 	s := Selector{}
 	for _, key := range slices.Sorted(maps.Keys(a.Labels)) {
@@ -184,5 +180,5 @@ func labelsOf(a Agent) string {
 	return s.String()
 }
 
-// shortened is what a message shows of a text that somebody else wrote.
+// shortened truncates foreign text for a message.
 func shortened(s string) string { return s[:min(len(s), 80)] }

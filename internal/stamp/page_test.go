@@ -18,7 +18,7 @@ type field struct {
 	name           string
 }
 
-// layout reads the fields off the page.
+// layout parses the fields from the page.
 func layout(t *testing.T, text string) []field {
 	t.Helper()
 	var fields []field
@@ -30,8 +30,8 @@ func layout(t *testing.T, text string) []field {
 	return fields
 }
 
-// example reads the payload of the worked example off the page, and the bytes
-// and value that it gives for each field.
+// example parses the payload of the worked example from the page, and the bytes and value of each
+// field.
 func example(t *testing.T, text string) (payload []byte, parts map[string][]byte, values map[string]uint64) {
 	t.Helper()
 	unhex := func(s string) []byte {
@@ -53,7 +53,7 @@ func example(t *testing.T, text string) (payload []byte, parts map[string][]byte
 	return unhex(block[1]), parts, values
 }
 
-// crc32c is CRC-32C bit by bit, from the words of the page.
+// crc32c computes CRC-32C bit by bit, as the page describes it.
 func crc32c(b []byte) uint32 {
 	c := uint32(0xffffffff)
 	for _, x := range b {
@@ -65,7 +65,7 @@ func crc32c(b []byte) uint32 {
 	return c ^ 0xffffffff
 }
 
-// The decoder here knows nothing but the page: its layout, its two sums.
+// The decoder here uses only the page: its layout and its two checksums.
 func TestPageSufficesToDecodeExample(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	if err != nil {

@@ -1,11 +1,9 @@
-// Package stamp writes and verifies the 32 bytes at the start of every payload,
-// by which a delivery is recognised: which run and stream it belongs to, its
-// sequence in the stream, when it was due, when it was handed over, how much of
-// the time between was lateness, and whether its body arrived as it was sent. The layout is docs/formats/stamp.md; it is
-// the same for every driver.
+// Package stamp writes and verifies the 32-byte header at the start of every payload. It identifies
+// a message by run, stream and sequence, and records when it was due, when it was handed over, how
+// much of the time between was lateness, and a checksum of the body. The layout is
+// docs/formats/stamp.md; it is the same for every driver.
 //
-// All functions may be called from any goroutine, block on nothing and allocate
-// nothing.
+// All functions may be called from any goroutine, never block and allocate nothing.
 package stamp
 
 import (
@@ -13,12 +11,11 @@ import (
 	"hash/crc32"
 )
 
-// Size is the length of a stamp in bytes; the smallest payload.
+// Size is the length of a header in bytes; the smallest payload.
 const Size = 32
 
-// The largest values that the layout holds. A run with instants, sequences or
-// streams beyond the first three is refused before it starts; a longer
-// delay is written as MaxDelay.
+// The largest values that the layout can hold. A run with instants, sequences or streams beyond the
+// first three is rejected before it starts; a longer delay is written as MaxDelay.
 const (
 	MaxDue    int64  = 1<<48 - 1 // ns, 78 h 11 min
 	MaxSeq    uint64 = 1<<40 - 1 // messages of one stream, less one
@@ -26,22 +23,22 @@ const (
 	MaxDelay  int64  = 1<<40 - 1 // ns from due to start, 18 min 19 s
 )
 
-// A Stamp is what the 32 bytes say.
+// A Stamp is the contents of a header.
 type Stamp struct {
 	Run    uint32 // of the run; another run's messages are foreign
 	Stream uint32 // one producer's messages to one destination, at most MaxStream
-	CRC    uint32 // Checksum of what follows the stamp
+	CRC    uint32 // Checksum of what follows the header
 	Seq    uint64 // in the stream, from 0, at most MaxSeq
 	Due    int64  // ns since the run's epoch, 0 to MaxDue
 	Start  int64  // ns since the run's epoch; no less than Due, at most Due + MaxDelay
-	Share  uint8  // of Start - Due that was lateness: see Share
+	Share  uint8  // how much of Start - Due was lateness: see Share
 }
 
-// whole is the Share of a delay that was nothing but lateness.
+// whole is the Share of a delay that was entirely lateness.
 const whole = 255
 
-// Share returns the part of a delay that was lateness, both in ns, in 255ths:
-// 255 where nothing else delayed the message, which is exact, else the nearest.
+// Share returns the fraction of a delay that was lateness, both in ns, in 255ths: 255 if nothing
+// else delayed the message, which is exact, else the nearest.
 func Share(lateness, delay int64) uint8 {
 	switch {
 	case lateness >= delay:
@@ -52,24 +49,24 @@ func Share(lateness, delay int64) uint8 {
 	return uint8((whole*lateness + delay/2) / delay)
 }
 
-// Lateness returns the lateness in ns that Share turned into share: it is off by at
-// most 0.2 % of the delay, which is from 0 to MaxDelay.
+// Lateness returns the lateness in ns that Share encoded as share: it is off by at most 0.2 % of
+// the delay, which is from 0 to MaxDelay.
 func Lateness(share uint8, delay int64) int64 {
 	return (int64(share)*delay + whole/2) / whole
 }
 
-// Status is what Read found.
+// Status is the result of Read.
 type Status uint8
 
-// The findings. A foreign payload says nothing about the system that carried
-// it; a corrupted one does.
+// The results. A foreign payload says nothing about the system that carried it; a corrupted one
+// does.
 const (
-	Foreign   Status = iota // no stamp of this run
-	Good                    // stamp and body as they were sent
-	Corrupted               // the stamp is right, the body is not
+	Foreign   Status = iota // no header of this run
+	Good                    // header and body as they were sent
+	Corrupted               // the header is intact, the body is not
 )
 
-// String returns the word that reports use.
+// String returns the status's name in reports.
 func (s Status) String() string {
 	switch s {
 	case Foreign:
@@ -84,22 +81,20 @@ func (s Status) String() string {
 
 const (
 	magic    = 0x02d7     // first byte 0xd7, then the version: 2
-	magicCRC = 0x5126031c // CRC-32C of the bytes d7 02, from which the header check goes on
+	magicCRC = 0x5126031c // CRC-32C of the bytes d7 02, from which the header check continues
 )
 
 // castagnoli is the table of CRC-32C (RFC 3720, appendix B.4), for which amd64
 // and arm64 have an instruction.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum returns the CRC-32C of body, which is what follows the stamp; 0 for
-// an empty one. The bodies of a run are fixed, so that it is computed once a
-// body and not once a message.
+// Checksum returns the CRC-32C of body, which is what follows the header; 0 for an empty one. A
+// run's bodies are fixed, so it is computed once per body, not per message.
 func Checksum(body []byte) uint32 { return crc32.Checksum(body, castagnoli) }
 
-// Put writes s to the first Size bytes of b. It panics when b is shorter. A
-// Start before Due is written as Due, one after Due + MaxDelay as that; of Due,
-// Seq and Stream the lowest 48, 40 and 24 bits are written, so that the caller
-// keeps them within MaxDue, MaxSeq and MaxStream.
+// Put writes s to the first Size bytes of b. It panics if b is shorter. A Start before Due is
+// written as Due, one after Due + MaxDelay as that; of Due, Seq and Stream the lowest 48, 40 and 24
+// bits are written, so callers must keep them within MaxDue, MaxSeq and MaxStream.
 func Put(b []byte, s *Stamp) {
 	b = b[:Size]
 	delay := uint64(min(max(s.Start-s.Due, 0), MaxDelay))
@@ -111,7 +106,7 @@ func Put(b []byte, s *Stamp) {
 	binary.LittleEndian.PutUint32(b, magic|uint32(check(b))<<16)
 }
 
-// RunOf returns the number of the run in the stamp of b; ok is false where b has none.
+// RunOf returns the run number in the header of b; ok is false if b has none.
 func RunOf(b []byte) (run uint32, ok bool) {
 	if len(b) < Size {
 		return 0, false
@@ -120,9 +115,9 @@ func RunOf(b []byte) (run uint32, ok bool) {
 	return uint32(first >> 32), uint16(first) == magic && uint16(first>>16) == check(b)
 }
 
-// Read verifies the whole payload b against run. It sets s for Good and
-// Corrupted and leaves it alone for Foreign. What the header says holds for a
-// corrupted payload too: the header has a check of its own.
+// Read verifies the whole payload b against run. It sets s for Good and Corrupted and leaves it
+// unchanged for Foreign. The header of a corrupted payload is valid too: it has a checksum of its
+// own.
 func Read(b []byte, run uint32, s *Stamp) Status {
 	if len(b) < Size {
 		return Foreign
@@ -147,9 +142,9 @@ func Read(b []byte, run uint32, s *Stamp) Status {
 	return Good
 }
 
-// check returns the header check of b: the CRC-32C of its first 32 bytes but
-// the two that hold the check, the halves folded by exclusive or. The two magic
-// bytes are constant, so that the sum starts from theirs and one call does.
+// check returns the header checksum of b: the CRC-32C of its first 32 bytes without the two that
+// hold the checksum, the halves folded by exclusive or. The two magic bytes are constant, so the
+// sum starts from theirs and one call suffices.
 func check(b []byte) uint16 {
 	c := crc32.Update(magicCRC, castagnoli, b[4:Size])
 	return uint16(c ^ c>>16)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// message returns a stamped payload of n bytes with random content.
+// message returns a payload of n bytes with a header and random content.
 func message(rng *rand.Rand, n int) ([]byte, Stamp) {
 	b := make([]byte, n)
 	for i := range b {
@@ -73,8 +73,7 @@ func TestReadGivesBackRandomHeaders(t *testing.T) {
 	}
 }
 
-// TestLatenessPrecision, and exactly where the message
-// was late only, or not late at all.
+// Exact if the message was only late, or not late at all.
 func TestLatenessPrecision(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 100_000 {
@@ -151,8 +150,8 @@ func TestReadOfAnotherBodyIsCorrupted(t *testing.T) {
 	}
 }
 
-// A flipped bit of the header might make a good stamp with other content by
-// chance; with this check it never does.
+// A flipped bit of the header could by chance give a valid header with other contents; with this
+// checksum it never does.
 func TestEveryFlippedBitIsDetected(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
@@ -172,9 +171,9 @@ func TestEveryFlippedBitIsDetected(t *testing.T) {
 	}
 }
 
-// CRC-32C alone notices every two flipped bits at this length; folded to 16
-// bits it cannot. The number of pairs that pass is a constant of the layout,
-// because the check is linear: it says how strong the header check is.
+// CRC-32C alone detects every two flipped bits at this length; folded to 16 bits it cannot. The
+// number of undetected pairs is a constant of the layout, because the checksum is linear: it
+// measures the strength of the header check.
 func TestUndetectedDoubleBitFlipsMatchPage(t *testing.T) {
 	b := make([]byte, Size)
 	Put(b, &Stamp{})

@@ -25,8 +25,7 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// TestHolmKeepsTheLevelOfAFamily draws families of tests in which nothing is to
-// be found, alike and unlike each other.
+// Draws families of tests without any true effect, alike and unlike each other.
 func TestHolmKeepsTheLevelOfAFamily(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	const rounds, tests = 4000, 8

@@ -11,30 +11,29 @@ const (
 	LeastSegment    = 3   // values between two changes
 	MostForChanges  = 500 // values; their distances take 2 MiB
 	mostPermuted    = 20000
-	permutedPerPart = 20 // permutations for each 1/alpha: the smallest p lies that far below alpha
+	permutedPerPart = 20 // permutations per 1/alpha: the smallest p lies that far below alpha
 )
 
 // A ChangePoint is where a series of values changes.
 type ChangePoint struct {
 	At int     // the first value after the change
-	P  float64 // of there being no change more than those found before this one
+	P  float64 // probability of such a change by chance, given those found before it
 }
 
-// ChangePoints finds where the distribution of a series changes: e-divisive. Each step
-// splits one segment in two, where the energy distance between its parts is largest over
-// all segments. The split stays where a permutation of the values within their segments
-// gives one as large with probability alpha at most; the first one that does not ends the
-// search. So a series without a change gives one with probability alpha. The changes are
-// in the order of the series. A segment has at least LeastSegment values, and a series of
-// more than MostForChanges is refused with nil.
+// ChangePoints finds where the distribution of a series changes: e-divisive. Each step splits one
+// segment in two, where the energy distance between its parts is largest over all segments. The
+// split stays if permuting the values within their segments gives one as large with probability at
+// most alpha; the first split that fails ends the search. So a series without a change gives one
+// with probability alpha. The changes are in the order of the series. A segment has at least
+// LeastSegment values, and a series of more than MostForChanges is rejected with nil.
 //
-// The permutations are drawn from seed, so that the same values give the same answer.
-// They stop early where p cannot come down to alpha any more (J. Besag and P. Clifford,
-// "Sequential Monte Carlo p-values", Biometrika 78, 1991). Values must be finite.
+// The permutations are drawn from seed, so that the same values give the same answer. They stop
+// early if p can no longer come down to alpha (J. Besag and P. Clifford, "Sequential Monte Carlo
+// p-values", Biometrika 78, 1991). Values must be finite.
 //
-// Source: D. S. Matteson and N. A. James, "A nonparametric approach for multiple change
-// point analysis of multivariate data", J. Amer. Statist. Assoc. 109 (2014), with the
-// distance |x - y| itself.
+// Source: D. S. Matteson and N. A. James, "A nonparametric approach for multiple change point
+// analysis of multivariate data", J. Amer. Statist. Assoc. 109 (2014), with the distance |x - y|
+// itself.
 func ChangePoints(x []float64, alpha float64, seed uint64) []ChangePoint {
 	if len(x) > MostForChanges || len(x) < 2*LeastSegment || alpha <= 0 {
 		return nil
@@ -62,9 +61,9 @@ func ChangePoints(x []float64, alpha float64, seed uint64) []ChangePoint {
 type division struct {
 	n        int
 	distance []float64 // n x n
-	order    []int     // the values' places, as permuted
-	bounds   []int     // where segments begin, and n
-	rows     []float64 // of each value, the sum of its distances to the others of its segment
+	order    []int     // indices of the values, as permuted
+	bounds   []int     // starts of the segments, and n
+	rows     []float64 // for each value, the sum of its distances to the others of its segment
 }
 
 func newDivision(x []float64) *division {
@@ -81,8 +80,8 @@ func newDivision(x []float64) *division {
 	return d
 }
 
-// best returns the split with the largest energy over all segments; at is -1 where no
-// segment is long enough.
+// best returns the split with the largest energy over all segments; at is -1 if no segment is long
+// enough.
 func (d *division) best() (at int, energy float64) {
 	at = -1
 	for i := range d.bounds[1:] {
@@ -93,26 +92,25 @@ func (d *division) best() (at int, energy float64) {
 	return at, energy
 }
 
-// splitOf returns the best split of the values from and before to. Its energy is
+// splitOf returns the best split of the values in [from, to). Its energy is
 //
 //	m n / (m + n) (2 between - within left - within right)
 //
-// of the mean distances. A value that moves from the right part to the left one changes
-// the three sums by its distances to both. So all splits together cost one pass over half
-// of the pairs.
+// of the mean distances. Moving a value from the right part to the left one changes the three sums
+// by its distances to both, so all splits together cost one pass over half of the pairs.
 func (d *division) splitOf(from, to int) (at int, energy float64) {
 	size := to - from
 	at = -1
 	if size < 2*LeastSegment {
 		return at, 0
 	}
-	whole := 0.0 // the distances of all pairs
+	whole := 0.0 // sum of the distances of all pairs
 	for _, value := range d.order[from:to] {
 		whole += d.rows[value]
 	}
 	whole /= 2
 	left, between := 0.0, 0.0
-	for j, value := range d.order[from:to] { // it goes from the right part to the left one
+	for j, value := range d.order[from:to] { // the value moves from the right part to the left one
 		row := d.distance[value*d.n : (value+1)*d.n]
 		toLeft := 0.0
 		for _, other := range d.order[from : from+j] {
@@ -133,7 +131,7 @@ func (d *division) splitOf(from, to int) (at int, energy float64) {
 	return at, energy
 }
 
-// addRows adds up rows, which permuting within segments leaves as they are.
+// addRows computes rows, which permuting within segments does not change.
 func (d *division) addRows() {
 	for i := range d.bounds[1:] {
 		from, to := d.bounds[i], d.bounds[i+1]
@@ -146,18 +144,18 @@ func (d *division) addRows() {
 	}
 }
 
-// split makes a boundary at a value. The order must be that of the series.
+// split adds a boundary at a value. The order must be that of the series.
 func (d *division) split(at int) {
 	d.bounds = append(d.bounds, at)
 	slices.Sort(d.bounds)
 	d.addRows()
 }
 
-// chance returns how often a series with the same segments and no further change has a
-// split of at least the given energy.
+// chance returns how often a series with the same segments and no further change has a split of at
+// least the given energy.
 func (d *division) chance(energy, alpha float64, rng *rand.Rand) float64 {
 	most := min(mostPermuted, int(math.Ceil(permutedPerPart/alpha))) - 1
-	enough := int(alpha*float64(most+1)) + 1 // reached more often than that, p is above alpha
+	enough := int(alpha*float64(most+1)) + 1 // if reached more often than that, p is above alpha
 	defer func() {
 		for i := range d.order {
 			d.order[i] = i

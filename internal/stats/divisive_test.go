@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// stepped returns n values of a noise around 1, times step from at on.
+// stepped returns n values of noise around 1, multiplied by step from at on.
 func stepped(rng *rand.Rand, n, at int, step, noise float64) []float64 {
 	x := make([]float64, n)
 	for i := range x {
@@ -40,8 +40,8 @@ func TestPlantedStepIsLocated(t *testing.T) {
 	}
 }
 
-// Under no change the chance of any claim is alpha: of 200 series 5 % are 10, and more
-// than 20 have a probability of 0.001.
+// Without a change the probability of any claim is alpha: of 200 series 5 % are 10, and more than
+// 20 have a probability of 0.001.
 func TestUnchangedSeriesRarelyShowsChange(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(200) {

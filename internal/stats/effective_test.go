@@ -14,7 +14,7 @@ func same(n int, v uint64) []uint64 {
 	return out
 }
 
-// TestStudentQuantile holds the expansion against printed tables of the distribution.
+// Compares the expansion with printed tables of the distribution.
 func TestStudentQuantile(t *testing.T) {
 	for _, tt := range []struct{ tail, degrees, want, off float64 }{
 		{0.025, 2, 4.303, 0.04},
@@ -31,9 +31,8 @@ func TestStudentQuantile(t *testing.T) {
 	}
 }
 
-// TestEffectiveSizeOfBlocksByHand: 16 blocks of 1,000 samples, one of which has all
-// hundred slow ones. Each other has 6.25 less than its share, so that the formulas
-// can be followed on paper.
+// 16 blocks of 1,000 samples, one of which has all hundred slow ones. Every other has 6.25 less
+// than its share, so that the formulas can be followed on paper.
 func TestEffectiveSizeOfBlocksByHand(t *testing.T) {
 	beyond := make([]uint64, 16)
 	beyond[5] = 100
@@ -69,7 +68,7 @@ func TestEffectiveSizeAtItsBounds(t *testing.T) {
 	}
 }
 
-// TestEffectiveMean: of samples that are 0 or 1 the mean is the share of ones.
+// For samples that are 0 or 1 the mean is the proportion of ones.
 func TestEffectiveMean(t *testing.T) {
 	samples := []uint64{900, 1100, 1000, 950, 1050, 1000, 1000, 980, 1020, 1000, 500, 1500, 1000, 900, 1100, 1000, 1000}
 	beyond := []uint64{9, 12, 8, 11, 10, 30, 9, 10, 8, 11, 4, 16, 8, 9, 11, 10, 12}
@@ -86,9 +85,8 @@ func TestEffectiveMean(t *testing.T) {
 	}
 }
 
-// TestDependenceIsSeen: blocks that have nothing to do with one another, and blocks
-// of which 8 neighbours share their level. Of these a run of 64 is worth 8, and
-// cannot be told from a drift.
+// Independent blocks, and blocks of which 8 neighbours share their level. With these a run of 64 is
+// worth 8, and cannot be distinguished from a drift.
 func TestDependenceIsSeen(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	const blocks, rounds = 256, 40
@@ -109,8 +107,8 @@ func TestDependenceIsSeen(t *testing.T) {
 	}
 	alone, many := mean(1)
 	eight, few := mean(8)
-	// A level with a deviation of 40 where chance has 9.5 has an effect of 17.8, and
-	// eight times that where neighbours share it.
+	// A level with a deviation of 40, where chance has 9.5, has an effect of 17.8, and eight times
+	// that if neighbours share it.
 	if alone < 17 || alone > 40 || eight < 8*17 || eight > 8*60 {
 		t.Errorf("design effects of %.0f and %.0f; want from 18, and from 142, to some more", alone, eight)
 	}
@@ -120,7 +118,7 @@ func TestDependenceIsSeen(t *testing.T) {
 }
 
 func TestRarestStallSeen(t *testing.T) {
-	// A thing that comes every 10 s is missing from 2.5 % of runs of 36.9 s.
+	// An event that occurs every 10 s is missing from 2.5 % of runs of 36.9 s.
 	if got := Horizon(36.8888, 0.95); !near(got, 10, 1e-4) {
 		t.Errorf("a run of 36.9 s has met what comes every %.3f s; want 10", got)
 	}

@@ -1,23 +1,22 @@
-// Package stats holds the statistics that judging a run needs. Each formula
-// names its source. It knows nothing of what is measured.
+// Package stats implements the statistics for judging a run. Each formula names its source. It is
+// independent of what is measured.
 package stats
 
 import "math"
 
-// MinBeyond is how many samples must be expected beyond a percentile for it to
-// be told as a number: five, the usual least expected count of a cell (Cochran,
-// "The chi-squared test of goodness of fit", 1952), which for a percentile keeps
-// the relative error of the tail's size near 45 % (1/sqrt(5)).
+// MinBeyond is how many samples must be expected beyond a percentile for it to be reported as a
+// number: five, the usual minimum expected count of a cell (Cochran, "The chi-squared test of
+// goodness of fit", 1952), which for a percentile keeps the relative error of the tail's size near
+// 45 % (1/sqrt(5)).
 const MinBeyond = 5
 
-// Supported reports whether n samples are enough to tell percentile p, given in
-// percent: at least MinBeyond of them are expected beyond it.
+// Supported reports whether n samples suffice for percentile p, given in percent: at least
+// MinBeyond of them are expected beyond it.
 func Supported(n uint64, p float64) bool { return n >= Needed(p) && p < 100 }
 
-// Needed returns the least number of samples with which percentile p is
-// supported: 500,000 for 99.999. Percentiles are taken to six decimals, so that
-// what is written as 99.9999 is that and not the nearest binary fraction. No
-// number supports 100.
+// Needed returns the smallest number of samples that supports percentile p: 500,000 for 99.999.
+// Percentiles are taken to six decimals, so that what is written as 99.9999 is that and not the
+// nearest binary fraction. No number supports 100.
 func Needed(p float64) uint64 {
 	beyond := uint64(math.Round((100 - min(p, 100)) * 1e6)) // in 1e-8
 	if beyond == 0 {
@@ -27,22 +26,20 @@ func Needed(p float64) uint64 {
 	return (cells + beyond - 1) / beyond
 }
 
-// QuantileRanks returns the ranks, 1 being the smallest of n samples, with
-// values that enclose percentile p of the population with at least the given
-// confidence (0.95, say), whatever its distribution, provided that the samples
-// are independent. The lower end is the largest rank lo with P(B >= lo) >= 1 -
-// (1-conf)/2 for B binomial with n and p; where none is, lo is 1 and the lower
-// end no bound. The upper end is the smallest rank hi with P(B <= hi-1) >= 1 -
-// (1-conf)/2; where none is, hiOK is false and hi is n.
+// QuantileRanks returns the ranks, 1 being the smallest of n samples, whose values enclose
+// percentile p of the population with at least the given confidence (0.95, say), whatever its
+// distribution, provided that the samples are independent. The lower end is the largest rank lo
+// with P(B >= lo) >= 1 - (1-conf)/2 for B binomial with n and p; if there is none, lo is 1 and the
+// lower end no bound. The upper end is the smallest rank hi with P(B <= hi-1) >= 1 - (1-conf)/2; if
+// there is none, hiOK is false and hi is n.
 //
-// Source: W. J. Conover, Practical Nonparametric Statistics, 3rd ed., section
-// 3.2; G. J. Hahn and W. Q. Meeker, Statistical Intervals, section 5.2: each
-// tail gets half of what may be missed, exactly, from the binomial
-// distribution. Here its tail probabilities are the regularised incomplete
-// beta function's, so n may be anything up to 1e12. Their error is below 1e-9
-// up to a million samples beyond the percentile and below 2e-7 from there on,
-// where a rank more or less changes the coverage by more than that until the
-// beyond are some 1e10 (then an end may be off by one rank).
+// Source: W. J. Conover, Practical Nonparametric Statistics, 3rd ed., section 3.2; G. J. Hahn and
+// W. Q. Meeker, Statistical Intervals, section 5.2: each tail gets half of what may be missed,
+// exactly, from the binomial distribution. Here its tail probabilities are the regularised
+// incomplete beta function's, so n may be anything up to 1e12. Their error is below 1e-9 up to a
+// million samples beyond the percentile and below 2e-7 from there on, where a rank more or less
+// changes the coverage by more than that until the samples beyond are some 1e10 (then an end may be
+// off by one rank).
 func QuantileRanks(n uint64, p, conf float64) (lo, hi uint64, hiOK bool) {
 	if n == 0 {
 		return 0, 0, false
@@ -61,10 +58,10 @@ func QuantileRanks(n uint64, p, conf float64) (lo, hi uint64, hiOK bool) {
 	return lo, r + 1, true
 }
 
-// search returns the largest r in 1 to n for which ok, or 0; ok holds up to
-// some r and not beyond. It looks near n*q first, where the answer is.
+// search returns the largest r in 1 to n for which ok holds, or 0; ok must hold up to some r and
+// not beyond. It starts near n*q, where the answer is.
 func search(n uint64, q float64, ok func(r uint64) bool) uint64 {
-	// Below a the answer is yes, from b on it is no.
+	// ok holds at a (or a is 0) and fails from b on.
 	mean := q * float64(n)
 	width := 10*math.Sqrt(mean*(1-q)) + 10
 	a := uint64(max(0, math.Floor(mean-width)))

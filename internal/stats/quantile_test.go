@@ -120,7 +120,7 @@ func TestBinomialAgainstMpmath(t *testing.T) {
 	}
 }
 
-// TestBinomialAgainstItsSum adds up all terms for small n.
+// Sums all terms for small n.
 func TestBinomialAgainstItsSum(t *testing.T) {
 	for _, q := range []float64{0, 0.001, 0.1, 0.5, 0.77, 0.99, 0.9999, 1} {
 		for n := uint64(1); n <= 60; n++ {
@@ -181,7 +181,7 @@ func TestQuantileRanks(t *testing.T) {
 	}
 }
 
-// TestQuantileRanksHoldTheirDefinition checks both sides of both ends.
+// Checks both sides of both ends.
 func TestQuantileRanksHoldTheirDefinition(t *testing.T) {
 	const tail = 0.025
 	for _, n := range []uint64{1, 7, 40, 99, 1500, 40_000, 1_000_000, 123_456_789, 1_000_000_000_000} {

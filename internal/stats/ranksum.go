@@ -5,30 +5,27 @@ import (
 	"slices"
 )
 
-// A RankSum is what MannWhitney found.
+// A RankSum is the result of MannWhitney.
 type RankSum struct {
 	U     float64 // pairs of a value of a and one of b in which b's is larger, ties as halves; over len(a)*len(b) it estimates P(b > a)
 	P     float64 // two-sided
 	Exact bool    // P is that of the permutation distribution, not of the normal one
 }
 
-// MannWhitney tests whether two independent samples are of one population
-// against one of them lying above the other. Values may be infinite, not NaN. A
-// sample without values gives P = 1.
+// MannWhitney tests whether two independent samples come from one population, against one of them
+// lying above the other. Values may be infinite, not NaN. An empty sample gives P = 1.
 //
-// P is exact where that takes no more than some milliseconds (up to 27 values a
-// side, or 5 against 295): the share of all ways to deal the ranks, midranks
-// where values tie, that have a rank sum at least as far from its expectation.
-// That is conditional on the ties, and without ties the classic distribution.
-// Beyond that it is the normal approximation with the variance corrected for
-// ties and half a step of continuity.
+// P is exact if that takes no more than some milliseconds (up to 27 values a side, or 5 against
+// 295): the share of all assignments of the ranks, with midranks for ties, whose rank sum is at
+// least as far from its expectation. That is conditional on the ties, and without ties the classic
+// distribution. Beyond that it is the normal approximation with the variance corrected for ties and
+// a continuity correction of one half.
 //
-// Source: H. B. Mann and D. R. Whitney, "On a test of whether one of two random
-// variables is stochastically larger than the other", Ann. Math. Statist. 18
-// (1947); the distribution by the shift algorithm of B. Streitberg and J.
-// Röhmel, "Exact distributions for permutation and rank tests", Statistical
-// Software Newsletter 12 (1986); the normal one in M. Hollander and D. A. Wolfe,
-// Nonparametric Statistical Methods, 2nd ed., section 4.1, (4.11) and (4.13).
+// Source: H. B. Mann and D. R. Whitney, "On a test of whether one of two random variables is
+// stochastically larger than the other", Ann. Math. Statist. 18 (1947); the distribution by the
+// shift algorithm of B. Streitberg and J. Röhmel, "Exact distributions for permutation and rank
+// tests", Statistical Software Newsletter 12 (1986); the normal one in M. Hollander and D. A.
+// Wolfe, Nonparametric Statistical Methods, 2nd ed., section 4.1, (4.11) and (4.13).
 func MannWhitney(a, b []float64) RankSum {
 	m, n := len(a), len(b)
 	if m == 0 || n == 0 {
@@ -50,7 +47,7 @@ func MannWhitney(a, b []float64) RankSum {
 	r := RankSum{U: float64(sum-n*(n+1)) / 2}
 	if r.Exact = affordable(m, n); r.Exact {
 		k, mine := n, sum
-		if m < n { // the ranks of the smaller one; those of both are fixed together
+		if m < n { // use the ranks of the smaller one; those of both are fixed together
 			k, mine = m, (m+n)*(m+n+1)-sum
 		}
 		r.P = farther(ties, k, mine)
@@ -70,8 +67,7 @@ func MannWhitney(a, b []float64) RankSum {
 	return r
 }
 
-// tied returns the lengths of the runs of equal values in sorted ones, those of
-// 1 among them.
+// tied returns the lengths of the runs of equal values in sorted, including those of 1.
 func tied(sorted []float64) []int {
 	var out []int
 	for i, v := range sorted {
@@ -84,13 +80,13 @@ func tied(sorted []float64) []int {
 	return out
 }
 
-// affordable reports whether the exact distribution is to be had in some
-// milliseconds: it takes twice the square of this product steps.
+// affordable reports whether the exact distribution takes only some milliseconds: it takes twice
+// the square of this product steps.
 func affordable(m, n int) bool { return (m+n)*min(m, n) <= 1500 }
 
-// rankSums returns in how many ways k of the ranks add up to each sum; index s
-// is twice the sum. The values tie in groups of the sizes given, smallest first.
-// Counts are exact up to 2^53, and good to some 1e-15 of themselves above.
+// rankSums returns in how many ways k of the ranks add up to each sum; index s is twice the sum.
+// The values tie in groups of the given sizes, smallest first. Counts are exact up to 2^53, with a
+// relative error of some 1e-15 above.
 func rankSums(ties []int, k int) []float64 {
 	n := 0
 	for _, t := range ties {
@@ -105,8 +101,8 @@ func rankSums(ties []int, k int) []float64 {
 	seen := 0
 	for _, t := range ties {
 		rank := 2*seen + t + 1 // twice the midrank of the group
-		// Taking j of the group's t at once costs more than taking each in turn,
-		// and each may be taken once: from many taken down to few.
+		// Each of the group's t is taken at most once, which is cheaper than taking j of them at a
+		// time: so iterate from many taken down to few.
 		for range t {
 			seen++
 			for j := min(seen, k); j >= 1; j-- {
@@ -120,8 +116,8 @@ func rankSums(ties []int, k int) []float64 {
 	return ways[k]
 }
 
-// farther returns the share of the ways to deal k of the ranks with a sum that
-// lies at least as far from its expectation as mine does; sums are doubled.
+// farther returns the share of the ways to choose k of the ranks whose sum is at least as far from
+// its expectation as mine; sums are doubled.
 func farther(ties []int, k, mine int) float64 {
 	n := 0
 	for _, t := range ties {
@@ -146,9 +142,8 @@ func twoSided(z float64) float64 { return math.Erfc(math.Abs(z) / math.Sqrt2) }
 // the given probability, 0.025 say.
 func normalQuantile(tail float64) float64 { return math.Sqrt2 * math.Erfinv(1-2*tail) }
 
-// LeastP returns the smallest P that MannWhitney can find with samples of these
-// sizes and no ties: that of one sample lying wholly above the other, in two of
-// all C(m+n, m) ways.
+// LeastP returns the smallest P that MannWhitney can return for samples of these sizes and no ties:
+// that of one sample lying entirely above the other, in two of all C(m+n, m) ways.
 func LeastP(m, n int) float64 {
 	if m <= 0 || n <= 0 {
 		return 1
@@ -160,11 +155,10 @@ func LeastP(m, n int) float64 {
 	return min(p, 1)
 }
 
-// MoreRuns returns how many more values each of two samples needs until a
-// difference can be shown at level alpha at all when the smallest of so many P
-// values has to pass Holm's correction: the least d with tests * LeastP(m+d,
-// n+d) <= alpha. From nothing, with one test, it is 4 for 0.05 and 5 for 0.01.
-// alpha is between 0 and 1, both excluded; otherwise it panics.
+// MoreRuns returns how many more values each of two samples needs until a difference can be shown
+// at level alpha at all, if the smallest of that many P values has to pass Holm's correction: the
+// smallest d with tests * LeastP(m+d, n+d) <= alpha. From nothing, with one test, it is 4 for 0.05
+// and 5 for 0.01. It panics unless 0 < alpha < 1.
 func MoreRuns(m, n int, alpha float64, tests int) int {
 	if !(alpha > 0 && alpha < 1) {
 		panic("stats: MoreRuns of a level that is none")

@@ -13,10 +13,9 @@ var (
 	earlier = []float64{1.15, 0.88, 0.90, 0.74, 1.21}
 )
 
-// Exact values by enumerating all ways to deal the midranks, in Python with
-// fractions; those without ties are also scipy 1.17.1's mannwhitneyu(b, a,
-// method="exact"). The first is published: one-sided 0.1272 (Hollander and Wolfe;
-// also the example of R's wilcox.test).
+// Exact values by enumerating all assignments of the midranks, in Python with fractions; those
+// without ties are also scipy 1.17.1's mannwhitneyu(b, a, method="exact"). The first is published:
+// one-sided 0.1272 (Hollander and Wolfe; also the example of R's wilcox.test).
 func TestMannWhitneyExactly(t *testing.T) {
 	for _, tt := range []struct {
 		a, b []float64
@@ -55,13 +54,12 @@ func steps(n int, from, by float64) []float64 {
 	return out
 }
 
-// near reports whether got is want but for a part of it.
+// near reports whether got is want up to a relative error.
 func near(got, want, part float64) bool {
 	return got == want || math.Abs(got-want) <= part*math.Abs(want)
 }
 
-// TestMannWhitneyAgainstEnumeration deals all hands of small samples with many
-// ties, as the distribution is defined.
+// Enumerates all assignments of small samples with many ties, as the distribution is defined.
 func TestMannWhitneyAgainstEnumeration(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -141,8 +139,7 @@ func TestMannWhitneyOfLargeSamples(t *testing.T) {
 	}
 }
 
-// TestTheNormalDistributionMeetsTheExact holds the two against each other at the
-// smallest equal samples that get the normal one.
+// Compares the two at the smallest equal samples that use the normal distribution.
 func TestTheNormalDistributionMeetsTheExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
@@ -169,7 +166,7 @@ func TestTheLeastRunsForALevel(t *testing.T) {
 		tests int
 		more  int
 	}{
-		{0, 0, 0.05, 1, 4}, // as benchmath has it: 4 for 0.05, 5 for 0.01
+		{0, 0, 0.05, 1, 4}, // as in benchmath: 4 for 0.05, 5 for 0.01
 		{0, 0, 0.01, 1, 5},
 		{3, 3, 0.05, 1, 1},
 		{4, 4, 0.05, 1, 0},
@@ -195,7 +192,7 @@ func TestTheLeastRunsForALevel(t *testing.T) {
 	}
 }
 
-// TestMannWhitneyKeepsItsLevel draws from one population, with and without ties.
+// Draws from one population, with and without ties.
 func TestMannWhitneyKeepsItsLevel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const rounds = 4000

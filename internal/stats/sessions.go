@@ -2,16 +2,16 @@ package stats
 
 import "math"
 
-// SessionShare returns which share of sessions of so many messages meet at least
-// one that is worse than percentile p, given in percent, if messages are
-// independent: 1 - (p/100)^messages. Of p = 99 and 100 messages it is 0.634: most
-// users meet the 99th percentile. Messages that are slow together make it less.
+// SessionShare returns the share of sessions of that many messages with at least one worse than
+// percentile p, given in percent, if messages are independent: 1 - (p/100)^messages. For p = 99 and
+// 100 messages it is 0.634: most users see the 99th percentile. If slow messages come together it
+// is smaller.
 //
-// It is computed from what lies beyond p, which keeps its digits where p is near
-// 100 and the share near 0 or 1.
+// It is computed from what lies beyond p, which keeps precision if p is near 100 and the share near
+// 0 or 1.
 //
-// Source: the complement of the binomial distribution at 0; put to this use by G.
-// Tene, "How NOT to measure latency" (2013).
+// Source: the complement of the binomial distribution at 0; put to this use by G. Tene, "How NOT to
+// measure latency" (2013).
 func SessionShare(p float64, messages uint64) float64 {
 	switch {
 	case messages == 0 || p >= 100:
@@ -22,10 +22,10 @@ func SessionShare(p float64, messages uint64) float64 {
 	return -math.Expm1(float64(messages) * math.Log1p((p-100)/100))
 }
 
-// SessionPercentile returns the percentile, in percent, that the given share of
-// sessions of so many messages meets at least one message worse than: which
-// percentile of messages to look at for the median session, say. It is the
-// inverse of SessionShare in p; 100 where the session or the share is empty.
+// SessionPercentile returns the percentile, in percent, for which the given share of sessions of
+// that many messages has at least one message worse: for example, which percentile of messages to
+// look at for the median session. It is the inverse of SessionShare in p; 100 if the session or the
+// share is empty.
 func SessionPercentile(share float64, messages uint64) float64 {
 	switch {
 	case messages == 0 || share <= 0:
@@ -36,9 +36,9 @@ func SessionPercentile(share float64, messages uint64) float64 {
 	return 100 + 100*math.Expm1(math.Log1p(-share)/float64(messages))
 }
 
-// SessionMessages returns the number of messages in a session such that the given
-// share of sessions meets at least one worse than percentile p: the inverse of SessionShare
-// in the messages, not rounded. It is infinite where no number does.
+// SessionMessages returns the number of messages in a session for which the given share of sessions
+// has at least one worse than percentile p: the inverse of SessionShare in the messages, not
+// rounded. It is infinite if no number does.
 func SessionMessages(p, share float64) float64 {
 	switch {
 	case share <= 0:

@@ -23,7 +23,7 @@ func TestSessions(t *testing.T) {
 		{100, 1_000_000, 0},
 		{0, 1, 1},
 	} {
-		// What 100 - p loses is the double nearest to 99.9999: some 1e-11 of it.
+		// 100 - p loses precision because of the double nearest to 99.9999: some 1e-11 of it.
 		if got := SessionShare(tt.p, tt.messages); !near(got, tt.want, 1e-9) {
 			t.Errorf("SessionShare(%v, %d) = %v; want %v", tt.p, tt.messages, got, tt.want)
 		}
@@ -51,7 +51,7 @@ func TestSessionsBackAndForth(t *testing.T) {
 		for _, n := range []uint64{1, 7, 1000} {
 			share := SessionShare(p, n)
 			if share > 1-1e-9 {
-				continue // nearly all sessions do, and nothing more can be told back
+				continue // nearly all sessions do, so the inverse is undetermined
 			}
 			if got := SessionPercentile(share, n); math.Abs(got-p) > 1e-9 {
 				t.Errorf("p%v of %d messages: back as %v", p, n, got)

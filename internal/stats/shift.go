@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Median returns the middle of the values, the mean of both middles of an even
-// number; NaN of none. The values stay as they are.
+// Median returns the median of the values, the mean of the two middle ones for an even number; NaN
+// if empty. It does not modify x.
 func Median(x []float64) float64 {
 	sorted := slices.Clone(x)
 	slices.Sort(sorted)
@@ -20,32 +20,30 @@ func middle(sorted []float64) float64 {
 		return math.NaN()
 	case n%2 == 1:
 		return sorted[n/2]
-	case sorted[n/2-1] == sorted[n/2]: // also where both are infinite
+	case sorted[n/2-1] == sorted[n/2]: // also if both are infinite
 		return sorted[n/2]
 	}
 	return sorted[n/2-1]/2 + sorted[n/2]/2
 }
 
-// A Shift is by how much one sample lies above another.
+// A Shift is how far one sample lies above another.
 type Shift struct {
 	Estimate float64
-	Lo, Hi   *float64 // of its interval; nil where the samples are too small for one, or nothing bounds it
+	Lo, Hi   *float64 // of its interval; nil if the samples are too small for one, or it is unbounded
 }
 
-// HodgesLehmann estimates by how much b lies above a: the median of all
-// differences of a value of b and one of a. The interval covers the true shift
-// with at least the given confidence (0.95, say), whatever the distribution, if
-// both have the same shape: its ends are the k-th smallest and the k-th largest
-// difference, k the largest with P(U <= k-1) <= (1-conf)/2 for U of MannWhitney;
-// for 95 % both samples need 4 values. Ties make the interval wider than need
-// be, never narrower. Values may be infinite on one side, not on both.
+// HodgesLehmann estimates how far b lies above a: the median of all differences of a value of b and
+// one of a. The interval covers the true shift with at least the given confidence (0.95, say),
+// whatever the distribution, if both have the same shape: its ends are the k-th smallest and the
+// k-th largest difference, k the largest with P(U <= k-1) <= (1-conf)/2 for U of MannWhitney; for
+// 95 % both samples need 4 values. Ties make the interval wider than necessary, never narrower.
+// Values may be infinite on one side, not on both.
 //
-// Source: J. L. Hodges and E. L. Lehmann, "Estimates of location based on rank
-// tests", Ann. Math. Statist. 34 (1963); the interval of P. K. Moses as in
-// Hollander and Wolfe, 2nd ed., section 4.3; that it holds with ties: G. E.
-// Noether, "Wilcoxon confidence intervals for location parameters in the
-// discrete case", J. Amer. Statist. Assoc. 62 (1967). Samples too large for the
-// exact distribution get k of the normal one, (4.41) there.
+// Source: J. L. Hodges and E. L. Lehmann, "Estimates of location based on rank tests", Ann. Math.
+// Statist. 34 (1963); the interval of P. K. Moses as in Hollander and Wolfe, 2nd ed., section 4.3;
+// that it holds with ties: G. E. Noether, "Wilcoxon confidence intervals for location parameters in
+// the discrete case", J. Amer. Statist. Assoc. 62 (1967). Samples too large for the exact
+// distribution get k of the normal one, (4.41) there.
 func HodgesLehmann(a, b []float64, conf float64) Shift {
 	d := make([]float64, 0, len(a)*len(b))
 	for _, x := range a {
@@ -68,8 +66,8 @@ func HodgesLehmann(a, b []float64, conf float64) Shift {
 	return s
 }
 
-// HodgesLehmannRatio estimates by which factor b lies above a: HodgesLehmann of
-// the logarithms, turned back. ok is false where a value is not above 0.
+// HodgesLehmannRatio estimates by which factor b lies above a: HodgesLehmann of the logarithms,
+// transformed back. ok is false if a value is not above 0.
 func HodgesLehmannRatio(a, b []float64, conf float64) (ratio Shift, ok bool) {
 	la, ok := logs(a)
 	lb, also := logs(b)
@@ -97,7 +95,7 @@ func logs(x []float64) ([]float64, bool) {
 	return out, true
 }
 
-// shiftRank returns k of HodgesLehmann, 0 where there is none.
+// shiftRank returns k of HodgesLehmann, 0 if there is none.
 func shiftRank(m, n int, tail float64) int {
 	if m == 0 || n == 0 {
 		return 0
@@ -120,7 +118,7 @@ func shiftRank(m, n int, tail float64) int {
 	k := 0
 	for ; 2*k < len(ways); k++ {
 		below += ways[2*k]
-		if below/all > tail*(1+1e-12) { // what is exactly the tail counts
+		if below/all > tail*(1+1e-12) { // exactly the tail counts too
 			break
 		}
 	}

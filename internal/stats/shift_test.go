@@ -19,9 +19,9 @@ func shown(p *float64) any {
 	return *p
 }
 
-// The first is published: Hollander and Wolfe, examples 4.3 and 4.4, estimate
-// -0.305 and interval (-0.76, 0.15). All were had in Python, from sorted
-// differences and an enumerated distribution of U.
+// The first is published: Hollander and Wolfe, examples 4.3 and 4.4, estimate -0.305 and interval
+// (-0.76, 0.15). All were computed in Python, from sorted differences and an enumerated
+// distribution of U.
 func TestHodgesLehmann(t *testing.T) {
 	one, two := []float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}
 	for _, tt := range []struct {
@@ -66,8 +66,8 @@ func TestHodgesLehmannRatio(t *testing.T) {
 	}
 }
 
-// TestHodgesLehmannCovers draws from two populations a known way apart, smooth
-// and with ties, and counts how often the interval holds it.
+// Draws from two populations with a known shift, smooth and with ties, and counts how often the
+// interval contains it.
 func TestHodgesLehmannCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	const rounds = 3000
@@ -98,8 +98,7 @@ func TestHodgesLehmannCovers(t *testing.T) {
 	}
 }
 
-// TestTheIntervalAndTheTestAgree: 0 lies outside exactly where the test without
-// ties rejects.
+// 0 lies outside exactly if the test without ties rejects.
 func TestTheIntervalAndTheTestAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for range 500 {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// The series is drawn by numpy; its cut is that of the formula as it stands in
-// the papers, over all truncations.
+// The series is drawn by numpy; its cut follows the formula in the papers, over all truncations.
 var warming = []float64{
 	38.3, 36.8, 34.1, 30.2, 27.1, 26.1, 24.1, 23.9, 21.8, 19.9, 19.7, 17.4, 15.8, 16.5, 15.8, 14.4, 13.3, 13.8, 10.7, 13.5, 13.0, 10.5, 12.0, 10.7, 12.3, 9.3, 10.2, 11.7, 12.1, 8.6,
 	10.2, 11.0, 9.9, 12.1, 9.2, 10.7, 9.3, 11.7, 10.2, 9.9, 8.5, 11.9, 10.9, 10.9, 11.3, 10.5, 9.5, 9.3, 9.3, 11.4, 8.6, 9.5, 9.7, 10.3, 10.6, 8.8, 8.3, 10.0, 11.2, 10.8,
@@ -38,8 +37,7 @@ func TestMSER(t *testing.T) {
 	}
 }
 
-// TestMSERAgainstTheDefinition computes each truncation's error from its own
-// mean.
+// Computes each truncation's error from its own mean.
 func TestMSERAgainstTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	for range 200 {

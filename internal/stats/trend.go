@@ -7,39 +7,37 @@ import (
 
 // Bounds of FindTrend.
 const (
-	fewestForTrend = 8    // values; S is about normal from there on (Mann 1945, Kendall 1975)
-	mostForTrend   = 2048 // values; they make two million slopes
+	fewestForTrend = 8    // values; S is approximately normal from there on (Mann 1945, Kendall 1975)
+	mostForTrend   = 2048 // values; they yield two million slopes
 )
 
-// A Trend is what FindTrend found.
+// A Trend is the result of FindTrend.
 type Trend struct {
 	Slope     Shift   // per value of the series
 	S         int64   // of the values tested
 	Z, P      float64 // with the variance inflated
-	Lag1      float64 // of what the slope leaves
-	Inflation float64 // of the variance, because neighbours are alike; 1 where they are not
-	Step      int     // values of the series in each one tested; 0 where there are too few for a test, and P is 1
+	Lag1      float64 // of the residuals
+	Inflation float64 // of the variance, because neighbours are correlated; 1 if they are not
+	Step      int     // values of the series averaged into each one tested; 0 if there are too few for a test, and P is 1
 }
 
-// FindTrend tests whether a series goes up or down, against having no trend, and
-// estimates by how much. It needs 8 values. Of a series of more than 2048
-// neighbours are averaged until there are no more.
+// FindTrend tests whether a series goes up or down, against having no trend, and estimates by how
+// much. It needs 8 values. In a series of more than 2048, neighbours are averaged until there are
+// no more.
 //
-// The test supposes independent values, and the seconds of a run are not: a
-// queue that is long now is long a second later, which the test would take for a
-// trend. So the lag-1 autocorrelation of what the slope leaves is taken, and
-// where it is significantly above 0 (one-sided, 5 %) the variance of S, and with
-// it the slope's interval, is inflated by 1 + 2 sum (1 - k/n) r^k, as for a
-// first-order autoregressive series. r is first freed of its small-sample bias,
-// (n r + 2)/(n - 4), and held to 0.98 at most.
+// The test assumes independent values, and the seconds of a run are not: a queue that is long now
+// is long a second later, which the test would take for a trend. So it computes the lag-1
+// autocorrelation of the residuals, and if that is significantly above 0 (one-sided, 5 %), inflates
+// the variance of S, and with it the slope's interval, by 1 + 2 sum (1 - k/n) r^k, as for a
+// first-order autoregressive series. r is first corrected for its small-sample bias, (n r + 2)/(n -
+// 4), and limited to 0.98.
 //
-// Source: S. Yue and C. Y. Wang, "The Mann-Kendall test modified by effective
-// sample size to detect trend in serially correlated hydrological series",
-// Water Resources Management 18 (2004), after G. V. Bayley and J. M. Hammersley,
-// "The effective number of independent observations in an autocorrelated time
-// series", J. Roy. Statist. Soc. Suppl. 8 (1946); the bias: K. H. Hamed,
-// "Enhancing the effectiveness of prewhitening in trend analysis of hydrologic
-// data", J. Hydrology 368 (2009).
+// Source: S. Yue and C. Y. Wang, "The Mann-Kendall test modified by effective sample size to detect
+// trend in serially correlated hydrological series", Water Resources Management 18 (2004), after G.
+// V. Bayley and J. M. Hammersley, "The effective number of independent observations in an
+// autocorrelated time series", J. Roy. Statist. Soc. Suppl. 8 (1946); the bias: K. H. Hamed,
+// "Enhancing the effectiveness of prewhitening in trend analysis of hydrologic data", J. Hydrology
+// 368 (2009).
 func FindTrend(x []float64, conf float64) Trend {
 	if len(x) < fewestForTrend {
 		return Trend{P: 1, Inflation: 1, Slope: Shift{Estimate: TheilSen(x, conf).Estimate}}
@@ -76,8 +74,7 @@ func FindTrend(x []float64, conf float64) Trend {
 	return t
 }
 
-// averaged returns the means of step neighbours each; what is left over at the
-// end is left out.
+// averaged returns the means of step neighbours each, and leaves out the rest at the end.
 func averaged(x []float64, step int) []float64 {
 	if step == 1 {
 		return x
@@ -91,15 +88,14 @@ func averaged(x []float64, step int) []float64 {
 	return out
 }
 
-// MannKendall tests whether values in their order go up or down, against every
-// order being equally likely: S is the pairs that go up less those that go down,
-// z its normal score with half a step of continuity and the variance corrected
-// for ties, p two-sided. Values must be independent; see FindTrend. The time it
-// takes grows with the square of the number of values.
+// MannKendall tests whether values in their order go up or down, against every order being equally
+// likely: S is the number of pairs that go up less those that go down, z its normal score with a
+// continuity correction and the variance corrected for ties, p two-sided. Values must be
+// independent; see FindTrend. It takes time quadratic in the number of values.
 //
-// Source: H. B. Mann, "Nonparametric tests against trend", Econometrica 13
-// (1945); M. G. Kendall, Rank Correlation Methods (1975); R. O. Gilbert,
-// Statistical Methods for Environmental Pollution Monitoring (1987), 16.4.
+// Source: H. B. Mann, "Nonparametric tests against trend", Econometrica 13 (1945); M. G. Kendall,
+// Rank Correlation Methods (1975); R. O. Gilbert, Statistical Methods for Environmental Pollution
+// Monitoring (1987), 16.4.
 func MannKendall(x []float64) (s int64, z, p float64) {
 	s, variance := kendall(x)
 	z, p = kendallTest(s, variance)
@@ -135,12 +131,12 @@ func kendallTest(s int64, variance float64) (z, p float64) {
 	return z, twoSided(z)
 }
 
-// TheilSen estimates the slope of values one apart: the median of the slopes of
-// all pairs. The interval's ends are the slopes of the ranks that Kendall's S
-// gives; nil where the values are too few. NaN of fewer than two values.
+// TheilSen estimates the slope of values one apart: the median of the slopes of all pairs. The
+// interval's ends are the slopes of the ranks given by Kendall's S; nil if there are too few
+// values. NaN for fewer than two values.
 //
-// Source: P. K. Sen, "Estimates of the regression coefficient based on Kendall's
-// tau", J. Amer. Statist. Assoc. 63 (1968); Gilbert, as above, 16.5.
+// Source: P. K. Sen, "Estimates of the regression coefficient based on Kendall's tau", J. Amer.
+// Statist. Assoc. 63 (1968); Gilbert, as above, 16.5.
 func TheilSen(x []float64, conf float64) Shift {
 	_, variance := kendall(x)
 	return slopeInterval(allSlopes(x), variance, conf)
@@ -170,9 +166,8 @@ func slopeInterval(slopes []float64, variance, conf float64) Shift {
 	return out
 }
 
-// Lag1 returns the autocorrelation of neighbours, -1 to 1; 0 of values that do
-// not vary. Of n independent values it is about normal with mean -1/n and
-// standard deviation 1/sqrt(n).
+// Lag1 returns the autocorrelation of neighbours, -1 to 1; 0 if values do not vary. For n
+// independent values it is approximately normal with mean -1/n and standard deviation 1/sqrt(n).
 //
 // Source: G. E. P. Box and G. M. Jenkins, Time Series Analysis, section 2.1.
 func Lag1(x []float64) float64 {

@@ -44,8 +44,8 @@ func TestMannKendallAndTheilSen(t *testing.T) {
 	}
 }
 
-// A first-order autoregressive series drawn by numpy; the figures are those of
-// the formulas in numpy, over pymannkendall's S and its variance.
+// A first-order autoregressive series drawn by numpy; the figures come from the formulas in numpy,
+// with pymannkendall's S and its variance.
 func TestFindTrendInflatesTheVariance(t *testing.T) {
 	x := []float64{
 		5.0, 4.92, 4.82, 6.11, 3.96, 4.66, 5.98, 4.9, 6.45, 6.58, 5.59, 5.66, 3.97, 3.76, 6.01, 4.87, 6.81, 6.24, 6.92, 6.45,
@@ -70,8 +70,7 @@ func TestFindTrendOfFewAndOfMany(t *testing.T) {
 	}
 }
 
-// TestFindTrendKeepsItsLevel draws series without a trend, independent and
-// correlated, and with one.
+// Draws series without a trend, independent and correlated, and with one.
 func TestFindTrendKeepsItsLevel(t *testing.T) {
 	needs.NoRace(t)
 	rng := rand.New(rand.NewPCG(17, 18))

@@ -20,10 +20,9 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Check holds the folder of a run that has ended against docs/formats and
-// returns everything that is wrong, joined: files that no page describes, fields
-// that no schema has, logs that do not sum up to result.json, tables that do not
-// say what it says.
+// Check validates the folder of a finished run against docs/formats and returns every error,
+// joined: undocumented files, fields that no schema has, logs that do not add up to result.json,
+// tables that differ from it.
 func Check(dir string) error {
 	saved, err := result.Read(dir)
 	if err != nil {
@@ -47,7 +46,7 @@ func Check(dir string) error {
 	return errors.Join(errs...)
 }
 
-// checkFile checks one file, whole.
+// checkFile validates one whole file.
 func checkFile(name string, b []byte, r *result.Result) error {
 	switch {
 	case name == result.FileResult:
@@ -76,11 +75,10 @@ func checkFile(name string, b []byte, r *result.Result) error {
 	return errors.New("is a file that docs/formats does not know")
 }
 
-// CheckResult holds the text of a result.json against its schema.
+// CheckResult validates the text of a result.json against its schema.
 func CheckResult(b []byte) error { return validate(ResultSchema, b) }
 
-// checkStages holds what a result says of stages against what it says of the window, which
-// they are the whole of.
+// checkStages checks that a result's stages add up to the window.
 func checkStages(r *result.Result) error {
 	if len(r.Stages) == 0 {
 		return nil
@@ -111,8 +109,7 @@ func checkStages(r *result.Result) error {
 	return errors.Join(errs...)
 }
 
-// checkFleet holds what a result says of agents and clocks against itself, as
-// docs/formats has it.
+// checkFleet checks the consistency of a result's agents and clocks, according to docs/formats.
 func checkFleet(r *result.Result) error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -166,7 +163,7 @@ func checkFleet(r *result.Result) error {
 	return errors.Join(errs...)
 }
 
-// checkSlowest holds the slowest messages against the distributions that they are of.
+// checkSlowest checks the slowest messages against their distributions.
 func checkSlowest(r *result.Result) error {
 	dists, err := distributions(r)
 	if err != nil {
@@ -197,7 +194,7 @@ func checkSlowest(r *result.Result) error {
 				}
 			}
 		}
-		lost := slices.ContainsFunc(r.Agents, func(a result.Agent) bool { return a.Missing }) // its slowest were not told
+		lost := slices.ContainsFunc(r.Agents, func(a result.Agent) bool { return a.Missing }) // a missing agent did not report its slowest
 		for i, m := range s.Messages {
 			if m.NS != m.AtNS-m.DueNS || i > 0 && m.NS > s.Messages[i-1].NS || i == 0 && m.NS != *d.MaxNS && !lost {
 				errs = append(errs, fmt.Errorf("%s: slowest message %d took %d ns from %d to %d; the maximum is %d", name, i, m.NS, m.DueNS, m.AtNS, *d.MaxNS))
@@ -207,7 +204,7 @@ func checkSlowest(r *result.Result) error {
 	return errors.Join(errs...)
 }
 
-// validate holds a document against the closed schema.
+// validate validates a document against the closed schema.
 func validate(name string, b []byte) error {
 	schema, err := compile(name)
 	if err != nil {
@@ -216,7 +213,7 @@ func validate(name string, b []byte) error {
 	return hold(schema, b)
 }
 
-// compile reads a closed schema, by somebody else's reading of the standard.
+// compile compiles a closed schema, with a third-party implementation of the standard.
 func compile(name string) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schemas(true)[name]))
 	if err != nil {
@@ -241,7 +238,7 @@ func hold(schema *jsonschema.Schema, b []byte) error {
 	return schema.Validate(v)
 }
 
-// checkEvents checks each line, and that there are as many as result.json says.
+// checkEvents validates each line, and checks their number against result.json.
 func checkEvents(b []byte, want int) error {
 	n, err := checkRecords(b, EventsSchema)
 	if err != nil {
@@ -258,8 +255,8 @@ func checkEvents(b []byte, want int) error {
 	return nil
 }
 
-// checkRecords holds each line of a log against its schema, and returns how many there
-// are after the first.
+// checkRecords validates each line of a log against its schema, and returns the number of lines
+// after the first.
 func checkRecords(b []byte, name string) (records int, err error) {
 	schema, err := compile(name)
 	if err != nil {
@@ -279,8 +276,8 @@ func checkRecords(b []byte, name string) (records int, err error) {
 	return n - 1, nil
 }
 
-// checkHost checks each line of a host's course, and that those of the measured window
-// sum up to what result.json says of it.
+// checkHost validates each line of host.jsonl, and checks that those of the measured window add up
+// to result.json.
 func checkHost(b []byte, r *result.Result) error {
 	if _, err := checkRecords(b, HostSchema); err != nil {
 		return err
@@ -314,7 +311,7 @@ func checkHost(b []byte, r *result.Result) error {
 			return fmt.Errorf("has no line of what result.json sums up (agent %q)", want.Agent)
 		}
 		got := *sums[i]
-		got.Absent, want.Absent = nil, nil // lines say it where it changes
+		got.Absent, want.Absent = nil, nil // lines report it where it changes
 		if d := cmp.Diff(want, got, cmpopts.EquateApprox(1e-6, 1e-6), cmpopts.IgnoreFields(host.ProcessSample{}, "Pids")); d != "" {
 			return fmt.Errorf("result.json (-) and the lines (+) differ:\n%s", d)
 		}
@@ -322,7 +319,7 @@ func checkHost(b []byte, r *result.Result) error {
 	return nil
 }
 
-// distributions returns those of a result by their names in logs.
+// distributions returns the distributions of a result by their names in logs.
 func distributions(r *result.Result) (map[string]*result.Dist, error) {
 	b, err := json.Marshal(r.Latency)
 	if err != nil {
@@ -352,13 +349,13 @@ func distributions(r *result.Result) (map[string]*result.Dist, error) {
 	return out, nil
 }
 
-// A sum is what the lines of a tag come to.
+// A sum is the total of a tag's lines.
 type sum struct {
 	counts measure.Counts
 	max    int64
 }
 
-// checkLog sums the lines of each tag up to the distribution of result.json.
+// checkLog checks that the lines of each tag add up to the distribution in result.json.
 func checkLog(b []byte, r *result.Result) error {
 	if !bytes.HasPrefix(b, []byte("#[Schema: "+result.SchemaIntervals+"]\n")) {
 		return errors.New("does not name its schema in its first line")
@@ -403,8 +400,7 @@ func checkLog(b []byte, r *result.Result) error {
 	return errors.Join(errs...)
 }
 
-// agree compares a distribution with the sums of its lines, as docs/formats says
-// that it is made of them.
+// agree compares a distribution with the sums of its lines, by the rules of docs/formats.
 func agree(d *result.Dist, observed, censored *sum) error {
 	none := func(s *sum) *sum {
 		if s == nil {

@@ -16,12 +16,12 @@ import (
 
 var golden = filepath.Join("..", "testdata", "v1", "jetstream")
 
-// TestCheckFindsBrokenResult breaks a good folder in one place at a time.
+// Breaks a good folder in one place at a time.
 func TestCheckFindsBrokenResult(t *testing.T) {
 	replace := func(old, to string) func(string) string {
 		return func(s string) string { return strings.Replace(s, old, to, 1) }
 	}
-	// without removes the last line that holds a text.
+	// without removes the last line that contains a text.
 	without := func(text string) func(string) string {
 		return func(s string) string {
 			at := strings.LastIndex(s, text)
@@ -96,7 +96,7 @@ func TestCheckFindsBrokenResult(t *testing.T) {
 	}
 }
 
-// TestCheckHoldsTheHostAgainstItsSums breaks the course of a host in one place at a time.
+// Breaks host.jsonl in one place at a time.
 func TestCheckHoldsTheHostAgainstItsSums(t *testing.T) {
 	second := func(i int64) host.Sample {
 		return host.Sample{
@@ -148,8 +148,7 @@ func TestCheckHoldsTheHostAgainstItsSums(t *testing.T) {
 	}
 }
 
-// TestReadersMayMeetNewFields holds a document with a field that nobody knows
-// against the schemas as they stand in docs/formats.
+// Validates a document with an unknown field against the schemas in docs/formats.
 func TestReadersMayMeetNewFields(t *testing.T) {
 	c := jsonschema.NewCompiler()
 	schema, err := c.Compile(filepath.Join("..", "..", "docs", "formats", ResultSchema))

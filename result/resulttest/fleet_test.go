@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestCheckFindsBrokenFleetResult breaks a good result in one place at a time.
+// Breaks a good result in one place at a time.
 func TestCheckFindsBrokenFleetResult(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "view", "testdata", "fleet.json"))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package resulttest holds result folders against what docs/formats says of
-// them: every file against its JSON Schema, and the files against each other.
-// It is for tests, of weir and of whoever writes such folders.
+// Package resulttest validates result folders against docs/formats: every file against its JSON
+// Schema, and the files against each other. It is for tests, of weir and of other programs that
+// write such folders.
 package resulttest
 
 import (
@@ -25,10 +25,9 @@ const (
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Schemas returns the JSON Schemas of the files that package result writes, by
-// file name, made from its types. A closed schema also refuses fields that the
-// types do not have: it finds what a writer forgot to describe. The open one is
-// for readers, who ignore such fields.
+// Schemas returns the JSON Schemas of the files that package result writes, by file name, generated
+// from its types. A closed schema rejects fields that the types do not have, to find undocumented
+// ones. The open one is for readers, who ignore such fields.
 func Schemas(closed bool) map[string][]byte {
 	of := func(t reflect.Type, title, schema string) map[string]any {
 		s := schemaOf(t, closed)
@@ -69,7 +68,7 @@ func Schemas(closed bool) map[string][]byte {
 	return out
 }
 
-// words are the fields that hold one of a few words.
+// words are the enumerated fields with their values.
 var words = map[string][]any{
 	"Status":            {result.Valid, result.Suspect, result.Invalid, result.NotRun},
 	"Run.Loop":          {result.LoopOpen, result.LoopClosed},
@@ -82,7 +81,7 @@ var words = map[string][]any{
 	"Percentile.UnboundedBy":   {result.ByDependence, result.ByEpisodes},
 }
 
-// schemaOf gives the JSON Schema of a Go type as encoding/json writes it.
+// schemaOf returns the JSON Schema of a Go type as encoding/json writes it.
 func schemaOf(t reflect.Type, closed bool) map[string]any {
 	if w, ok := words[t.Name()]; ok {
 		return map[string]any{"type": "string", "enum": w}
@@ -123,8 +122,7 @@ func schemaOf(t reflect.Type, closed bool) map[string]any {
 	panic("no schema for " + t.String())
 }
 
-// members adds the fields of a struct type to properties, and those that are
-// always there to required.
+// members adds the fields of a struct type to properties, and the required ones to required.
 func members(t reflect.Type, closed bool, properties, s map[string]any) {
 	required, _ := s["required"].([]string)
 	for i := range t.NumField() {
