@@ -22,45 +22,44 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// Time limits. openLimit bounds Open over all addresses.
+// Time limits. openLimit limits Open over all addresses.
 const (
 	openLimit  = 10 * time.Second
 	dialLimit  = 4 * time.Second
 	closeLimit = 5 * time.Second
-	findLimit  = time.Second            // for one server to say whether it is the master
-	wordsLimit = 500 * time.Millisecond // for a server's last words
-	settleWait = 2 * time.Second        // for answers under way, at the end
-	endWait    = 3 * time.Second        // for the client to fail what got none, its sockets closed
+	findLimit  = time.Second            // for a server to report whether it is the master
+	wordsLimit = 500 * time.Millisecond // for a server's error message on hang-up
+	settleWait = 2 * time.Second        // for outstanding answers, on close
+	endWait    = 3 * time.Second        // for the client to fail the rest after its sockets are closed
 )
 
-// wordsMost bounds a server's last words, in bytes.
+// wordsMost limits that error message, in bytes.
 const wordsMost = 1 << 10
 
-// poolSize is how many sockets a link's client may have besides the one of its Pipe.
+// poolSize is how many sockets a link's client may have in addition to its Pipe's.
 const poolSize = 4
 
-// A Link is one client, of one server.
+// A Link is one client of one server.
 type Link struct {
 	*redis.Client
 	Options *Options
 
 	name    string
 	run     driver.Run
-	seek    seeker                 // nil: the next connection is to the same server
-	at      atomic.Pointer[server] // the server that was connected to last
+	seek    seeker                 // nil: always reconnect to the same server
+	at      atomic.Pointer[server] // the last server connected to
 	sockets sockets.Set
 	lost    atomic.Bool // the next connection is a reconnect
-	astray  atomic.Bool // that server could not be reached
-	moved   atomic.Bool // and it is to another server
+	astray  atomic.Bool // that server was unreachable
+	moved   atomic.Bool // and the next connection goes to another server
 	closed  atomic.Bool
 }
 
-// A seeker finds the server that a lost connection is to be made to now.
+// A seeker finds the server to reconnect to.
 type seeker func(ctx context.Context) (server, error)
 
-// Open connects to the first of the servers that is a master, within ctx and 10 s.
-// Without a server there it is ErrUnreachable and names the addresses; refused
-// credentials are ErrAuth.
+// Open connects to the first of the servers that is a master, within ctx and 10 s. If there is
+// none, the error is ErrUnreachable and names the addresses; refused credentials are ErrAuth.
 func Open(ctx context.Context, o *Options, run driver.Run) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -77,7 +76,7 @@ func Open(ctx context.Context, o *Options, run driver.Run) (*Link, error) {
 	return l, err
 }
 
-// master connects to the first of the servers that is a master, each asked within limit.
+// master connects to the first of the servers that is a master, and waits at most limit for each.
 func master(ctx context.Context, o *Options, run driver.Run, limit time.Duration) (*Link, error) {
 	all, err := o.servers()
 	if err != nil {
@@ -101,12 +100,12 @@ func master(ctx context.Context, o *Options, run driver.Run, limit time.Duration
 	return nil, errors.Join(errs...)
 }
 
-// isMaster returns why the server is not a master; one that does not tell counts as one.
+// isMaster returns why the server is not a master; a server that does not report it counts as one.
 func (l *Link) isMaster(ctx context.Context) error {
 	text, err := l.Info(ctx, "replication").Result()
 	switch {
 	case errors.Is(Cause(err), driver.ErrAuth):
-		return nil // signed in, but INFO is not for this user
+		return nil // signed in, but this user may not use INFO
 	case err != nil:
 		return l.unasked(err)
 	}
