@@ -24,7 +24,7 @@ package redispubsub
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -60,7 +60,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings. Validate is that of the Options.
+// Config holds the driver's settings. Validate is that of the Options.
 type Config struct {
 	redisconn.Options
 	PingInterval time.Duration `option:"ping-interval" min:"1ns" help:"How often a consumer asks whether the server is there; two silences end the connection."`
@@ -75,7 +75,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return &conn{cfg: *c, run: run, link: link}, nil
 }
 
-// A conn is one run's hold on the server.
+// A conn is one run's connection to the server.
 type conn struct {
 	cfg       Config
 	run       driver.Run

@@ -68,7 +68,7 @@ package redisstreams
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"fmt"
 	"sync"
@@ -118,7 +118,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	redisconn.Options
 	Cluster      bool             `option:"cluster" help:"The servers are a Redis Cluster: streams are spread over its masters, and address is any of its servers."`
@@ -207,7 +207,7 @@ func (c *Config) check(ctx context.Context, link *redisconn.Link) error {
 	return nil
 }
 
-// A conn is one run's hold on the server.
+// A conn is one run's connection to the server.
 type conn struct {
 	cfg     Config
 	run     driver.Run

@@ -41,7 +41,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// config is the driver's settings.
+// config holds the driver's settings.
 type config struct {
 	Capacity int   `option:"capacity" min:"2" max:"1048576" help:"How many messages a subscription of a destination holds before Publish blocks; a power of two."`
 	Cell     int64 `option:"cell" size:"bytes" min:"1B" max:"1GiB" help:"Memory kept for each message; a larger payload is refused."`

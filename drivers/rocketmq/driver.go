@@ -24,7 +24,7 @@ package rocketmq
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -46,7 +46,7 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
@@ -93,7 +93,7 @@ const (
 	synch = "sync"
 )
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address  []string      `option:"address" help:"Name servers of one cluster, as host:port."`
 	User     string        `option:"user" help:"User (access key), where the brokers authenticate their clients."`
@@ -106,7 +106,7 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of servers that weir starts; these are its defaults.
+// Server holds the settings of servers that weir starts; these are its defaults.
 type Server struct {
 	Flush       string `option:"flush" allowed:"async,sync" firm:"sync" help:"Servers that weir starts: sync to the disk some time later, or before an answer (flushDiskType)."`
 	Replication string `option:"replication" allowed:"async,sync" firm:"sync" help:"Pairs that weir starts: a slave copies some time later, or has a message before the answer (brokerRole, inSyncReplicas)."`
@@ -132,7 +132,7 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// A conn is one run's hold on the cluster.
+// A conn is one run's connection to the cluster.
 type conn struct {
 	cfg  Config
 	run  driver.Run

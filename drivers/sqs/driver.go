@@ -24,7 +24,7 @@ package sqs
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -48,7 +48,7 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
@@ -103,7 +103,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address      string            `option:"address" help:"Endpoint of the service, as a URL: https://sqs.REGION.amazonaws.com, or a server of one's own."`
 	Region       string            `option:"region" help:"Region that requests are signed for; none: as the AWS client finds it (AWS_REGION, shared files)."`
@@ -175,12 +175,12 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// A conn is one run's hold on the service.
+// A conn is one run's connection to the service.
 type conn struct {
 	cfg  Config
 	run  driver.Run
 	aws  aws.Config
-	link *link // for questions
+	link *link // for requests
 
 	queues known.Table[queue] // those that were found, by name
 }

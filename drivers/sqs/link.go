@@ -84,7 +84,7 @@ func (c *conn) connect(idle, attempts int) (*link, error) {
 // Close ends the connections that no call uses.
 func (l *link) Close() { l.transport.CloseIdleConnections() }
 
-// words are the errors of the service, which carry a code.
+// words maps the errors of the service, which carry a code.
 // (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html)
 var words = failure.Map{
 	Is: func(err error) error {

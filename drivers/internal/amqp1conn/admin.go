@@ -256,7 +256,7 @@ func (a *Admin) there(ctx context.Context) bool {
 	defer l.kill()
 	for _, q := range a.conn.queues.Names() {
 		_, err := l.session.NewReceiver(ctx, a.conn.address(q), &client.ReceiverOptions{Credit: -1, SourceCapabilities: capability})
-		if err = words.Cause(err); err != nil && !errors.Is(err, driver.ErrUnsupported) { // ErrUnsupported: the queue is missing
+		if err = words.Cause(err); err != nil && !errors.Is(err, driver.ErrUnsupported) { // missing queue
 			return false
 		}
 	}

@@ -40,7 +40,7 @@ var words = failure.Map{Is: func(err error) error {
 	switch {
 	// The client has no error values for these.
 	case strings.HasPrefix(err.Error(), "SASL PLAIN auth failed"):
-		return failure.Said(driver.ErrAuth, err, strings.TrimRight(err.Error(), ": ")) // usually, the server adds nothing
+		return failure.Said(driver.ErrAuth, err, strings.TrimRight(err.Error(), ": ")) // usually nothing is added
 	case strings.HasPrefix(err.Error(), "no supported auth mechanism"):
 		return driver.ErrAuth
 	case errors.As(err, new(*client.ConnError)), errors.As(err, new(*client.SessionError)), errors.As(err, new(*client.LinkError)):

@@ -43,7 +43,7 @@ type route struct {
 	waiting *fifo.Queue[item]    // read by the goroutine that sends
 	sent    *fifo.Queue[receipt] // read by the goroutine that waits for outcomes
 
-	taken   atomic.Uint64 // messages that the server granted credit for, plus outcomes: credit is renewed for many at a time
+	taken   atomic.Uint64 // messages credit was granted for, plus outcomes: credit comes in batches
 	sending atomic.Bool   // the client is sending, or waiting for credit
 }
 

@@ -29,7 +29,7 @@ func (l *Link) Free(ctx context.Context, group string, topics []string) error {
 			return about("group "+group, err)
 		})
 		switch {
-		case errors.Is(err, kerr.GroupIDNotFound), err == nil && g.State == "Dead": // or a group of another protocol, which this request does not cover
+		case errors.Is(err, kerr.GroupIDNotFound), err == nil && g.State == "Dead": // or of another protocol
 			return l.otherKind(ctx, group)
 		case err != nil:
 			return err

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	readyLimit = 30 * time.Second // by default, a broker waits 3 s for a group to gather, and again after each change
+	readyLimit = 30 * time.Second // by default, a broker waits 3 s for members, and again after each change
 	readyPause = 25 * time.Millisecond
 )
 
@@ -25,7 +25,7 @@ const (
 type Membership struct {
 	Run        driver.Run
 	Name       string         // of the member, for events
-	Group      string
+	Group      string         // its name
 	Partitions map[string]int // partition count by topic
 	Reader     Reader
 	Fault      func(error) // takes survived faults; called by any goroutine

@@ -1,6 +1,6 @@
-// Package redisconn is what the Redis drivers share: where and how to connect by
-// the go-redis client, how its errors read in the contract's words, commands that
-// are sent without waiting for the one before, and what a server tells of itself.
+// Package redisconn is what the Redis drivers share: where and how to connect by the go-redis
+// client, how its errors read mapped to the contract's errors, commands that are sent without
+// waiting for the one before, and what a server tells of itself.
 package redisconn
 
 import (
@@ -33,7 +33,7 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Address: []string{"redis://127.0.0.1:6379"},
-		// Longer than a pause of a server that a fault puts into a run.
+		// Longer than a fault pauses a server.
 		AckTimeout:    30 * time.Second,
 		ReconnectWait: 250 * time.Millisecond,
 	}
@@ -83,7 +83,7 @@ func (o *Options) servers() ([]server, error) {
 	return out, nil
 }
 
-// Server is the settings of a server that weir starts.
+// Server holds the settings of a server that weir starts.
 type Server struct {
 	AppendOnly  string `option:"appendonly" allowed:"no,yes" firm:"yes" help:"Server started by weir: keep an append-only file."`
 	AppendFsync string `option:"appendfsync" allowed:"always,everysec,no" firm:"always" help:"Server started by weir: when the append-only file is synced."`

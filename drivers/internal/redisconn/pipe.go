@@ -46,9 +46,9 @@ type item[T any] struct {
 	v      T
 }
 
-// NewPipe returns a Pipe for at most inFlight commands on their way. Each ends with one
-// call of done, from one goroutine, with the error in the contract's words. After Close
-// it is ErrClosed.
+// NewPipe returns a Pipe for at most inFlight commands on their way. Each ends with one call of
+// done, from one goroutine, with the error mapped to the contract's errors. After Close it is
+// ErrClosed.
 func NewPipe[T any](link *Link, inFlight int, done func(v T, err error)) (*Pipe[T], error) {
 	o := redis.DefaultAutoPipelineOptions()
 	o.FullDuplex = true

@@ -3,7 +3,7 @@
 package redisserver
 
 import (
-	_ "embed" // of the recipes
+	_ "embed" // embeds the recipes
 	"strings"
 )
 

@@ -79,7 +79,7 @@ func Main(drivers ...driver.Definition) {
 // With chooses what is not the recipe's default.
 type With struct {
 	Recipe   string            // by its name; "" for the driver's first
-	Settings map[string]string // of the recipe
+	Settings map[string]string // embeds the recipe
 }
 
 // A System is a real server, or several, for the length of a test.
