@@ -174,5 +174,5 @@ var codes = map[int]error{
 	146: driver.ErrBlocked, 462: driver.ErrOverloaded, 14031: driver.ErrBlocked, // memory, rate, disk
 	10334: driver.ErrTooLarge,
 	26:    driver.ErrUnsupported, 59: driver.ErrUnsupported, 73: driver.ErrUnsupported, // no collection, no command, a name
-	79: driver.ErrUnsupported, 100: driver.ErrUnsupported, 238: driver.ErrUnsupported, // a write concern that the servers cannot provide, and an unknown command
+	79: driver.ErrUnsupported, 100: driver.ErrUnsupported, 238: driver.ErrUnsupported, // unavailable write concern, unknown command
 }

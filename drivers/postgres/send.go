@@ -143,7 +143,7 @@ func (l *link) committed(pipe *pgconn.Pipeline, row func(values [][]byte)) (fail
 			if failed == nil {
 				failed = cause(err)
 			}
-		case err != nil && errors.Is(failed, driver.ErrDisconnected): // the server gave the reason and closed the connection
+		case err != nil && errors.Is(failed, driver.ErrDisconnected): // the server gave the reason
 			return nil, failed
 		case err != nil:
 			return nil, err

@@ -26,7 +26,7 @@ type place struct {
 	exchange string // to publish to; "": the default exchange
 	key      string // to publish with
 	binding  string // to bind subscriptions with
-	queue    string // the destination's own: the only one with the default exchange, otherwise for messages without a subscription
+	queue    string // the only one with the default exchange, otherwise for messages without a subscription
 	rest     string // the exchange that leads to it
 }
 

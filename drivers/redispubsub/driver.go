@@ -83,10 +83,10 @@ type conn struct {
 	consumers closers.Set[*consumer]
 }
 
-// Declare has nothing to make.
+// Declare does nothing: there is nothing to create.
 func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
-// Delete has nothing to remove.
+// Delete does nothing: there is nothing to remove.
 func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil }
 
 // Facts asks the server.
@@ -100,7 +100,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// Close ends the control connection.
+// Close closes the control connection.
 func (c *conn) Close(ctx context.Context) error { return c.link.Close(ctx) }
 
 var (

@@ -48,7 +48,7 @@ type config struct {
 	Padded   bool  `option:"padded" help:"Whether what different goroutines write lies on different cache lines."`
 }
 
-// Validate reports what the bounds of the settings do not tell.
+// Validate reports faults that option bounds do not catch.
 func (c *config) Validate() error {
 	if bits.OnesCount(uint(c.Capacity)) != 1 {
 		return &driver.OptionError{Name: "capacity", Err: fmt.Errorf("is %d (a power of two)", c.Capacity)}
@@ -58,7 +58,7 @@ func (c *config) Validate() error {
 
 func (c *config) Holds() (messages int, option string) { return c.Capacity, "capacity" }
 
-// Open returns a Conn of its own; there is nothing to connect to.
+// Open returns a new Conn; there is nothing to connect to.
 func (c *config) Open(context.Context, driver.Run) (driver.Conn, error) {
 	if err := driver.Check(c); err != nil {
 		return nil, err

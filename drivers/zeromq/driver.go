@@ -67,7 +67,7 @@ func (c *Config) Open(_ context.Context, run driver.Run) (driver.Conn, error) {
 	return mesh.Open(lib, run, c.Options, map[string]string{"hwm": strconv.Itoa(c.HWM)})
 }
 
-// Known implements driver.GuaranteePredictor. A queue of libzmq's sockets has a message first.
+// Known implements driver.GuaranteePredictor. A message is first in a queue of libzmq's sockets.
 func (c *Config) Known(driver.Servers) driver.Known {
 	return driver.Known{"pattern": c.Pattern, "library": library}
 }
