@@ -84,7 +84,7 @@ func (c *conn) direct(ctx context.Context, d driver.Destination) ([]string, erro
 		return []string{key}, nil
 	}
 	seats := c.cluster.Seats()
-	first := int(crc32.ChecksumIEEE([]byte(d.Name)) % uint32(len(seats))) // spreads single-partition destinations, too
+	first := int(crc32.ChecksumIEEE([]byte(d.Name)) % uint32(len(seats))) // also spreads single-partition ones
 	keys := make([]string, max(1, d.Partitions))
 	for i := range keys {
 		keys[i] = key + ":" + strconv.Itoa(i) + ":{" + seats[(first+i)%len(seats)].Tag + "}"

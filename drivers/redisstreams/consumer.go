@@ -37,7 +37,7 @@ type reader struct {
 	keys  []string
 	from  map[string]source // by key
 	most  int               // limit of entries delivered and not settled
-	turns chan struct{}     // limits how many readers deliver and wait for acknowledgements at a time; nil: no limit
+	turns chan struct{}     // readers that may deliver and await acks at a time; nil: all
 	spec  driver.ConsumerSpec
 	reads redis.XReadGroupArgs
 
