@@ -77,7 +77,7 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string

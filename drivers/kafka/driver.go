@@ -84,7 +84,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaserver"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string

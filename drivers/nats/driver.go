@@ -39,7 +39,7 @@ const (
 	confirmFlush = "flush"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string

@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string

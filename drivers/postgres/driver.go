@@ -62,12 +62,12 @@ import (
 	"github.com/weirmq/weir/drivers/internal/known"
 )
 
-// recipe says how real servers are had and started.
+// recipe describes how to install and start servers.
 //
 //go:embed recipe.yaml
 var recipe []byte
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string

@@ -108,7 +108,7 @@ func answered(err error, status int) bool {
 }
 
 const (
-	storeLimit = 10 * time.Second       // for bookies that are not there yet, or not any more
+	storeLimit = 10 * time.Second       // for bookies that are not there yet, or not back yet
 	storePause = 250 * time.Millisecond // between two attempts
 )
 

@@ -367,8 +367,8 @@ func (x *consumer) commit(ctx context.Context) error {
 
 // watch keeps a connection to a broker until ctx ends, because the client does not report the loss
 // of its own. After a broker was away, the client also leaves a consumer without queues for up to a
-// minute, unless it is told to rebalance: watch does so when it first finds that the broker does
-// not know the consumer, and reports it.
+// minute, unless it is told to rebalance, twice: the first time it finds that the broker does not
+// know the consumer, and registers it there.
 func (x *consumer) watch(ctx context.Context, b broker, sink driver.Sink) {
 	cfg := &x.conn.cfg
 	keep := retry.Connection[line]{

@@ -84,8 +84,7 @@ func clientError(err error) error {
 	return nil
 }
 
-// statuses maps a broker's status for an accepted message that does not have all that its settings
-// promise.
+// statuses maps a broker's status for an accepted message with less than its settings guarantee.
 var statuses = map[primitive.SendStatus]error{
 	primitive.SendFlushDiskTimeout:  fmt.Errorf("%w: not synced within the broker's syncFlushTimeout", driver.ErrTimeout),
 	primitive.SendFlushSlaveTimeout: fmt.Errorf("%w: not copied within the broker's slaveTimeout", driver.ErrTimeout),
