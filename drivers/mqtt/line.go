@@ -154,7 +154,7 @@ func isTLS(c net.Conn) bool {
 	return is
 }
 
-// values from refused up are reasons, not levels.
+// Values from refused up are reasons, not levels.
 const refused = 0x80
 
 // A reason is a reason code of a version 5 server.
