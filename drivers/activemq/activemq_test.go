@@ -10,7 +10,6 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestGuaranteeFollowsServerSettings reads the guarantee of two servers.
 func TestGuaranteeFollowsServerSettings(t *testing.T) {
 	files, memory := shared.Up(t, 1), served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"persistence": "no"}})
 	for _, tc := range []struct {

@@ -15,7 +15,7 @@ package activemq
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 
 	"github.com/weirmq/weir/driver"
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
@@ -25,7 +25,7 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
@@ -64,7 +64,7 @@ const (
 	synced  = "synced"
 )
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	amqp1conn.Options
 
@@ -73,7 +73,7 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are its defaults.
+// Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	Persistence string `option:"persistence" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep durable messages in files (KahaDB)."`
 	Sync        string `option:"sync" allowed:"always,periodic,never" firm:"yes" help:"Server that weir starts: when KahaDB syncs its journal (journalDiskSyncStrategy)."`
@@ -86,8 +86,8 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return amqp1conn.Open(ctx, run, &own.Options, &system{&own})
 }
 
-// Known implements driver.GuaranteePredictor. The server does not tell where it has a message, so the option
-// store says it; of a server that weir starts, the recipe gives that option.
+// Known implements driver.GuaranteePredictor. The server does not report where it keeps a message,
+// so the option store states it; for a server that weir starts, the recipe sets that option.
 func (c *Config) Known(driver.Servers) driver.Known {
 	k := driver.KnownOf(c, "confirm", "durable")
 	k["server.persistence"], k["server.sync"] = c.Store, c.Store

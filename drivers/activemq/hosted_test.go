@@ -7,7 +7,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestAHostedService has TLS of an authority of its own before the server, as Amazon MQ has.
+// TestAHostedService puts TLS with its own certificate authority in front of the server, as Amazon
+// MQ does.
 func TestAHostedService(t *testing.T) {
 	s := shared.Up(t, 1)
 	cert, key := trial.Certificate(t)

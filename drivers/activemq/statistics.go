@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
 )
 
-// A system asks the server's plugin.
+// A system queries the server's plugin.
 type system struct{ cfg *Config }
 
 // The addresses of the plugin.
@@ -23,24 +23,24 @@ const (
 	ofQueue  = "ActiveMQ.Statistics.Destination."
 )
 
-// wildcards stand for several queues in a name.
+// wildcards are characters that make a name match several queues.
 const wildcards = "*>,"
 
-// errMissing: the server has no such queue.
+// errMissing means that the server has no such queue.
 var errMissing = fmt.Errorf("the server has no such queue: %w", driver.ErrUnsupported)
 
-// question asks the plugin. Without the plugin, the server forgets it soon.
+// question returns a request to the plugin. A server without the plugin drops it soon.
 func question() *client.Message {
 	return &client.Message{Header: &client.MessageHeader{TTL: time.Minute}, Value: ""}
 }
 
-// Declare implements amqp1conn.System. The server makes a queue for a consumer.
+// Declare implements amqp1conn.System. The server creates a queue for a consumer.
 func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, _ int) error {
 	return a.Attach(ctx, queue)
 }
 
-// Delete implements amqp1conn.System. AMQP has no request for it: the messages go. A
-// server that is set so forgets the empty queue (gcInactiveDestinations).
+// Delete implements amqp1conn.System. AMQP has no request to delete a queue, so only its messages
+// are removed. A server may be configured to drop the empty queue (gcInactiveDestinations).
 func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) error {
 	err := a.Drain(ctx, queue, func(ctx context.Context) (uint64, error) { return s.Waiting(ctx, a, queue) })
 	if errors.Is(err, errMissing) {
@@ -49,9 +49,9 @@ func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) e
 	return err
 }
 
-// Waiting implements amqp1conn.System. The server counts what consumers hold, too. It
-// says nothing about a queue that is missing, so the question about the server itself,
-// which it answers afterwards, tells that.
+// Waiting implements amqp1conn.System. The server also counts messages that consumers hold. It does
+// not answer for a missing queue, so a second request, about the server itself, which is answered
+// afterwards, reveals that.
 func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) (n uint64, err error) {
 	if strings.ContainsAny(queue, wildcards) {
 		return 0, fmt.Errorf("%q names several queues: %w", queue, driver.ErrUnsupported)

@@ -23,7 +23,7 @@ func Definitions() []driver.Definition {
 	})
 }
 
-// Extra returns the drivers that package standard lacks. A program has them by
+// Extra returns the drivers that package standard lacks. A program adds them with
 // weir.Main(all.Extra()...), as cmd/weir-all does.
 func Extra() []driver.Definition {
 	return []driver.Definition{

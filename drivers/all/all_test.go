@@ -15,7 +15,6 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// TestEveryDriverDocumentsItself holds every definition to what its page needs.
 func TestEveryDriverDocumentsItself(t *testing.T) {
 	for _, d := range Definitions() {
 		for _, fault := range undocumented(d) {
@@ -64,8 +63,8 @@ func TestAnUndocumentedDriverIsFound(t *testing.T) {
 	}
 }
 
-// TestAJVMUnpacksIntoItsOwnFolder: one that is killed leaves the libraries that it unpacked.
-// Java does not go by TMPDIR.
+// TestAJVMUnpacksIntoItsOwnFolder: a killed JVM leaves its unpacked libraries behind. Java ignores
+// TMPDIR.
 func TestAJVMUnpacksIntoItsOwnFolder(t *testing.T) {
 	seen := 0
 	for _, d := range Definitions() {
@@ -91,7 +90,7 @@ func TestAJVMUnpacksIntoItsOwnFolder(t *testing.T) {
 	}
 }
 
-// longestFeature is what a column of the feature table can bear.
+// longestFeature is the width limit of a column in the feature table.
 const longestFeature = 120
 
 // undocumented returns what is missing from a driver's page, or wrong on it.
@@ -115,7 +114,7 @@ func undocumented(d driver.Definition) []string {
 	features := map[string]string{
 		"Persistence": d.Features.Persistence, "Replication": d.Features.Replication, "Protocol": d.Features.Protocol,
 	}
-	if d.Client != "" { // what is in the process has none of these
+	if d.Client != "" { // in-process drivers have none of these
 		features["Failover"], features["Encryption"] = d.Features.Failover, d.Features.Encryption
 		features["Compression"], features["Console"] = d.Features.Compression, d.Features.Console
 	}
@@ -148,14 +147,14 @@ func undocumented(d driver.Definition) []string {
 	return append(faults, confirmations(d)...)
 }
 
-// levels are the guarantees that copies of a message in a kind of storage can be.
+// levels are the possible guarantees for copies of a message in a kind of storage.
 func levels(c driver.Confirms) []driver.Guarantee {
 	switch {
 	case c.Copies != driver.CopiesOne && c.Stable == driver.StableFsync:
 		return []driver.Guarantee{driver.Persisted}
 	case c.Copies != driver.CopiesOne:
 		return []driver.Guarantee{driver.Replicated}
-	case c.Stable == driver.StableFsync: // of the only node, or of one of several
+	case c.Stable == driver.StableFsync: // on the only node, or on one of several
 		return []driver.Guarantee{driver.Persisted, driver.Received}
 	case c.Stable == driver.StableOS:
 		return []driver.Guarantee{driver.Received}
@@ -163,13 +162,13 @@ func levels(c driver.Confirms) []driver.Guarantee {
 	return []driver.Guarantee{driver.Buffered, driver.Written, driver.Received}
 }
 
-// confirmations returns what is wrong with the table of guarantees.
+// confirmations returns the faults in the guarantee table.
 func confirmations(d driver.Definition) []string {
 	var faults []string
 	bad := func(format string, args ...any) {
 		faults = append(faults, "Confirmations: "+fmt.Sprintf(format, args...))
 	}
-	known := driver.Known{"version": ""} // only a running server tells it
+	known := driver.Known{"version": ""} // only a running server reports it
 	if f, ok := d.New().(driver.GuaranteePredictor); ok {
 		maps.Copy(known, f.Known(driver.Servers{Nodes: 3, Replicas: 3}))
 	}
@@ -205,8 +204,8 @@ func confirmations(d driver.Definition) []string {
 	return faults
 }
 
-// TestFileOptionsAreMarked: an agent lets a scenario name such files only where its
-// user allows them, so that none may be overlooked.
+// TestFileOptionsAreMarked: an agent accepts such files from a scenario only if its user allows
+// them, so every file option must be marked.
 func TestFileOptionsAreMarked(t *testing.T) {
 	seen := 0
 	for _, d := range Definitions() {
@@ -227,7 +226,7 @@ func TestFileOptionsAreMarked(t *testing.T) {
 	}
 }
 
-// TestStandardListsAbsentDrivers holds package standard to what package all adds.
+// TestStandardListsAbsentDrivers compares package standard with the drivers that package all adds.
 func TestStandardListsAbsentDrivers(t *testing.T) {
 	var want []driver.Absent
 	for _, d := range Extra() {

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// composeSchema is that of the Compose specification, as the module
-// github.com/compose-spec/compose-go/v2 v2.9.0 has it (Apache-2.0).
+// composeSchema returns the schema of the Compose specification, from the module
+// github.com/compose-spec/compose-go/v2 v2.9.0 (Apache-2.0).
 func composeSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	b, err := os.ReadFile("testdata/compose-spec.json")
@@ -35,7 +35,7 @@ func composeSchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// fits holds a Compose file against the schema.
+// fits validates a Compose file against the schema.
 func fits(t *testing.T, s *jsonschema.Schema, file []byte) error {
 	t.Helper()
 	j, err := yaml.YAMLToJSON(file)
@@ -49,8 +49,8 @@ func fits(t *testing.T, s *jsonschema.Schema, file []byte) error {
 	return s.Validate(v)
 }
 
-// TestEveryRecipeYieldsValidComposeFile takes every recipe of every driver,
-// for each number of nodes.
+// TestEveryRecipeYieldsValidComposeFile covers all recipes of all drivers, with every number of
+// nodes.
 func TestEveryRecipeYieldsValidComposeFile(t *testing.T) {
 	s := composeSchema(t)
 	if err := fits(t, s, []byte("services: {a: {image: [x]}}")); err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// outside returns values that an option does not take, as far as it says so itself.
+// outside returns invalid values of an option, according to its own description.
 func outside(o driver.Option) (bad []string) {
 	if len(o.Allowed) > 0 {
 		bad = append(bad, "no-such-word")
@@ -37,8 +37,6 @@ func outside(o driver.Option) (bad []string) {
 	return bad
 }
 
-// TestEveryDriverRefusesFaultySettings has a value that the option does not take for each
-// option of each driver.
 func TestEveryDriverRefusesFaultySettings(t *testing.T) {
 	for _, def := range Definitions() {
 		refused := func(name string, values ...string) {

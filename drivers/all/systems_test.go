@@ -15,10 +15,9 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// TestEverySystemRan comes last in make systems. It holds what ran against what
-// the drivers' recipes can start, alone and with as many nodes as they have: a
-// recipe that no test starts fails. Where CI is set, so does one that could not
-// be started because the host lacks something.
+// TestEverySystemRan runs last in make systems. It compares the systems that ran with those that
+// the drivers' recipes can start, with one node and with the maximum: a recipe that no test starts
+// fails. With CI set, so does a recipe that could not be started because the host lacks something.
 func TestEverySystemRan(t *testing.T) {
 	path := os.Getenv(served.VariableLog)
 	if path == "" {
@@ -50,7 +49,7 @@ func TestEverySystemRan(t *testing.T) {
 	want := 0
 	for _, e := range entries {
 		if e.Recipe.Install == nil {
-			continue // had only as a container
+			continue // only available as a container
 		}
 		for _, nodes := range slices.Compact([]int{e.Recipe.Nodes[0], slices.Max(e.Recipe.Nodes)}) {
 			want++

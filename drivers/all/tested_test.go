@@ -15,7 +15,6 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// TestRecordIsAsSuitesWroteIt holds tested.yaml to what writes it.
 func TestRecordIsAsSuitesWroteIt(t *testing.T) {
 	record, err := os.ReadFile("../standard/tested.yaml")
 	if err != nil {
@@ -40,8 +39,6 @@ func TestRecordIsAsSuitesWroteIt(t *testing.T) {
 	}
 }
 
-// TestEveryDriverWithAClientWasTested: one that was never seen to work against a
-// server is not finished.
 func TestEveryDriverWithAClientWasTested(t *testing.T) {
 	for _, d := range Definitions() {
 		if d.Client != "" && len(tested.Of(standard.Tested(), d.Name)) == 0 {
@@ -79,7 +76,7 @@ func TestAnImpossibleRecordIsFound(t *testing.T) {
 	}
 }
 
-// faultsOf returns what no run can have recorded.
+// faultsOf returns entries that no run can have recorded.
 func faultsOf(es []tested.Entry) []string {
 	var faults []string
 	seen := map[[2]string]bool{}

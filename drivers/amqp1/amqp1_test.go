@@ -14,8 +14,8 @@ import (
 // destination is the queue of the tests.
 var destination = driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
 
-// TestGuaranteeFollowsStatedAndReadSettings: a virtual host in memory keeps nothing,
-// whatever the option store says.
+// TestGuaranteeFollowsStatedAndReadSettings: a virtual host in memory stores nothing durably,
+// regardless of the option store.
 func TestGuaranteeFollowsStatedAndReadSettings(t *testing.T) {
 	files, memory := shared.Up(t, 1), served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"persistence": "no"}})
 	for _, tc := range []struct {
@@ -38,8 +38,8 @@ func TestGuaranteeFollowsStatedAndReadSettings(t *testing.T) {
 	}
 }
 
-// TestWithoutManagementItOnlySends to a queue that the user made: another Conn counts what
-// came, and Delete takes it out.
+// TestWithoutManagementItOnlySends uses a queue created by the user: another Conn counts its
+// messages, and Delete removes them.
 func TestWithoutManagementItOnlySends(t *testing.T) {
 	s := shared.Up(t, 1)
 	owner, err := trial.Open(t, Definition(), driver.Run{ID: "owner"}, s.Options)
@@ -95,8 +95,8 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	)
 }
 
-// TestRabbitMQGuaranteeIsRead: facts are those of the queue that is there, and a server that
-// is not RabbitMQ is refused.
+// TestRabbitMQGuaranteeIsRead: facts describe the existing queue, and a server other than RabbitMQ
+// is rejected.
 func TestRabbitMQGuaranteeIsRead(t *testing.T) {
 	s := shared.Up(t, 1, served.With{Recipe: "rabbitmq4"})
 	for kind, want := range map[string]driver.Confirms{

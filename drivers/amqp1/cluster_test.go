@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestConformanceOfACluster starts three nodes once: the suite, and then the guarantee of a
+// TestConformanceOfACluster starts three nodes once: for the suite, and then for the guarantee of a
 // quorum queue on all of them.
 func TestConformanceOfACluster(t *testing.T) {
 	t.Run("RabbitMQ 4, three nodes", func(t *testing.T) {

@@ -15,7 +15,7 @@ package amqp1
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
@@ -27,7 +27,7 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
@@ -40,7 +40,7 @@ func Definition() driver.Definition {
 		Client:  "github.com/Azure/go-amqp",
 		Capabilities: driver.Capabilities{
 			Consume:    true,
-			Replicas:   true, // of quorum queues
+			Replicas:   true, // for quorum queues
 			Competing:  true,
 			Nack:       true,
 			Retains:    true, // a queue keeps its messages
@@ -70,7 +70,7 @@ const (
 	synced  = "synced"
 )
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	amqp1conn.Options
 
@@ -82,7 +82,7 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are its defaults.
+// Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	Persistence string `option:"persistence" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep durable messages in files (BDB)."`
 	Heap        string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
@@ -97,8 +97,8 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return amqp1conn.Open(ctx, run, &own.Options, &system{&own})
 }
 
-// Narrow implements driver.Narrowed: nothing but management counts what is left, and
-// quorum queues alone have replicas.
+// Narrow implements driver.Narrowed: the backlog is available only through management, and only
+// quorum queues have replicas.
 func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	can.Replicas = c.Management == rabbit4 && c.QueueType == quorum
 	if c.Management == none {
@@ -107,8 +107,8 @@ func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	return can
 }
 
-// Known implements driver.GuaranteePredictor. The protocol does not tell where a message is, so the option
-// store says it; RabbitMQ tells the type of the queue.
+// Known implements driver.GuaranteePredictor. The protocol does not report where a message is
+// stored, so the option store states it; RabbitMQ reports the queue type.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.KnownOf(c, "confirm", "management", "durable", "store")
 	if s.Nodes == 0 {

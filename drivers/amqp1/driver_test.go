@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// shared are the servers of tests that leave them as they were.
+// shared holds the servers of tests that leave them unchanged.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, options map[string][]string) {
 		s := shared.Up(t, 1)
@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Allocs: 34, Expect: 31,
 			Existing: func(run, d string) string { return names.Join(200, "weir", run, d) },
 		}
-		if options == nil { // else the queue goes with the server
+		if options == nil { // otherwise the queue goes with the server
 			h.Kill = s.Kill
 			h.Expect++
 		}
@@ -52,8 +52,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// endsSettled has a consumer end as soon as it has settled more messages than a quorum queue
-// takes at once: the server keeps settlements beyond 32 back until it has done some.
+// endsSettled ends a consumer as soon as it has settled more messages than a quorum queue handles
+// at once: the server delays settlements beyond 32 until it has handled some.
 func endsSettled(t *testing.T, s *served.System) {
 	t.Helper()
 	c := trial.Declared(t, Definition(), s.Options)
@@ -86,7 +86,7 @@ func endsSettled(t *testing.T, s *served.System) {
 	}
 }
 
-// An enough is a sink that ends its consumer when the last message it waits for comes.
+// An enough is a sink that ends its consumer when the last expected message arrives.
 type enough struct {
 	left int
 	end  func()
@@ -102,7 +102,7 @@ func (e *enough) Deliver(ds []driver.Delivery) error {
 func (e *enough) Settled([]driver.Delivery, error) {}
 func (e *enough) Fault(error)                      {}
 
-// conformRabbitMQ runs the suite on RabbitMQ 4, with queues of one kind.
+// conformRabbitMQ runs the suite on RabbitMQ 4, with one kind of queue.
 func conformRabbitMQ(t *testing.T, s *served.System, nodes int, kind string) {
 	t.Helper()
 	s.Options["queue-type"] = []string{kind}

@@ -12,10 +12,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
 )
 
-// A system asks the broker's management node.
+// A system queries the broker's management node.
 type system struct{ cfg *Config }
 
-// Names of Qpid's.
+// Names used by Qpid.
 const (
 	node        = "$management"
 	queueType   = "org.apache.qpid.Queue"
@@ -23,22 +23,22 @@ const (
 	depth       = "queueDepthMessages"
 )
 
-// Answers of a management node, as in HTTP.
+// Status codes of a management node, as in HTTP.
 const (
 	notFound = 404
 	conflict = 409
 )
 
-// A refusal is an answer that is an error.
+// A refusal is an error answer.
 type refusal struct {
 	code int64
 	text string
 }
 
-// Error returns what the broker said.
+// Error returns the broker's message.
 func (r *refusal) Error() string { return fmt.Sprintf("%d: %s", r.code, r.text) }
 
-// Unwrap returns driver.ErrUnsupported: the broker answered, and does not do it.
+// Unwrap returns driver.ErrUnsupported: the broker answered, but does not support the request.
 func (r *refusal) Unwrap() error { return driver.ErrUnsupported }
 
 // is reports whether an error is a refusal with a code.
@@ -47,8 +47,8 @@ func is(err error, code int64) bool {
 	return errors.As(err, &r) && r.code == code
 }
 
-// ask has an operation done with the object of a type and a path, and returns its answer.
-// properties, name and value in turns, go with it.
+// ask performs an operation on the object with a type and a path, and returns the answer.
+// properties alternates names and values.
 func (s *system) ask(ctx context.Context, a *amqp1conn.Admin, operation, of, path string, body map[string]any, properties ...string) (map[string]any, error) {
 	p := map[string]any{"operation": operation, "type": of, "index": "object-path", "key": path}
 	for i := 0; i < len(properties); i += 2 {
@@ -83,7 +83,7 @@ func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, 
 	return err
 }
 
-// Delete implements amqp1conn.System. Without management the messages go.
+// Delete implements amqp1conn.System. Without management, only the messages are removed.
 func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) error {
 	if s.cfg.Management == none {
 		return a.Empty(ctx, queue)
@@ -95,8 +95,8 @@ func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) e
 	return err
 }
 
-// Waiting implements amqp1conn.System. The broker counts what consumers hold, too. Without
-// management only a queue that is missing can be told.
+// Waiting implements amqp1conn.System. The broker also counts messages that consumers hold. Without
+// management, only a missing queue can be detected.
 func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) (uint64, error) {
 	if s.cfg.Management == none {
 		return 0, a.Attach(ctx, queue)

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
 )
 
-// A rabbit asks RabbitMQ 4: HTTP over AMQP, at the node /management.
+// A rabbit queries RabbitMQ 4: HTTP over AMQP, at the node /management.
 type rabbit struct{ cfg *Config }
 
 // Kinds of queues.
@@ -27,12 +27,12 @@ const (
 // (https://www.rabbitmq.com/docs/amqp#address-v2).
 func (*rabbit) Address(queue string) string { return "/queues/" + url.PathEscape(queue) }
 
-// tries bounds the attempts of a request. The client gives credit for the answer on a
-// goroutine of its own, which the request may overtake: RabbitMQ then ends the session.
+// tries limits the attempts for a request. The client grants credit for the answer on a separate
+// goroutine, which the request may overtake: RabbitMQ then ends the session.
 const tries = 10
 
-// ask makes a request about a queue, and returns its answer. A request without a body has
-// the body null: RabbitMQ 4.0 ends the session of one that has none (function_clause in
+// ask sends a request about a queue, and returns the answer. A request without a body gets the body
+// null: RabbitMQ 4.0 ends the session on a missing body (function_clause in
 // rabbit_amqp_management).
 func (r *rabbit) ask(ctx context.Context, a *amqp1conn.Admin, method, queue string, body any) (map[string]any, error) {
 	path, reply := r.Address(queue), "$me"
@@ -60,8 +60,8 @@ func (r *rabbit) ask(ctx context.Context, a *amqp1conn.Admin, method, queue stri
 	return answer, nil
 }
 
-// Declare implements amqp1conn.System. Each quorum queue is durable. RabbitMQ makes one with
-// fewer members where it has fewer nodes.
+// Declare implements amqp1conn.System. Quorum queues are always durable. With too few nodes,
+// RabbitMQ creates a queue with fewer members.
 func (r *rabbit) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, replicas int) error {
 	arguments := map[string]any{"x-queue-type": r.cfg.QueueType}
 	if r.cfg.QueueType == quorum {
@@ -83,7 +83,7 @@ func (r *rabbit) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, 
 	return nil
 }
 
-// members returns on how many nodes a queue is.
+// members returns the number of nodes that hold a queue.
 func members(queue map[string]any) int {
 	switch of := queue["replicas"].(type) {
 	case []any:
@@ -103,7 +103,7 @@ func (r *rabbit) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) e
 	return err
 }
 
-// Waiting implements amqp1conn.System: what is ready to be sent to a consumer.
+// Waiting implements amqp1conn.System: messages ready to be sent to a consumer.
 func (r *rabbit) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) (uint64, error) {
 	answer, err := r.ask(ctx, a, "GET", queue, client.Null{})
 	if err != nil {
@@ -116,8 +116,8 @@ func (r *rabbit) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) 
 	return n, nil
 }
 
-// Facts implements amqp1conn.System. AMQP does not show the nodes of a cluster: each address
-// counts as one.
+// Facts implements amqp1conn.System. AMQP does not reveal a cluster's nodes, so each address counts
+// as one.
 func (r *rabbit) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string) (driver.Facts, error) {
 	p, err := a.Properties(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *rabbit) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 	return f, nil
 }
 
-// confirms returns what it means that RabbitMQ accepts a message for a queue of a kind. A quorum
+// confirms returns what RabbitMQ's acceptance of a message means for a kind of queue. A quorum
 // queue has synced the message on most of its members. A classic queue syncs nothing.
 func (r *rabbit) confirms(kind string, members int, durable bool) driver.Confirms {
 	k := r.cfg.Known(driver.Servers{})

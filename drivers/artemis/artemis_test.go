@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// plain connects as a program without weir would.
+// plain connects without weir.
 func plain(t *testing.T, s *served.System) *client.Session {
 	t.Helper()
 	c, err := client.Dial(t.Context(), "amqp://"+s.Address[0], &client.ConnOptions{SASLType: client.SASLTypePlain("weir", "weir")})
@@ -27,7 +27,6 @@ func plain(t *testing.T, s *served.System) *client.Session {
 	return session
 }
 
-// TestGuaranteeFollowsServerSettings reads the guarantee of two servers.
 func TestGuaranteeFollowsServerSettings(t *testing.T) {
 	journal, memory := shared.Up(t, 1), served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"persistence": "no"}})
 	for _, tc := range []struct {
@@ -48,8 +47,8 @@ func TestGuaranteeFollowsServerSettings(t *testing.T) {
 	}
 }
 
-// TestAConsumerOutlivesItsServerBeforeItRuns opens a consumer, kills the server and starts
-// it again, and runs the consumer then.
+// TestAConsumerOutlivesItsServerBeforeItRuns restarts a killed server between opening and running a
+// consumer.
 func TestAConsumerOutlivesItsServerBeforeItRuns(t *testing.T) {
 	s := shared.Up(t, 1)
 	const n = 50
@@ -93,9 +92,9 @@ func TestPageGuaranteesMatchServers(t *testing.T) {
 	)
 }
 
-// TestCloseWaitsUntilMessagesSentSettledAreTaken closes a producer while the server stands still:
-// the bytes of its messages are with the operating system then, and would reach a queue of that
-// name also after it was deleted.
+// TestCloseWaitsUntilMessagesSentSettledAreTaken closes a producer while the server is stalled: the
+// messages are then in operating system buffers, and would otherwise reach a queue of that name
+// even after it was deleted.
 func TestCloseWaitsUntilMessagesSentSettledAreTaken(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := trial.Declared(t, Definition(), s.Options, "durable", "no", "confirm", "no")

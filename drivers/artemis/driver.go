@@ -17,7 +17,7 @@ package artemis
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
@@ -28,7 +28,7 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
@@ -41,7 +41,7 @@ func Definition() driver.Definition {
 		Client:  "github.com/Azure/go-amqp",
 		Capabilities: driver.Capabilities{
 			Consume:    true,
-			Replicas:   true, // two, in a pair
+			Replicas:   true, // two, for a pair
 			Leaders:    true,
 			Competing:  true,
 			Nack:       true,
@@ -65,7 +65,7 @@ func Definition() driver.Definition {
 // unknown is a value of the option datasync.
 const unknown = "unknown"
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	amqp1conn.Options
 
@@ -75,7 +75,7 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are its defaults.
+// Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	Persistence string `option:"persistence" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep durable messages in a journal."`
 	Sync        string `option:"sync" allowed:"no,yes" firm:"yes" help:"Server that weir starts: sync the journal before an answer."`
@@ -90,8 +90,8 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return amqp1conn.Open(ctx, run, &own.Options, &system{&own})
 }
 
-// Known implements driver.GuaranteePredictor. The server tells all but whether it syncs its journal. Two nodes
-// are a pair in sync.
+// Known implements driver.GuaranteePredictor. The server reports everything except whether it syncs
+// its journal. Two nodes are a pair in sync.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.KnownOf(c, "confirm", "durable", "datasync")
 	if s.Nodes > 0 {

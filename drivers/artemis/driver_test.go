@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// shared is the server of tests that leave it as it was.
+// shared is the server of tests that leave it unchanged.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, nodes int, options map[string][]string) {
 		s := shared.Up(t, nodes)
@@ -53,8 +53,9 @@ func TestConformance(t *testing.T) {
 	t.Run("a pair", func(t *testing.T) { conform(t, 2, nil) })
 }
 
-// block returns what holds a queue: the server gives no credit to a link that comes to a blocked
-// address. It takes none back, so the producer's connection ends, and is there again on return.
+// block returns a function that blocks a queue: the server grants no credit to a link on a blocked
+// address. It revokes no credit, so the function breaks the producer's connection, and waits until
+// it is back.
 func block(t *testing.T, s *served.System) func(run, destination string) (func(), error) {
 	return func(run, destination string) (func(), error) {
 		session := plain(t, s)
@@ -89,7 +90,7 @@ func block(t *testing.T, s *served.System) func(run, destination string) (func()
 	}
 }
 
-// manage has the server do an operation. The answer is read into a value; nil: it does not matter.
+// manage performs a management operation. The answer is decoded into a value; nil: ignored.
 func manage(t *testing.T, session *client.Session, resource, operation string, into any, params ...any) error {
 	t.Helper()
 	from, err := session.NewReceiver(t.Context(), "", &client.ReceiverOptions{DynamicAddress: true})
@@ -121,7 +122,7 @@ func manage(t *testing.T, session *client.Session, resource, operation string, i
 		return fmt.Errorf("%s of %s: %s", operation, resource, said)
 	}
 	if into != nil {
-		var answer []string // an answer of one text, which is JSON
+		var answer []string // a single text, which is JSON
 		if err := json.Unmarshal([]byte(said), &answer); err != nil {
 			return err
 		}

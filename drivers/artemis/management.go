@@ -13,19 +13,19 @@ import (
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
 )
 
-// A system asks the server by its management address.
+// A system queries the server through its management address.
 type system struct{ cfg *Config }
 
-// A refusal is an answer of the management address that is an error.
+// A refusal is an error answer from the management address.
 type refusal struct{ text string }
 
-// Error returns what the server said.
+// Error returns the server's message.
 func (r *refusal) Error() string { return r.text }
 
-// Unwrap returns driver.ErrUnsupported: the server answered, and does not do it.
+// Unwrap returns driver.ErrUnsupported: the server answered, but does not support the request.
 func (r *refusal) Unwrap() error { return driver.ErrUnsupported }
 
-// missing reports whether an answer says that there is no such queue or address.
+// missing reports whether an answer means that the queue or address does not exist.
 func missing(err error) bool {
 	if err == nil {
 		return false
@@ -34,8 +34,8 @@ func missing(err error) bool {
 	return strings.Contains(text, "does not exist") || strings.Contains(text, "cannot find resource")
 }
 
-// ask reads an attribute of a resource, or has an operation done. what is the property
-// that names it. The answer is read into a value; nil: it does not matter.
+// ask reads an attribute of a resource, or performs an operation. what is the property that names
+// it. The answer is decoded into into; nil: ignored.
 func (s *system) ask(ctx context.Context, a *amqp1conn.Admin, resource, what, name string, into any, params ...any) error {
 	if params == nil {
 		params = []any{}
@@ -66,12 +66,12 @@ func (s *system) ask(ctx context.Context, a *amqp1conn.Admin, resource, what, na
 	return nil
 }
 
-// question is a message to the management address.
+// question returns a message to the management address.
 func question(resource, what, name, params string) *client.Message {
 	return &client.Message{ApplicationProperties: map[string]any{"_AMQ_ResourceName": resource, what: name}, Value: params}
 }
 
-// Question implements amqp1conn.Deferring: a thread of the session's own takes the messages.
+// Question implements amqp1conn.Deferring: one thread of the session takes the messages.
 func (s *system) Question() (*client.Message, string) {
 	return question(broker, attribute, "version", "[]"), s.cfg.Management
 }
@@ -83,8 +83,8 @@ const (
 	broker    = "broker" // a resource
 )
 
-// Declare implements amqp1conn.System. Each durable queue of a pair has two replicas, as
-// soon as the backup has them all.
+// Declare implements amqp1conn.System. A durable queue of a pair has two replicas, once the backup
+// has synchronized.
 func (s *system) Declare(ctx context.Context, a *amqp1conn.Admin, queue string, replicas int) error {
 	if replicas > 1 {
 		p, err := s.pair(ctx, a)
@@ -118,7 +118,7 @@ func (s *system) Delete(ctx context.Context, a *amqp1conn.Admin, queue string) e
 	return err
 }
 
-// Waiting implements amqp1conn.System. The server counts what consumers hold, too.
+// Waiting implements amqp1conn.System. The server also counts messages that consumers hold.
 func (s *system) Waiting(ctx context.Context, a *amqp1conn.Admin, queue string) (n uint64, err error) {
 	return n, s.ask(ctx, a, "queue."+queue, attribute, "messageCount", &n)
 }
@@ -135,7 +135,7 @@ func (s *system) Facts(ctx context.Context, a *amqp1conn.Admin, queues []string)
 	if err != nil {
 		return f, err
 	}
-	f.Leaders = []string{at} // a backup that waits answers no client
+	f.Leaders = []string{at} // a passive backup answers no clients
 	var persistent, sync, durable bool
 	var journal string
 	for name, into := range map[string]any{

@@ -11,17 +11,17 @@ import (
 	"github.com/weirmq/weir/drivers/internal/amqp1conn"
 )
 
-// A pair is what the active server says about its backup
+// A pair is what the active server reports about its backup
 // (https://artemis.apache.org/components/artemis/documentation/latest/ha.html#replication).
 type pair struct {
-	policy     string // HAPolicy, as the server words it
+	policy     string // HAPolicy, in the server's words
 	configured bool   // the policy is replication
-	nodes      int    // the active server, and the backup that it knows of
-	synced     bool   // the backup has all that the server has, and takes each further write
+	nodes      int    // the active server and its known backup
+	synced     bool   // the backup has all data, and receives each further write
 }
 
-// copies returns on how many nodes a durable message is when it is confirmed. A backup answers the
-// active server before it has written: it keeps what it was sent in memory until then.
+// copies returns the number of nodes that have a durable message when it is confirmed. A backup
+// answers the active server before it writes, and until then has the message only in memory.
 func (p pair) copies() int {
 	if p.configured && p.synced && p.nodes > 1 {
 		return 2
@@ -29,7 +29,7 @@ func (p pair) copies() int {
 	return 1
 }
 
-// replication is the setting of that name of the page's table.
+// replication is the setting of that name in the page's table.
 func (p pair) replication() string {
 	if n := p.copies(); n > 1 || !p.configured {
 		return strconv.Itoa(n)
@@ -37,7 +37,7 @@ func (p pair) replication() string {
 	return driver.Of(1, 2)
 }
 
-// String says what there is for a replica.
+// String describes the replication state.
 func (p pair) String() string {
 	switch {
 	case !p.configured:
@@ -50,9 +50,8 @@ func (p pair) String() string {
 	return "one backup"
 }
 
-// pair asks the server for its policy, for those that it is connected to, and whether
-// they are in sync. All three count: what the server says of being in sync has no value
-// while there is no backup.
+// pair asks the server for its policy, its connected nodes, and whether they are in sync. It needs
+// all three: the sync state means nothing without a backup.
 func (s *system) pair(ctx context.Context, a *amqp1conn.Admin) (p pair, err error) {
 	p.nodes = 1
 	if err = s.ask(ctx, a, broker, attribute, "HAPolicy", &p.policy); err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestABackupTakesOver kills the active server of a pair, and then asks the one that was
-// its backup.
+// TestABackupTakesOver kills the active server of a pair, and then queries its backup.
 func TestABackupTakesOver(t *testing.T) {
 	s := served.Up(t, Definition(), 2)
 	c := trial.Declared(t, Definition(), s.Options)
@@ -59,7 +58,7 @@ func TestABackupTakesOver(t *testing.T) {
 	}
 }
 
-// TestReplicasNeedAPair asks for more copies than there are servers.
+// TestReplicasNeedAPair requests more copies than there are servers.
 func TestReplicasNeedAPair(t *testing.T) {
 	one := trial.Declared(t, Definition(), shared.Up(t, 1).Options)
 	err := one.Declare(t.Context(), driver.Destination{Name: "two", Partitions: 1, Replicas: 2})

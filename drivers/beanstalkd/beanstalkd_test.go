@@ -34,14 +34,14 @@ func produce(t testing.TB, c driver.Conn, destinations ...string) (*producer, tr
 	return p.(*producer), f
 }
 
-// put sends one message, and returns what became of it.
+// put sends one message, and returns its outcome.
 func put(t testing.TB, p *producer, f trial.Fates, destination, text string) error {
 	t.Helper()
 	p.Publish(t.Context(), &driver.Message{Destination: destination, Payload: []byte(text)})
 	return f.Next(t)
 }
 
-// A sink has its consumer.
+// A sink knows its consumer.
 type sink struct {
 	*trial.Log
 	consumer driver.Consumer
@@ -56,7 +56,7 @@ func (s *sink) stir(t testing.TB) {
 	}
 }
 
-// has returns how many deliveries there were, and settlements.
+// has returns the numbers of deliveries and settlements.
 func (s *sink) has() (delivered, settled int) {
 	s.Lock()
 	defer s.Unlock()
@@ -113,7 +113,7 @@ func TestTooLargeMessage(t *testing.T) {
 	if err := put(t, p, f, "d", strings.Repeat("x", 65536)); !errors.Is(err, driver.ErrTooLarge) {
 		t.Errorf("a larger one: %v", err)
 	}
-	p.tubes.Limit(0, "") // the server refuses it
+	p.tubes.Limit(0, "") // refused by the server
 	if err := put(t, p, f, "d", strings.Repeat("x", 65536)); !errors.Is(err, driver.ErrTooLarge) {
 		t.Errorf("a larger one, sent: %v", err)
 	}
@@ -134,12 +134,12 @@ func TestDrainingServerRejectsMessages(t *testing.T) {
 	}
 }
 
-// TestTimeToRun works on a message for longer than its time to run.
+// TestTimeToRun processes a message for longer than its time-to-run.
 func TestTimeToRun(t *testing.T) {
 	s := shared.Up(t, 1)
 	for touch, want := range map[string]int{"0s": 2, "200ms": 1} {
 		t.Run("touch "+touch, func(t *testing.T) {
-			// Without the guard, so that stir reaches the connections of the consumers.
+			// Without the guard, so that stir reaches the consumers' connections.
 			cfg, err := trial.Configure(Definition(), s.Options, "ttr", "1s", "touch", touch)
 			if err != nil {
 				t.Fatal(err)
@@ -153,7 +153,7 @@ func TestTimeToRun(t *testing.T) {
 				_ = c.Close(context.Background())
 			})
 			var held atomic.Bool
-			ctx, release := context.WithCancel(t.Context()) // which ends before the cleanup
+			ctx, release := context.WithCancel(t.Context()) // ends before the cleanup
 			slow := func() {
 				if held.CompareAndSwap(false, true) {
 					<-ctx.Done()
@@ -171,7 +171,7 @@ func TestTimeToRun(t *testing.T) {
 			}
 			if want > 1 {
 				trial.Eventually(func() bool {
-					first.stir(t) // otherwise the server can ignore the time to run (page.md)
+					first.stir(t) // otherwise the server may ignore the time-to-run (page.md)
 					second.stir(t)
 					return delivered() == want
 				})
@@ -218,8 +218,8 @@ func TestExistingTubes(t *testing.T) {
 	}
 }
 
-// TestDeleteRemovesRemainingJobs has more jobs than one call of the keeper deletes, and then
-// one that a consumer does not give back.
+// TestDeleteRemovesRemainingJobs has more jobs than one keeper call deletes, plus one that a
+// consumer does not give back.
 func TestDeleteRemovesRemainingJobs(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "delete"}, s.Options)
@@ -241,7 +241,7 @@ func TestDeleteRemovesRemainingJobs(t *testing.T) {
 	for range 1000 {
 		<-f
 	}
-	x := consume(t, c, func() { <-t.Context().Done() }, "d") // which ends before the cleanup
+	x := consume(t, c, func() { <-t.Context().Done() }, "d") // ends before the cleanup
 	if err := put(t, p, f, "d", "held"); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestDeleteRemovesRemainingJobs(t *testing.T) {
 	}
 }
 
-// TestASilentServerIsUnreachable has one that accepts and says nothing.
+// TestASilentServerIsUnreachable uses a server that accepts but sends nothing.
 func TestASilentServerIsUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// reserveWait is how long a reserve waits for a job before it is sent again: less than
-// any option timeout, so that a server that is silent for longer is found.
+// reserveWait is how long a reserve waits for a job before it is sent again. It is shorter than any
+// option timeout, so that a silent server is detected.
 const reserveWait = time.Second
 
-// A feed takes the jobs of one tube, on a connection of its own.
+// A feed takes the jobs of one tube, on its own connection.
 type feed struct {
 	link    *link
 	cfg     *Config
 	source  int32
 	watched map[string]bool // the tube
-	id      uint64          // of the job that it holds
+	id      uint64          // of the job it holds
 	ds      [1]driver.Delivery
 }
 
 // Consumer connects once for each destination.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	var x blocking.Feeds // a tube keeps its jobs for whoever asks
+	var x blocking.Feeds // a tube keeps its jobs for any consumer
 	for i, d := range spec.Destinations {
 		f, err := c.feed(ctx, &spec, d, int32(i))
 		if err != nil {
@@ -53,17 +53,17 @@ func (c *conn) feed(ctx context.Context, spec *driver.ConsumerSpec, destination 
 	return &feed{link: l, cfg: &c.cfg, source: source, watched: map[string]bool{tube: true}}, err
 }
 
-// Close implements blocking.Feed. The server gives a job that is still held to others.
+// Close implements blocking.Feed. The server gives a job that is still held to another consumer.
 func (f *feed) Close() { f.link.Close() }
 
-// Run implements blocking.Feed. It ends when there is never a connection again.
+// Run implements blocking.Feed. It ends when the connection is permanently lost.
 func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	for ctx.Err() == nil {
 		if err := f.link.Await(ctx); failure.Hopeless(err) {
 			return fmt.Errorf("subscription lost: %w", err)
 		}
 		switch err := f.link.Do(ctx, f.reserve); {
-		case ctx.Err() != nil: // what it got goes back with the connection
+		case ctx.Err() != nil: // unsettled messages return with the connection
 		case errors.Is(err, client.ErrTimeout):
 		case err != nil:
 			sink.Fault(err)
@@ -75,7 +75,7 @@ func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	return nil
 }
 
-// reserve takes a job.
+// reserve reserves a job.
 func (f *feed) reserve(k *client.Conn) (err error) {
 	set := client.TubeSet{Conn: k, Name: f.watched}
 	d := driver.Delivery{Partition: -1, Source: f.source}
@@ -84,16 +84,16 @@ func (f *feed) reserve(k *client.Conn) (err error) {
 	return err
 }
 
-// deliver hands over the job that the feed holds, and settles it.
+// deliver delivers the job that the feed holds, and settles it.
 func (f *feed) deliver(sink driver.Sink) {
 	stop := func() {}
-	if f.cfg.Touch > 0 { // what became of the job, the settlement says
+	if f.cfg.Touch > 0 { // the settlement reveals the job's fate
 		touch := func(k *client.Conn) error { return k.Touch(f.id) }
 		stop = retry.Every(f.cfg.Touch, func() { _ = f.link.Do(context.Background(), touch) })
 	}
 	refused := sink.Deliver(f.ds[:])
 	stop()
-	// Not ended by the context of Run: what was accepted is settled.
+	// Independent of Run's context: accepted messages are settled.
 	err := f.link.Do(context.Background(), func(k *client.Conn) error {
 		if refused != nil {
 			return k.Release(f.id, priority, 0)

@@ -23,7 +23,7 @@ package beanstalkd
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"errors"
 	"fmt"
 	"strconv"
@@ -47,7 +47,7 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
@@ -68,7 +68,7 @@ func Definition() driver.Definition {
 			Guarantees:      []driver.Guarantee{driver.Received, driver.Persisted},
 			Delivery:        driver.AtLeastOnce,
 			Ordering:        driver.PerDestination,
-			// The largest message is the server's own (-z), which a producer asks for.
+			// The server's own limit (-z) applies, which a producer asks for.
 		},
 		New: func() driver.Config {
 			return &Config{
@@ -81,7 +81,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address       string        `option:"address" help:"Server, as host:port."`
 	Fsync         int           `option:"fsync" min:"-1" firm:"0" help:"Milliseconds between two syncs of the server's binlog (-f). The server does not report it. 0: before each answer; -1: not known."`
@@ -93,29 +93,29 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are its defaults.
+// Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	Binlog     string `option:"binlog" allowed:"no,yes" firm:"yes" help:"Server that weir starts: keep jobs in files, too (-b)."`
 	Fsync      int    `option:"fsync" min:"0" firm:"0" help:"Server that weir starts: with a binlog, milliseconds between two syncs (-f); 0: before each answer."`
 	MaxJobSize int    `option:"max-job-size" min:"1" max:"1073741824" help:"Server that weir starts: largest message, in bytes (-z)."`
 }
 
-// longest is how many bytes of a tube's name the client takes.
+// longest is the maximum length of a tube name in the client, in bytes.
 const longest = 199
 
-// servers is what addresses look like.
+// servers describes valid addresses.
 var servers = endpoint.Kind{Schemes: []string{"tcp"}, Port: "11300", Like: "127.0.0.1:11300"}
 
-// Validate reports every fault in the settings, joined.
+// Validate reports every invalid setting, joined.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", []string{c.Address})
 	return err
 }
 
-// A link is a connection that is kept.
+// A link is a maintained connection.
 type link = keeper.Keeper[*client.Conn]
 
-// answers are those of the server, after which a connection goes on.
+// answers are the server errors that keep a connection usable.
 var answers = failure.Table{
 	client.ErrJobTooBig: driver.ErrTooLarge,
 	client.ErrOOM:       driver.ErrBlocked, client.ErrDraining: driver.ErrBlocked,
@@ -123,7 +123,7 @@ var answers = failure.Table{
 	client.ErrNotFound: nil, client.ErrTimeout: nil, client.ErrDeadline: nil, client.ErrInternal: nil, errHeld: nil,
 }
 
-// connect keeps a connection of the run's.
+// connect opens and maintains a connection for the run.
 func (c *Config) connect(ctx context.Context, run driver.Run, name string) (*link, error) {
 	at, err := servers.Parse(c.Address)
 	if err != nil {
@@ -148,18 +148,18 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		return nil, err
 	}
 	x := &conn{cfg: *c, run: run, link: l}
-	if _, err := x.Facts(ctx); err != nil { // an open port is not yet a server that answers
+	if _, err := x.Facts(ctx); err != nil { // an open port does not prove that a server answers
 		l.Close()
 		return nil, err
 	}
 	return x, nil
 }
 
-// A conn is one run's hold on the server.
+// A conn is one run's connection to the server.
 type conn struct {
 	cfg  Config
 	run  driver.Run
-	link *link // for questions
+	link *link // for requests
 }
 
 func (c *conn) tube(destination string) (string, error) {
@@ -172,11 +172,11 @@ func (c *conn) tube(destination string) (string, error) {
 	return destination, nil
 }
 
-// Declare does nothing: the server makes a tube when a client names it.
+// Declare does nothing: the server creates a tube when a client names it.
 func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
-// Delete takes all jobs out of the tubes. It waits for those that a consumer holds until
-// that consumer has ended, or ctx.
+// Delete removes all jobs from the tubes. For jobs that a consumer holds, it waits until that
+// consumer or ctx ends.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		tube, err := c.tube(d.Name)
@@ -190,12 +190,12 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 }
 
 const (
-	drainers   = 16   // calls at a time, which the client sends one after the other
-	drainBurst = 1000 // jobs that each of them deletes
+	drainers   = 16   // concurrent calls, which the client serializes
+	drainBurst = 1000 // jobs that each deletes
 	drainPause = 10 * time.Millisecond
 )
 
-// errHeld: consumers hold the jobs that a tube still has, or there are many.
+// errHeld means that consumers hold the remaining jobs, or that there are many.
 var errHeld = errors.New("the tube still has jobs")
 
 // drain deletes jobs of a tube.
@@ -213,7 +213,7 @@ func drain(k *client.Conn, tube string) error {
 	return errors.Join(append(errs[:], err)...)
 }
 
-// take deletes jobs of a tube until none is ready, or drainBurst.
+// take deletes jobs from a tube, until none is ready or drainBurst is reached.
 func take(k *client.Conn, tube string) error {
 	set := client.NewTubeSet(k, tube)
 	for range drainBurst {
@@ -224,7 +224,7 @@ func take(k *client.Conn, tube string) error {
 		if err == nil {
 			err = k.Delete(id)
 		}
-		// Neither is a failure: a short time to run may be over.
+		// Neither is a failure: a short time-to-run may have expired.
 		if err != nil && !errors.Is(err, client.ErrDeadline) && !errors.Is(err, client.ErrNotFound) {
 			return err
 		}
@@ -245,13 +245,13 @@ func jobs(k *client.Conn, tube string) (n uint64, err error) {
 	return n, err
 }
 
-// number is one of the server's figures; 0 where it does not tell it.
+// number returns one of the server's statistics, or 0 if it is not reported.
 func number(stats map[string]string, name string) uint64 {
 	n, _ := strconv.ParseUint(stats[name], 10, 64)
 	return n
 }
 
-// Backlog implements driver.Backlogger: jobs that are ready, and those that consumers hold.
+// Backlog implements driver.Backlogger: jobs that are ready or held by consumers.
 func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (n uint64, err error) {
 		tube, err := c.tube(d)
@@ -262,13 +262,13 @@ func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 	})
 }
 
-// stats asks the server what it is.
+// stats asks the server for its statistics.
 func (c *conn) stats(ctx context.Context) (stats map[string]string, err error) {
 	err = c.link.Ask(ctx, func(k *client.Conn) (err error) { stats, err = k.Stats(); return err })
 	return stats, err
 }
 
-// Facts asks the server, and for its -f the option fsync.
+// Facts asks the server; the server's -f comes from the option fsync.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	s, err := c.stats(ctx)
 	f := driver.Facts{
@@ -284,7 +284,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, err
 }
 
-// Known implements driver.GuaranteePredictor. The server tells whether it has a binlog.
+// Known implements driver.GuaranteePredictor. The server reports whether it has a binlog.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.Known{"server.fsync": strconv.Itoa(c.Fsync)}
 	if s.Nodes > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// shared is the server of tests that leave it as it was.
+// shared is the server of tests that leave it unchanged.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -18,10 +18,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, settings map[string]string) {
-		settings["max-job-size"] = "1048576" // for all payloads of the suite
+		settings["max-job-size"] = "1048576" // for all of the suite's payloads
 		s := shared.Up(t, 1, served.With{Settings: settings})
 		drivertest.Run(t, Definition(), drivertest.Harness{
 			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Kill: s.Kill, Stall: s.Stall, Allocs: 24, Expect: 32,

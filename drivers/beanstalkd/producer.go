@@ -11,11 +11,11 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// priority is that of all jobs: the first that the server does not count as urgent.
+// priority applies to all jobs: the most urgent one that the server does not count as urgent.
 const priority = 1024
 
-// A producer puts one job at a time, so that the order is kept, on a connection of its
-// own. The rest of what is in flight waits in the Pool.
+// A producer puts one job at a time to preserve order, on its own connection. Other messages in
+// flight wait in the Pool.
 type producer struct {
 	*blocking.Pool
 	link  *link
@@ -23,7 +23,7 @@ type producer struct {
 	ttr   time.Duration
 }
 
-// Producer connects, and asks for the server's largest job.
+// Producer connects, and asks for the server's maximum job size.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	const limit = "the server's max-job-size"
 	tubes, err := driver.NewTargets(spec.Destinations, c.tube)

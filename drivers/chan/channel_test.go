@@ -75,8 +75,8 @@ func TestValidateRefuses(t *testing.T) {
 	trial.Refuses(t, Definition(), nil, trial.Mistake{Name: "more memory than a process should take", Set: []string{"cell", "1GiB"}})
 }
 
-// BenchmarkMove is one message of 64 bytes, put and taken, by as many producers
-// and consumers. BenchmarkMove of package ring has the bare channel beside it.
+// BenchmarkMove puts and takes one message of 64 bytes, with as many producers as consumers.
+// BenchmarkMove in package ring includes the bare channel for comparison.
 func BenchmarkMove(b *testing.B) {
 	for _, parties := range []int{1, 100} {
 		b.Run(fmt.Sprintf("%dx%d", parties, parties), func(b *testing.B) {

@@ -28,18 +28,18 @@ func Definition() driver.Definition {
 	}
 }
 
-// config is the driver's settings.
+// config holds the driver's settings.
 type config struct {
 	Capacity int   `option:"capacity" min:"1" max:"1048576" help:"How many messages a subscription of a destination holds before Publish blocks."`
 	Cell     int64 `option:"cell" size:"bytes" min:"1B" max:"1GiB" help:"Memory kept for each message; a larger payload is refused."`
 }
 
-// Validate reports what the two settings say together.
+// Validate checks the two settings together.
 func (c *config) Validate() error { return local.Memory(c.Capacity, c.Cell) }
 
 func (c *config) Holds() (messages int, option string) { return c.Capacity, "capacity" }
 
-// Open returns a Conn of its own; there is nothing to connect to.
+// Open returns a new Conn; there is nothing to connect to.
 func (c *config) Open(context.Context, driver.Run) (driver.Conn, error) {
 	if err := driver.Check(c); err != nil {
 		return nil, err

@@ -7,23 +7,21 @@ import (
 	"github.com/weirmq/weir/drivers/internal/local"
 )
 
-// A cell is room for one payload.
+// A cell has room for one payload.
 type cell struct {
 	n   int
 	buf []byte
 }
 
-// A queue is two channels, of the cells that hold a message and of those that do
-// not. There are as many cells as either has room for, so that only receiving
-// ever blocks.
+// A queue is two channels: one of cells that hold a message, and one of free cells. Each has room
+// for all cells, so that only receiving ever blocks.
 type queue struct {
 	full, free chan *cell
 	closed     chan struct{}
 	once       sync.Once
 }
 
-// newQueue returns a queue of capacity cells of size bytes, in one piece of
-// memory.
+// newQueue returns a queue with capacity cells of size bytes, in one block of memory.
 func newQueue(capacity, size int) *queue {
 	q := &queue{full: make(chan *cell, capacity), free: make(chan *cell, capacity), closed: make(chan struct{})}
 	cells, memory := make([]cell, capacity), make([]byte, capacity*size)
@@ -34,11 +32,11 @@ func newQueue(capacity, size int) *queue {
 	return q
 }
 
-// Put copies payload into a free cell, waiting for one.
+// Put copies payload into a free cell, waiting for one if necessary.
 func (q *queue) Put(ctx context.Context, payload []byte) error {
 	var c *cell
 	select {
-	case c = <-q.free: // the cheap way, without a select over three channels
+	case c = <-q.free: // fast path, without a select over three channels
 	default:
 		select {
 		case c = <-q.free:
@@ -53,11 +51,10 @@ func (q *queue) Put(ctx context.Context, payload []byte) error {
 	return nil
 }
 
-// Take copies the oldest payload into buf, waiting for one, and gives its cell
-// back.
+// Take copies the oldest payload into buf, waiting for one if necessary, and frees its cell.
 func (q *queue) Take(ctx context.Context, buf []byte) (int, error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err // a full queue must not outrun a stop
+		return 0, err // a full queue must not delay a stop
 	}
 	var c *cell
 	select {
@@ -79,5 +76,5 @@ func (q *queue) Take(ctx context.Context, buf []byte) (int, error) {
 // Len returns how many payloads are in the queue.
 func (q *queue) Len() int { return len(q.full) }
 
-// Close ends every wait.
+// Close ends all waiting calls.
 func (q *queue) Close() { q.once.Do(func() { close(q.closed) }) }

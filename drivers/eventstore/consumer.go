@@ -15,11 +15,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// settleLimit bounds the question by which a consumer that ends knows that the server has
-// its settlements.
+// settleLimit limits the round trip by which an ending consumer makes sure that the server has its
+// settlements.
 const settleLimit = 2 * time.Second
 
-// A feed takes the events of one stream, by a client of its own.
+// A feed takes the events of one stream, with its own client.
 type feed struct {
 	c             *conn
 	link          *link
@@ -31,7 +31,7 @@ type feed struct {
 	ds [1]driver.Delivery
 }
 
-// Consumer makes the groups of its subscription, which begin before it returns.
+// Consumer creates its subscription's groups, which have begun when it returns.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	var x blocking.Feeds // a group keeps its events until a consumer takes them
 	for i, d := range spec.Destinations {
@@ -55,10 +55,10 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// Close implements blocking.Feed. The server gives events that are not settled to others.
+// Close implements blocking.Feed. The server gives unsettled events to other consumers.
 func (f *feed) Close() { f.link.close() }
 
-// Run implements blocking.Feed. It ends when there is never a connection again.
+// Run implements blocking.Feed. It ends when the connection is permanently lost.
 func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	for {
 		err := f.hold(ctx, sink)
@@ -74,7 +74,7 @@ func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	}
 }
 
-// hold takes events by one connection until that ends, and returns why.
+// hold receives events on one connection until it ends, and returns why.
 func (f *feed) hold(ctx context.Context, sink driver.Sink) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // settlements outlive ctx
 	defer end()
@@ -114,7 +114,7 @@ func (f *feed) hold(ctx context.Context, sink driver.Sink) error {
 	}
 }
 
-// take delivers and settles one event. After ctx has ended it is the server's again.
+// take delivers and settles one event. After ctx has ended, the event goes back to the server.
 func (f *feed) take(ctx context.Context, s *kurrentdb.PersistentSubscription, e *kurrentdb.EventAppeared, sink driver.Sink) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,8 +134,8 @@ func (f *feed) take(ctx context.Context, s *kurrentdb.PersistentSubscription, e 
 	return nil
 }
 
-// leave ends a subscription when the server has its settlements: it has read them when it
-// answers what is asked behind them.
+// leave ends a subscription once the server has its settlements: an answer to a later request
+// proves that it has read them.
 func (f *feed) leave(s *kurrentdb.PersistentSubscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,7 +23,7 @@ package eventstore
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"fmt"
 	"math"
@@ -41,15 +41,15 @@ import (
 )
 
 //go:embed page.md
-var page string // what the driver says to a reader; driver.MustPage says how it looks
+var page string // documentation page; driver.MustPage defines its format
 
 var guarantees = driver.MustPage(page).Confirmations
 
 //go:embed recipe.yaml
 var recipe string
 
-// largest is how many bytes of a message weir hands to the client: the server takes
-// appends of 1 MiB (its default), with what belongs to the event besides.
+// largest limits the bytes of a message passed to the client: the server accepts appends of 1 MiB
+// (its default), including the event's other data.
 const largest = 1_000_000
 
 func Definition() driver.Definition {
@@ -81,7 +81,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address        []string      `option:"address" help:"Servers, as host:port; https:// asks for TLS."`
 	User           string        `option:"user" help:"User; takes TLS."`
@@ -96,10 +96,10 @@ type Config struct {
 	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause of a consumer before each attempt to connect again. The attempts never end."`
 }
 
-// servers is what addresses look like.
+// servers describes valid addresses.
 var servers = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}, Port: "2113", Like: "127.0.0.1:2113"}
 
-// Validate reports every fault in the settings, joined.
+// Validate reports every invalid setting, joined.
 func (c *Config) Validate() error {
 	all, err := servers.All("address", c.Address)
 	faults := driver.Faults{err}
@@ -112,7 +112,7 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// Known implements driver.GuaranteePredictor. The servers do not tell whether they flush.
+// Known implements driver.GuaranteePredictor. The servers do not report whether they flush.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.KnownOf(c, "flushes")
 	if s.Nodes > 0 {
@@ -132,11 +132,11 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// A conn is one run's hold on the servers.
+// A conn is one run's connection to the servers.
 type conn struct {
 	cfg  Config
 	run  driver.Run
-	link *link // for questions
+	link *link // for requests
 
 	mu     sync.Mutex
 	groups map[[2]string]bool // stream and group, made by this Conn
@@ -164,7 +164,7 @@ func (c *Config) settings() *kurrentdb.PersistentSubscriptionSettings {
 	return &s
 }
 
-// subscribe makes a group at the end of a stream; one that is there stays as it is.
+// subscribe creates a group at the end of a stream; an existing group is left unchanged.
 func (c *conn) subscribe(ctx context.Context, stream, group string) error {
 	err := c.link.do(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
 		err := k.CreatePersistentSubscription(ctx, stream, group, kurrentdb.PersistentStreamSubscriptionOptions{
@@ -183,7 +183,7 @@ func (c *conn) subscribe(ctx context.Context, stream, group string) error {
 	return err
 }
 
-// Declare does nothing: the server makes a stream of its first event.
+// Declare does nothing: the server creates a stream with its first event.
 func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
 // Delete deletes this Conn's groups, and the streams.
@@ -203,7 +203,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// unsubscribe deletes the groups that this Conn has made, of some streams.
+// unsubscribe deletes this Conn's groups on the matching streams.
 func (c *conn) unsubscribe(ctx context.Context, which func(stream string) bool) error {
 	c.mu.Lock()
 	var of [][2]string
@@ -223,7 +223,7 @@ func (c *conn) unsubscribe(ctx context.Context, which func(stream string) bool) 
 	return errors.Join(errs...)
 }
 
-// Facts asks a server for its version, and for the nodes that it knows.
+// Facts asks a server for its version and the nodes it knows.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "EventStoreDB", Settings: map[string]string{"flushes": "not told by the protocol", "strategy": c.cfg.Strategy}}
 	err := c.link.ask(ctx, func(ctx context.Context, k *kurrentdb.Client) error {
@@ -251,8 +251,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// Backlog implements driver.Backlogger. It is what the server holds for the group, and the
-// events of the stream that the group has not come to.
+// Backlog implements driver.Backlogger: events that the server holds for the group, plus events of
+// the stream that the group has not reached.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (n uint64, err error) {
 		stream, err := c.stream(d)
@@ -266,9 +266,9 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	})
 }
 
-// left asks what a group has still to get of a stream.
+// left returns how many events of a stream a group has still to receive.
 func left(ctx context.Context, k *kurrentdb.Client, stream, group string) (uint64, error) {
-	last, any, err := end(ctx, k, stream) // before the group, which may move on meanwhile
+	last, any, err := end(ctx, k, stream) // before the group, which may advance meanwhile
 	if err != nil {
 		return 0, err
 	}
@@ -284,7 +284,7 @@ func left(ctx context.Context, k *kurrentdb.Client, stream, group string) (uint6
 	return n, nil
 }
 
-// end returns the number of the last event of a stream; any is false where it has none.
+// end returns the number of a stream's last event; any is false if it has none.
 func end(ctx context.Context, k *kurrentdb.Client, stream string) (last uint64, any bool, err error) {
 	r, err := k.ReadStream(ctx, stream, kurrentdb.ReadStreamOptions{Direction: kurrentdb.Backwards, From: kurrentdb.End{}}, 1)
 	if err != nil {
@@ -298,7 +298,7 @@ func end(ctx context.Context, k *kurrentdb.Client, stream string) (last uint64, 
 	return e.OriginalEvent().EventNumber, true, nil
 }
 
-// Close deletes groups of streams that stay, and ends the connection.
+// Close deletes the groups of remaining streams, and closes the connection.
 func (c *conn) Close(ctx context.Context) error {
 	var err error
 	if c.run.Existing {

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A standInConfig says in its facts that the server is a stand-in: the record of what was
-// tested has them. The client takes only a number from a server.
+// A standInConfig marks the server as simulated in its facts, which the test record contains. The
+// client accepts only a number from a server.
 type standInConfig struct{ Config }
 
 func (c *standInConfig) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
@@ -37,7 +37,7 @@ func (c standInConn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, err
 }
 
-// The suite runs against a stand-in: no registry of packages has a server.
+// The suite runs against a simulated server: no package registry offers a real one.
 func TestConformance(t *testing.T) {
 	s := newStandIn(t)
 	def := Definition()
@@ -63,7 +63,7 @@ func TestGuaranteeIsStatedByUser(t *testing.T) {
 	}
 }
 
-// TestServerErrorKeepsConnection has a stream that a user may not write to.
+// TestServerErrorKeepsConnection uses a stream that the user may not write to.
 func TestServerErrorKeepsConnection(t *testing.T) {
 	s := newStandIn(t)
 	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
@@ -91,7 +91,7 @@ func TestServerErrorKeepsConnection(t *testing.T) {
 	}
 }
 
-// TestGroupsOfExistingStreamAreDeleted: those of a user's own stream go with the Conn.
+// TestGroupsOfExistingStreamAreDeleted: weir's groups on a user's stream are deleted with the Conn.
 func TestGroupsOfExistingStreamAreDeleted(t *testing.T) {
 	s := newStandIn(t)
 	c, err := trial.Open(t, Definition(), driver.Run{Existing: true}, nil, "address", s.address)
@@ -118,7 +118,7 @@ func TestConnectErrors(t *testing.T) {
 			t.Errorf("%s %q: %v", test.option, test.value, err)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // which answers nothing
+	l, err := net.Listen("tcp", "127.0.0.1:0") // answers nothing
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,27 +19,27 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// A link has one client at a time, and makes another when that is of no more use. Calls of
-// do follow one another: two of them at a client that just gave up could wait for ever.
+// A link has one client at a time, and replaces it when it is no longer usable. Calls of do are
+// serialized, because two calls to a client that just gave up could wait forever.
 type link struct {
 	c    *conn
 	run  driver.Run
 	name string // in events
 
 	mu     sync.Mutex
-	client *kurrentdb.Client // nil: there is none now
-	lost   bool              // there was one, and it was given up
+	client *kurrentdb.Client // nil: none at the moment
+	lost   bool              // there was one, and it was dropped
 	closed bool
 }
 
-// connect returns a link that connects when it is used.
+// connect returns a link that connects on first use.
 func (c *conn) connect(run driver.Run, name string) *link { return &link{c: c, run: run, name: name} }
 
-// discovery bounds, in whole seconds, how long the client looks for servers. It heeds no
-// context meanwhile.
+// discovery limits, in whole seconds, how long the client looks for servers. It ignores contexts
+// meanwhile.
 const discovery = 3
 
-// configuration is the client's.
+// configuration returns the client's configuration.
 func (c *Config) configuration() (*kurrentdb.Configuration, error) {
 	all, err := servers.All("address", c.Address)
 	if err != nil {
@@ -72,8 +72,8 @@ func (c *Config) configuration() (*kurrentdb.Configuration, error) {
 	return k, nil
 }
 
-// do calls f with a client, and a context that ends after the option timeout at the latest.
-// Its error is f's in the contract's words.
+// do calls f with a client, and a context that ends after at most the option timeout. It maps f's
+// error to the contract's errors.
 func (l *link) do(ctx context.Context, f func(context.Context, *kurrentdb.Client) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *link) do(ctx context.Context, f func(context.Context, *kurrentdb.Client
 	return cause(err)
 }
 
-// give gives the client up. l.mu is held.
+// give drops the client. l.mu is held.
 func (l *link) give() {
 	if l.client != nil {
 		_ = l.client.Close()
@@ -118,15 +118,15 @@ func (l *link) give() {
 	}
 }
 
-// again gives the client up, after its subscription has ended.
+// again drops the client after its subscription has ended.
 func (l *link) again() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.give()
 }
 
-// ask is do for a question, which it asks twice where the connection had broken since. What
-// is not an answer is ErrUnreachable.
+// ask is do for a request that may be repeated: it tries twice if the connection turns out to be
+// broken. Anything but an answer is ErrUnreachable.
 func (l *link) ask(ctx context.Context, f func(context.Context, *kurrentdb.Client) error) error {
 	err := l.do(ctx, f)
 	if errors.Is(err, driver.ErrDisconnected) {
@@ -138,7 +138,7 @@ func (l *link) ask(ctx context.Context, f func(context.Context, *kurrentdb.Clien
 	return failure.Map{}.Unreachable(err)
 }
 
-// close ends the connection. It is idempotent.
+// close closes the connection. It is idempotent.
 func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *link) close() {
 	l.closed = true
 }
 
-// code returns the client's word for an error; -1: it has none.
+// code returns the client's code for an error; -1: none.
 func code(err error) kurrentdb.ErrorCode {
 	if e := (*kurrentdb.Error)(nil); errors.As(err, &e) {
 		return e.Code()
@@ -154,7 +154,7 @@ func code(err error) kurrentdb.ErrorCode {
 	return -1
 }
 
-// absent is err, or nil where it says that what was asked for is not there.
+// absent returns err, or nil if err means that the object does not exist.
 func absent(err error) error {
 	switch is := code(err); {
 	case is == kurrentdb.ErrorCodeResourceNotFound, is == kurrentdb.ErrorCodeStreamDeleted, errors.Is(err, io.EOF):
@@ -163,7 +163,7 @@ func absent(err error) error {
 	return err
 }
 
-// words are the contract's errors for the client's.
+// words maps the client's errors to the contract's.
 var words = map[kurrentdb.ErrorCode]error{
 	kurrentdb.ErrorCodeUnauthenticated: driver.ErrAuth, kurrentdb.ErrorCodeAccessDenied: driver.ErrAuth,
 	kurrentdb.ErrorCodeDeadlineExceeded: driver.ErrTimeout, kurrentdb.ErrorCodeUnsupportedFeature: driver.ErrUnsupported,
@@ -171,7 +171,7 @@ var words = map[kurrentdb.ErrorCode]error{
 	kurrentdb.ErrorCodeNotLeader: driver.ErrDisconnected, kurrentdb.ErrorAborted: driver.ErrOverloaded,
 }
 
-// cause puts an error of the client's into the contract's words.
+// cause maps a client error to the contract's errors.
 func cause(err error) error {
 	return failure.Map{Is: func(err error) error {
 		if is := words[code(err)]; is != nil {

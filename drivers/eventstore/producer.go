@@ -10,15 +10,15 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// A producer appends one event at a time, so that the order is kept, by a client of its
-// own. The rest of what is in flight waits in the Pool.
+// A producer appends one event at a time to preserve order, with its own client. Other messages in
+// flight wait in the Pool.
 type producer struct {
 	*blocking.Pool
 	link    *link
 	streams *driver.Targets[string]
 }
 
-// Producer makes a client, which connects with the first event.
+// Producer creates a client, which connects with the first event.
 func (c *conn) Producer(_ context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	const limit = "what the server takes by default, less what belongs to an event besides"
 	streams, err := driver.NewTargets(spec.Destinations, c.stream)
@@ -34,7 +34,7 @@ func (c *conn) Producer(_ context.Context, spec driver.ProducerSpec, done driver
 	return p, nil
 }
 
-// send appends an event and waits for the answer. The client gives it a random number.
+// send appends an event and waits for the answer. The client assigns a random event ID.
 func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
 	stream, err := p.streams.Of(ctx, m)
 	if err != nil {

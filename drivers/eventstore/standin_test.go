@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A standIn answers the client by the stubs that the client's module has. It does as the
-// documents say, as far as a run needs. It is no proof of what EventStoreDB does.
+// A standIn simulates the server, using stubs from the client's module. It follows the
+// documentation as far as a run needs, and proves nothing about EventStoreDB itself.
 type standIn struct {
 	address string
 
@@ -45,7 +45,7 @@ type event struct {
 
 type group struct {
 	stream  string
-	next    uint64 // number of the event that it comes to next
+	next    uint64 // number of the next event to deliver
 	retry   []*event
 	members []*member
 	turn    int
@@ -53,7 +53,7 @@ type group struct {
 
 type member struct {
 	room int
-	open map[string]*event // by id
+	open map[string]*event // by ID
 	send chan *event
 }
 
@@ -88,7 +88,7 @@ func (s *standIn) stop() {
 	s.all.Wait()
 }
 
-// restart breaks all connections; the events stay.
+// restart breaks all connections; events are kept.
 func (s *standIn) restart() error {
 	s.stop()
 	return s.start(s.address)
@@ -101,7 +101,7 @@ func (s *standIn) stall(to bool) {
 	s.changed.Broadcast()
 }
 
-// A listener has connections that read nothing while the server is stalled.
+// A listener's connections read nothing while the server is stalled.
 type listener struct {
 	net.Listener
 	s *standIn
@@ -133,7 +133,7 @@ func idOf(u *shared.UUID) string {
 	return fmt.Sprint(u.GetStructured().GetMostSignificantBits(), u.GetStructured().GetLeastSignificantBits())
 }
 
-// hand gives members what they have room for. s.mu is held.
+// hand delivers as much as the members have room for. s.mu is held.
 func (s *standIn) hand(g *group) {
 	for {
 		var e *event
@@ -164,7 +164,7 @@ func (s *standIn) hand(g *group) {
 			e = &event{e.id, e.number, e.meta, e.data, 0}
 		}
 		to.open[idOf(e.id)] = e
-		to.send <- e // which has room for all that a member may have open
+		to.send <- e // never blocks: it has room for all of a member's open events
 	}
 }
 
@@ -223,7 +223,7 @@ func (x streamsServer) Delete(_ context.Context, q *streams.DeleteReq) (*streams
 	return &streams.DeleteResp{PositionOption: &streams.DeleteResp_Position_{Position: &streams.DeleteResp_Position{}}}, nil
 }
 
-// Read gives the last event, which is all that the driver reads.
+// Read returns the last event, which is all that the driver reads.
 func (x streamsServer) Read(q *streams.ReadReq, out grpc.ServerStreamingServer[streams.ReadResp]) error {
 	id := q.Options.GetStream().StreamIdentifier
 	x.s.mu.Lock()
@@ -363,7 +363,7 @@ func (x groupsServer) settle(g *group, m *member, q *persistent.ReadReq) {
 	x.s.hand(g)
 }
 
-// back gives an event to others. x.s.mu is held.
+// back makes an event available to other members. x.s.mu is held.
 func (x groupsServer) back(g *group, m *member, id string) {
 	if e := m.open[id]; e != nil {
 		delete(m.open, id)

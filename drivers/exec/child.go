@@ -21,30 +21,30 @@ import (
 
 const (
 	protocol    = "1"
-	stopLimit   = 2 * time.Second // that a child has to end by itself
+	stopLimit   = 2 * time.Second // for a child to exit by itself
 	killLimit   = 30 * time.Second
-	goneLimit   = time.Second   // between the end of a child's connection and its own
-	outputLimit = goneLimit / 4 // between a child's end and the end of its output
-	mostGreeted = 64            // connections that have not said what they are
-	mostAsked   = 1024          // requests without an answer
-	mostOutput  = 4 << 10       // bytes of the child's output that are kept, the last ones
-	mostPath    = 100           // bytes of a socket's path that all systems take
+	goneLimit   = time.Second   // between the end of a child's connection and its exit
+	outputLimit = goneLimit / 4 // between a child's exit and the end of its output
+	mostGreeted = 64            // connections that have not identified themselves
+	mostAsked   = 1024          // unanswered requests
+	mostOutput  = 4 << 10       // bytes of the child's output that are kept, from its end
+	mostPath    = 100           // bytes of a socket path that all systems accept
 )
 
-// A peer is one connection of the child's.
+// A peer is one of the child's connections.
 type peer struct {
 	net.Conn
 	in *frames
 }
 
-// A child is the process, and its connections to the socket.
+// A child is the process with its connections to the socket.
 type child struct {
 	limit    time.Duration
 	process  *guard.Process
 	listener net.Listener
 	output   *output
-	read     chan struct{} // closed when all of the output has been read
-	hello    fields        // what the child says of itself
+	read     chan struct{} // closed when the output has been read completely
+	hello    fields        // what the child says about itself
 	all      sync.WaitGroup
 
 	mu       sync.Mutex
@@ -53,8 +53,8 @@ type child struct {
 	last     uint32                // number of the last request
 	expected map[string]chan *peer // by channel, until the child connects
 	open     map[*peer]bool
-	err      error         // why the child is gone, after gone
-	gone     chan struct{} // closed when the child is
+	err      error         // why the child is gone; valid after gone
+	gone     chan struct{} // closed when the child is gone
 }
 
 // start starts the command and waits until the child has connected, within ctx and limit.
@@ -65,7 +65,7 @@ func start(ctx context.Context, command []string, startLimit, limit time.Duratio
 	if _, err := osexec.LookPath(command[0]); err != nil {
 		return nil, &driver.OptionError{Name: "command", Err: err}
 	}
-	dir, err := os.MkdirTemp("", "weir-exec-") // only its user may enter
+	dir, err := os.MkdirTemp("", "weir-exec-") // accessible only to its user
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the socket: %w", err)
 	}
@@ -114,8 +114,8 @@ func start(ctx context.Context, command []string, startLimit, limit time.Duratio
 	return nil, errors.Join(err, c.stop(context.WithoutCancel(ctx)))
 }
 
-// launch starts the process. It works in weir's own folder, so that the command may have
-// relative paths; its guard has the socket's folder, which it removes.
+// launch starts the process in weir's own working directory, so that the command may contain
+// relative paths. Its guard gets the socket's folder, and removes it.
 func (c *child) launch(ctx context.Context, dir, path string, command []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *child) launch(ctx context.Context, dir, path string, command []string) 
 	return nil
 }
 
-// accept takes the child's connections until the listener is closed.
+// accept accepts the child's connections until the listener is closed.
 func (c *child) accept() {
 	room := make(chan struct{}, mostGreeted)
 	for {
@@ -163,8 +163,8 @@ func (c *child) accept() {
 	}
 }
 
-// greet reads which channel a connection is for. A connection that does not say it, or
-// that was not asked for, is closed.
+// greet reads which channel a connection is for. It closes an unidentified or unexpected
+// connection.
 func (c *child) greet(conn *peer) {
 	c.mu.Lock()
 	c.open[conn] = true
@@ -201,9 +201,8 @@ func (c *child) drop(conn *peer) {
 	c.mu.Unlock()
 }
 
-// watch waits for the child's end, and then ends its connections. The child's last words
-// may come after its end is known, and another process may hold its output open, so
-// watch waits for them no longer than outputLimit.
+// watch waits for the child to exit, and then closes its connections. Output may arrive after the
+// exit, and another process may keep it open, so watch waits for it at most outputLimit.
 func (c *child) watch() {
 	<-c.process.Done()
 	timer := time.NewTimer(outputLimit)
@@ -223,7 +222,7 @@ func (c *child) watch() {
 	c.fail(fmt.Errorf("the child has ended: %s%s: %w", why, c.output.said(), driver.ErrUnreachable))
 }
 
-// fail ends all use of the child.
+// fail makes the child unusable.
 func (c *child) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +239,7 @@ func (c *child) fail(err error) {
 	}
 }
 
-// why returns why a connection has ended: where the child has ended, that.
+// why returns why a connection has ended: the child's error if the child is gone.
 func (c *child) why(err error) error {
 	timer := time.NewTimer(goneLimit)
 	defer timer.Stop()
@@ -258,8 +257,8 @@ func (c *child) why(err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
 }
 
-// stop has the child end, and ends it where it does not within 2 s. It returns when all
-// its processes and the socket are gone.
+// stop asks the child to exit, and kills it after 2 s. It returns when all its processes and the
+// socket are gone.
 func (c *child) stop(ctx context.Context) error {
 	c.mu.Lock()
 	if c.control != nil {
@@ -279,13 +278,13 @@ func (c *child) stop(ctx context.Context) error {
 	err := c.process.Stop(ctx)
 	var exit *guard.ExitError
 	if errors.As(err, &exit) {
-		err = nil // its last connections have said so
+		err = nil // already reported by its last connections
 	}
 	c.fail(driver.ErrClosed)
 	select {
 	case <-c.process.Done():
 		c.all.Wait()
-	default: // err says it
+	default: // err has the reason
 	}
 	return err
 }
@@ -313,14 +312,14 @@ func (c *child) answers() {
 		to := c.asked[n]
 		delete(c.asked, n)
 		c.mu.Unlock()
-		if to != nil { // or weir has given up waiting
+		if to != nil { // otherwise weir has given up waiting
 			to <- f
 		}
 	}
 }
 
-// ask sends a request and waits for its answer, within ctx and the option timeout. An
-// error that the child names is returned.
+// ask sends a request and waits for the answer, within ctx and the option timeout. It returns an
+// error named by the child.
 func (c *child) ask(ctx context.Context, what string, f fields) (fields, error) {
 	to := make(chan fields, 1)
 	f["ask"] = []string{what}
@@ -343,7 +342,7 @@ func (c *child) ask(ctx context.Context, what string, f fields) (fields, error) 
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	sent := make(chan error, 1)
-	go func() { // a child that does not read holds it up; the connection's end ends it
+	go func() { // a child that does not read blocks this until the connection ends
 		_, err := c.control.Write(b)
 		sent <- err
 	}()
@@ -365,8 +364,7 @@ func (c *child) ask(ctx context.Context, what string, f fields) (fields, error) 
 	}
 }
 
-// channel has the child open a producer or a consumer, and returns its connection and
-// the answer.
+// channel makes the child open a producer or a consumer, and returns its connection and the answer.
 func (c *child) channel(ctx context.Context, what string, f fields) (*peer, fields, error) {
 	to := make(chan *peer, 1)
 	c.mu.Lock()
@@ -402,7 +400,7 @@ func (c *child) channel(ctx context.Context, what string, f fields) (*peer, fiel
 	return nil, nil, fmt.Errorf("%s: the child has not connected for channel %s: %w", what, name, driver.ErrUnreachable)
 }
 
-// An output keeps the end of what the child writes to stdout and stderr.
+// An output keeps the last part of what the child writes to stdout and stderr.
 type output struct {
 	mu   sync.Mutex
 	text []byte
@@ -418,7 +416,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// said is the last lines, for an error.
+// said returns the last lines, for an error.
 func (o *output) said() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

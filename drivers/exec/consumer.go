@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// mostUnsettled is how many deliver frames may wait for their settled frame.
+// mostUnsettled limits the deliver frames that wait for their settled frame.
 const mostUnsettled = 1 << 16
 
 // A consumer reads deliver frames and answers each with a settle frame.
@@ -22,14 +22,14 @@ type consumer struct {
 	run      driver.Run
 	away     bool // the child lost its connection, and has sent only faults since
 	confirms bool // the child sends settled frames
-	answers  bool // and gets settle frames
+	answers  bool // and receives settle frames
 
 	ds        []driver.Delivery
 	unsettled map[uint32][]driver.Delivery // by frame
 	out       []byte
 }
 
-// Consumer has the child open a consumer.
+// Consumer makes the child open a consumer.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	for word, needed := range map[string]bool{
 		"consumers": true, "competing": spec.Index > 0, "settle-" + spec.Settle.String(): true,
@@ -67,7 +67,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	defer late.Stop()
 	ended := make(chan struct{})
 	over := make(chan struct{})
-	go func() { // Deliver may hold up the goroutine that reads
+	go func() { // Deliver may block the goroutine that reads
 		defer close(over)
 		select {
 		case <-ending:
@@ -78,7 +78,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	for err == nil {
 		err = x.next(ctx, sink)
 	}
-	if stop() { // ctx has not ended: the connection has
+	if stop() { // ctx has not ended, so the connection has
 		close(ended)
 	}
 	<-over
@@ -97,12 +97,12 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return nil
 }
 
-// A lostError says that the child has lost the subscription.
+// A lostError means that the child has lost the subscription.
 type lostError struct{ error }
 
 func (e *lostError) Unwrap() error { return e.error }
 
-// send writes a frame that has no body.
+// send writes a frame without a body.
 func (x *consumer) send(k kind) error {
 	b := begin(nil, k)
 	finish(b, 0)
@@ -110,7 +110,7 @@ func (x *consumer) send(k kind) error {
 	return err
 }
 
-// next reads a frame and does what it says.
+// next reads and handles a frame.
 func (x *consumer) next(ctx context.Context, sink driver.Sink) error {
 	k, body, err := x.conn.in.next()
 	if err != nil {
@@ -160,8 +160,8 @@ func (x *consumer) next(ctx context.Context, sink driver.Sink) error {
 	return nil
 }
 
-// deliver delivers the messages of a frame, and says whether they were accepted. When ctx
-// has ended, only what the system has settled by itself is delivered.
+// deliver delivers a frame's messages, and answers whether they were accepted. After ctx has ended,
+// it delivers only messages that the system has already settled.
 func (x *consumer) deliver(ctx context.Context, c *cursor, sink driver.Sink) error {
 	n := uint32(c.number(4))
 	x.ds = x.ds[:0]

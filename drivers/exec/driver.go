@@ -10,7 +10,7 @@ package exec
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,7 +22,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/each"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string
@@ -30,7 +30,7 @@ var page string
 // largest is the most bytes of a payload.
 const largest = 64 << 20
 
-// Definition returns the driver, with all that a child may be able to do.
+// Definition returns the driver, with every capability that a child may have.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name:    "exec",
@@ -52,7 +52,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Command    []string      `option:"command" command:"yes" help:"Program to start and its arguments, one word each. It is started as weir's user, in weir's working folder, and ends with the run."`
 	Retains    bool          `option:"retains" help:"The system keeps messages for a subscription while its consumers do not receive yet. Mode backlog needs it. The child must state it, too."`
@@ -61,10 +61,10 @@ type Config struct {
 	Timeout    time.Duration `option:"timeout" min:"100ms" max:"5m" help:"Longest time that the child may take to answer a request, or to finish a producer or a consumer."`
 }
 
-// Validate finds nothing that the options' bounds do not tell.
+// Validate returns nil: the options' bounds check everything.
 func (c *Config) Validate() error { return nil }
 
-// orders are the words of the option order, narrowest first.
+// orders lists the values of the option order, narrowest first.
 var orders = []string{"none", "key", "partition", "destination"}
 
 func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
@@ -99,17 +99,17 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// A conn is a child that has been told of the run.
+// A conn is a child that has been told about the run.
 type conn struct {
 	child *child
 	run   driver.Run
-	can   map[string]bool // what the child states
+	can   map[string]bool // what the child supports
 
 	mu    sync.Mutex
-	takes map[string]string // the subscription of a destination, where it can have only one
+	takes map[string]string // by destination: its only possible subscription
 }
 
-// states refuses options that say more than the child does.
+// states returns an error for options that claim more than the child supports.
 func (c *conn) states(cfg *Config) error {
 	if order := c.child.hello.get("order"); slices.Index(orders, cfg.Order) > max(0, slices.Index(orders, order)) {
 		return fmt.Errorf("option order: %s, but the child states %q: %w", cfg.Order, order, driver.ErrUnsupported)
@@ -117,7 +117,7 @@ func (c *conn) states(cfg *Config) error {
 	return c.needs("retains", cfg.Retains)
 }
 
-// needs refuses what the child does not state.
+// needs returns an error if the child does not support a needed capability.
 func (c *conn) needs(word string, needed bool) error {
 	if !needed || c.can[word] {
 		return nil
@@ -132,7 +132,7 @@ func (c *conn) needs(word string, needed bool) error {
 	return fmt.Errorf("the child does not state %s (it states %s): %w", word, strings.Join(have, ", "), driver.ErrUnsupported)
 }
 
-// share refuses a second subscription of a destination where the child has only one.
+// share returns an error for a second subscription of a destination if the child supports only one.
 func (c *conn) share(spec driver.ConsumerSpec) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *conn) share(spec driver.ConsumerSpec) error {
 	return nil
 }
 
-// Declare has the child make the destinations.
+// Declare makes the child create the destinations.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error {
 		err := c.needs("partitions", d.Partitions > 1)
@@ -164,7 +164,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// Delete has the child remove the destinations.
+// Delete makes the child remove the destinations.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error {
 		_, err := c.child.ask(ctx, "delete", fields{"destination": {d.Name}})
@@ -177,7 +177,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// settingPrefix begins the names of those fields of facts that are settings of the system.
+// settingPrefix begins the names of facts fields that are settings of the system.
 const settingPrefix = "setting."
 
 // Facts asks the child.
@@ -208,7 +208,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, err
 }
 
-// confirms reads what a confirmation means.
+// confirms parses what a confirmation means.
 func confirms(got fields) (c driver.Confirms, err error) {
 	if c.Guarantee, err = driver.ParseGuarantee(got.get("guarantee")); err != nil {
 		return c, fmt.Errorf("%w: %w", errMalformed, err)
@@ -229,7 +229,7 @@ func confirms(got fields) (c driver.Confirms, err error) {
 	return c, nil
 }
 
-// number reads a field, from 0 to most; one that is not there is preset.
+// number parses a field in the range 0 to most; a missing field is preset.
 func number(got fields, name string, preset, most int64) (int64, error) {
 	if got.get(name) == "" {
 		return preset, nil
@@ -251,7 +251,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	return uint64(n), err
 }
 
-// Close ends the child.
+// Close stops the child.
 func (c *conn) Close(ctx context.Context) error { return c.child.stop(ctx) }
 
 var _ driver.Backlogger = (*conn)(nil)

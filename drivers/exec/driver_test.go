@@ -19,7 +19,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// shared is the Redis server of the child in Python.
+// shared is the Redis server of the Python child.
 var shared = served.NewShared(redisstreams.Definition())
 
 func TestMain(m *testing.M) {
@@ -40,8 +40,8 @@ func example(t testing.TB, name string) string {
 	return path
 }
 
-// TestConformance holds the driver with the child in Python to the contract: what that
-// child states is what the suite tests.
+// TestConformance runs the suite with the Python child, for the capabilities that the child
+// declares.
 func TestConformance(t *testing.T) {
 	if _, err := osexec.LookPath("python3"); err != nil {
 		needs.Host(t, "python3", err)
@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 	options := map[string][]string{
 		"command": {"python3", example(t, "redis_streams.py"), s.Address[0]}, "order": {"destination"}, "retains": {"yes"},
 	}
-	t.Setenv(tested.VariableRecipe, "") // it is another driver's
+	t.Setenv(tested.VariableRecipe, "") // belongs to another driver
 	t.Run("Python, Redis Streams", func(t *testing.T) {
 		drivertest.Run(t, def, drivertest.Harness{
 			Quiet: 100 * time.Millisecond, Options: options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 30,

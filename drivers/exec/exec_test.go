@@ -20,7 +20,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// opened starts a fake child with faults, in a folder for sockets of its own.
+// opened starts a fake child with faults, in its own folder for sockets.
 func opened(t *testing.T, faults string, options ...string) (c driver.Conn, tmp string, err error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -41,7 +41,7 @@ func opened(t *testing.T, faults string, options ...string) (c driver.Conn, tmp 
 	return c, tmp, err
 }
 
-// gone fails unless all processes and files of a child are gone.
+// gone fails the test unless all processes and files of a child are gone.
 func gone(t *testing.T, tmp string) {
 	t.Helper()
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
@@ -54,8 +54,8 @@ func gone(t *testing.T, tmp string) {
 	}
 }
 
-// TestUnusableChildIsRejected: what is wrong is said, in the child's own words
-// where it has any, and nothing is left.
+// TestUnusableChildIsRejected: the error explains the fault, with the child's own output if any,
+// and nothing is left behind.
 func TestUnusableChildIsRejected(t *testing.T) {
 	for _, tt := range []struct {
 		faults  string
@@ -81,7 +81,6 @@ func TestUnusableChildIsRejected(t *testing.T) {
 	}
 }
 
-// TestInvalidCommandIsRejected before anything is started.
 func TestInvalidCommandIsRejected(t *testing.T) {
 	for want, command := range map[string][]string{"is empty": nil, "no-such-program": {"no-such-program"}} {
 		system := map[string][]string{}
@@ -95,7 +94,6 @@ func TestInvalidCommandIsRejected(t *testing.T) {
 	}
 }
 
-// TestUndeclaredCapabilitiesAreRejected before a message is sent.
 func TestUndeclaredCapabilitiesAreRejected(t *testing.T) {
 	c, _, err := opened(t, "")
 	if err != nil {
@@ -123,7 +121,8 @@ func TestUndeclaredCapabilitiesAreRejected(t *testing.T) {
 	}
 }
 
-// TestAFaultyProducerFailsItsMessages: each exactly once, with what the child did.
+// TestAFaultyProducerFailsItsMessages: each message fails exactly once, with an error that names
+// the fault.
 func TestAFaultyProducerFailsItsMessages(t *testing.T) {
 	for _, tt := range []struct{ faults, want string }{
 		{"confirms another", "malformed frame: message 1"},
@@ -156,7 +155,7 @@ func TestAFaultyProducerFailsItsMessages(t *testing.T) {
 			if tt.faults != "confirms nothing" {
 				_ = p.Flush(t.Context())
 			}
-			if tt.faults == "confirms twice" { // the second frame may come after all have completed
+			if tt.faults == "confirms twice" { // the second frame may arrive after all have completed
 				trial.Eventually(func() bool {
 					m := &driver.Message{Destination: "d", Payload: []byte("more")}
 					p.Publish(t.Context(), m)
@@ -183,7 +182,7 @@ func TestAFaultyProducerFailsItsMessages(t *testing.T) {
 	}
 }
 
-// TestAFaultyConsumerEndsWithAnError that says what the child did.
+// TestAFaultyConsumerEndsWithAnError checks that the error names the fault.
 func TestAFaultyConsumerEndsWithAnError(t *testing.T) {
 	for faults, want := range map[string]string{
 		"is from elsewhere":             "malformed frame: kind 8 is cut off",
@@ -209,8 +208,8 @@ func TestAFaultyConsumerEndsWithAnError(t *testing.T) {
 	}
 }
 
-// TestStalledChildBlocksNothing: requests, Flush and Close end within their
-// limits, and Close ends the child.
+// TestStalledChildBlocksNothing: requests, Flush and Close end within their limits, and Close kills
+// the child.
 func TestStalledChildBlocksNothing(t *testing.T) {
 	c, tmp, err := opened(t, "", "timeout", "300ms")
 	if err != nil {
@@ -243,7 +242,7 @@ func TestStalledChildBlocksNothing(t *testing.T) {
 	gone(t, tmp)
 }
 
-// TestCompletionCarriesChildTimestamp, and a key, and a refusal's word.
+// TestCompletionCarriesChildTimestamp also covers keys, and the error of a refusal.
 func TestCompletionCarriesChildTimestamp(t *testing.T) {
 	c, _, err := opened(t, "")
 	if err != nil {
@@ -276,8 +275,8 @@ func TestCompletionCarriesChildTimestamp(t *testing.T) {
 	}
 }
 
-// alone returns a producer with a peer that confirms all at once, and messages of 1 KiB
-// that may be in flight together.
+// alone returns a producer whose peer confirms at once, and messages of 1 KiB for the in-flight
+// limit.
 func alone(tb testing.TB, inFlight int) (*producer, []*driver.Message) {
 	tb.Helper()
 	l, err := net.Listen("unix", filepath.Join(tb.TempDir(), "s"))
@@ -304,7 +303,6 @@ func alone(tb testing.TB, inFlight int) (*producer, []*driver.Message) {
 	return p, ms
 }
 
-// TestPublishAllocatesNothing: neither a message nor its completion costs an allocation.
 func TestPublishAllocatesNothing(t *testing.T) {
 	p, ms := alone(t, 100)
 	ctx := t.Context()
@@ -316,13 +314,13 @@ func TestPublishAllocatesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if per > 2 { // of 100 messages
+	if per > 2 { // per 100 messages
 		t.Errorf("%v allocations for %d messages", per, len(ms))
 	}
 }
 
-// BenchmarkHop is the way to a child in Go that confirms at once, and back, for a message
-// of 1 KiB: alone, and with 100 at a time.
+// BenchmarkHop measures the round trip to a Go child that confirms at once, for messages of 1 KiB:
+// one at a time, and 100 at a time.
 func BenchmarkHop(b *testing.B) {
 	for _, inFlight := range []int{1, 100} {
 		b.Run(strconv.Itoa(inFlight), func(b *testing.B) {
@@ -338,7 +336,7 @@ func BenchmarkHop(b *testing.B) {
 	}
 }
 
-// answerAll confirms all messages of one connection.
+// answerAll confirms all messages on one connection.
 func answerAll(l net.Listener) {
 	far, err := l.Accept()
 	if err != nil {
@@ -365,13 +363,12 @@ func answerAll(l net.Listener) {
 	}
 }
 
-// completer is a function as a driver.Completer.
+// completer is a function that implements driver.Completer.
 type completer func(m *driver.Message, err error)
 
 func (f completer) Complete(m *driver.Message, err error) { f(m, err) }
 
-// TestErrorCodesMatchContract: each error of the contract that a child may meet has a
-// word.
+// TestErrorCodesMatchContract: each contract error that a child may encounter has a name.
 func TestErrorCodesMatchContract(t *testing.T) {
 	for _, err := range []error{
 		driver.ErrUnreachable, driver.ErrAuth, driver.ErrUnsupported, driver.ErrTooLarge, driver.ErrTimeout,

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// role has the test binary play a child. Its words say what is wrong with it.
+// role makes the test binary act as a child. Its value lists the faults.
 const role = "WEIR_EXEC_TEST_CHILD"
 
-// A fake is a child that confirms all messages and delivers them to nobody.
+// A fake is a child that confirms all messages and delivers none.
 type fake struct {
 	faults  string
 	control net.Conn
@@ -26,7 +26,7 @@ type fake struct {
 func playChild(faults string) {
 	f := &fake{faults: faults}
 	if dir := os.Getenv(role + "_PIDS"); dir != "" {
-		sleeper := osexec.Command("sleep", "300") // a process below the child's
+		sleeper := osexec.Command("sleep", "300") // a descendant of the child
 		if sleeper.Start() == nil {
 			_ = os.WriteFile(filepath.Join(dir, "sleeper"), []byte(strconv.Itoa(sleeper.Process.Pid)), 0o600)
 		}
@@ -59,7 +59,7 @@ func playChild(faults string) {
 
 func (f *fake) is(fault string) bool { return strings.Contains(f.faults, fault) }
 
-// dial connects and says hello.
+// dial connects and sends hello.
 func (f *fake) dial(says fields) net.Conn {
 	conn, err := net.Dial("unix", os.Getenv("WEIR_SOCKET"))
 	if err == nil {
@@ -103,7 +103,7 @@ func (f *fake) serve(_ kind, n uint32, asked fields) {
 	_, _ = f.control.Write(b)
 }
 
-// produce confirms each message after 1 ms of its own.
+// produce confirms each message and reports a latency of 1 ms.
 func (f *fake) produce(conn net.Conn) {
 	in := newFrames(conn)
 	for {
@@ -139,7 +139,7 @@ func (f *fake) produce(conn net.Conn) {
 	}
 }
 
-// consume is ready, and delivers nothing that is right.
+// consume reports ready, and delivers only invalid messages.
 func (f *fake) consume(conn net.Conn) {
 	in := newFrames(conn)
 	for {
@@ -163,12 +163,12 @@ func (f *fake) consume(conn net.Conn) {
 	}
 }
 
-// alive reports whether a process that a child noted is there, and not a zombie.
+// alive reports whether a process recorded by a child exists and is not a zombie.
 func alive(t *testing.T, dir, name string) bool {
 	t.Helper()
 	pid, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
-		return false // it was ended before it could note it
+		return false // it was killed before it could record it
 	}
 	stat, err := os.ReadFile("/proc/" + string(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z")

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A kind is what a frame is. docs/examples/exec/README.md describes each.
+// A kind is a kind of frame. docs/examples/exec/README.md describes each.
 type kind byte
 
 // The kinds of frame.
@@ -19,22 +19,22 @@ const (
 	ask                      // weir, control: number, fields
 	answer                   // child, control: number, fields
 	publish                  // weir, producer: messages
-	complete                 // child, producer: what became of messages
-	run                      // weir, consumer: begin
-	ready                    // child, consumer: the subscription is there
+	complete                 // child, producer: outcomes of messages
+	run                      // weir, consumer: start
+	ready                    // child, consumer: subscription established
 	deliver                  // child, consumer: number, messages
 	settle                   // weir, consumer: number, whether they were accepted
 	settled                  // child, consumer: number, error
-	fault                    // child, consumer: error that it survived
-	lost                     // child, consumer: error that ends the subscription
+	fault                    // child, consumer: survived error
+	lost                     // child, consumer: error that ended the subscription
 	end                      // weir, producer and consumer: finish and close
 )
 
 const (
 	header    = 5        // bytes of a frame's length and kind
-	mostFrame = 65 << 20 // bytes of a frame without its length
-	mostText  = 1 << 20  // the same, of a frame of fields
-	growth    = 1 << 20  // bytes that a frame takes before they have come
+	mostFrame = 65 << 20 // bytes of a frame without its length field
+	mostText  = 1 << 20  // the same for a frame of fields
+	growth    = 1 << 20  // bytes allocated for a frame before they arrive
 	none      = 1<<32 - 1
 	nowhere   = 1<<16 - 1
 
@@ -42,7 +42,7 @@ const (
 	hasKey  = 2 // flag of a message: a key follows
 )
 
-// errMalformed: the child does not keep to the protocol.
+// errMalformed means that the child violates the protocol.
 var errMalformed = errors.New("malformed frame")
 
 // frames reads frames.
@@ -54,8 +54,8 @@ type frames struct {
 
 func newFrames(from io.Reader) *frames { return &frames{from: bufio.NewReaderSize(from, 64<<10)} }
 
-// next returns the next frame. Its body is valid until the next call. io.EOF says that
-// the other side has closed the connection between two frames.
+// next returns the next frame. Its body is valid until the next call. io.EOF means that the other
+// side closed the connection between two frames.
 func (f *frames) next() (kind, []byte, error) {
 	if _, err := io.ReadFull(f.from, f.head[:]); err != nil {
 		return 0, nil, err
@@ -71,7 +71,7 @@ func (f *frames) next() (kind, []byte, error) {
 	case n < 1 || n > most:
 		return 0, nil, fmt.Errorf("%w: kind %d of %d bytes (1 to %d)", errMalformed, k, n, most)
 	}
-	// A length without its bytes must not cost memory.
+	// A length alone must not cost memory.
 	f.body = f.body[:0]
 	for n--; len(f.body) < n; {
 		have := len(f.body)
@@ -87,7 +87,7 @@ func (f *frames) next() (kind, []byte, error) {
 	return k, f.body, nil
 }
 
-// begin appends the head of a frame. Its length is written by finish.
+// begin appends a frame header. finish fills in its length.
 func begin(b []byte, k kind) []byte { return append(b, 0, 0, 0, 0, byte(k)) }
 
 // finish writes the length of the frame that begins at start and ends with b.
@@ -95,8 +95,7 @@ func finish(b []byte, start int) {
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-4))
 }
 
-// A cursor reads the parts of a body. After a part that is not there, failed is set and
-// all parts are empty.
+// A cursor reads the parts of a body. After a missing part, failed is set and all parts are empty.
 type cursor struct {
 	b      []byte
 	failed bool
@@ -119,7 +118,7 @@ func (c *cursor) number(size int) (n uint64) {
 	return n
 }
 
-// err says whether the body was as it must be, to its last byte.
+// err returns an error unless the body was well formed and fully read.
 func (c *cursor) err(k kind) error {
 	switch {
 	case c.failed:
@@ -130,10 +129,10 @@ func (c *cursor) err(k kind) error {
 	return nil
 }
 
-// fields are names with values, as control frames have them. A name may have several.
+// fields maps names to values, as in control frames. A name may have several values.
 type fields map[string][]string
 
-// mostFields is how many values a frame may have.
+// mostFields limits the values in a frame.
 const mostFields = 10_000
 
 func (f fields) get(name string) string {
@@ -169,14 +168,14 @@ func readFields(c *cursor) fields {
 	return f
 }
 
-// A named is an error with the protocol's word for it.
+// A named is an error with its name in the protocol.
 type named struct {
 	word string
 	err  error
 }
 
-// causes are the errors that a child may name, by their number in complete and settled
-// and by their word in fields.
+// causes lists the errors that a child may report: by index in complete and settled, by name in
+// fields.
 var causes = []named{
 	{"", nil},
 	{"unreachable", driver.ErrUnreachable},
@@ -191,7 +190,7 @@ var causes = []named{
 	{"blocked", driver.ErrBlocked},
 }
 
-// cause reads the error of a message: a number, and a text where that is not 0.
+// cause reads a message's error: a number, followed by a text if it is not 0.
 func cause(c *cursor) error {
 	n := int(c.number(1))
 	if n == 0 {
@@ -205,7 +204,7 @@ func cause(c *cursor) error {
 	return said(causes[n].err, text)
 }
 
-// err returns the error that fields name; nil if none.
+// err returns the error in the fields; nil if none.
 func (f fields) err() error {
 	word := f.get("error")
 	if word == "" {
@@ -219,9 +218,9 @@ func (f fields) err() error {
 	return said(causes[len(causes)-1].err, word+": "+f.get("text"))
 }
 
-// said adds the child's own words to an error.
+// said adds the child's text to an error.
 func said(err error, text string) error {
-	const most = 400 // bytes of a text that people read
+	const most = 400 // bytes of text shown to people
 	if len(text) > most {
 		text = text[:most] + "..."
 	}
@@ -231,21 +230,21 @@ func said(err error, text string) error {
 	return fmt.Errorf("%w: %s", err, text)
 }
 
-// A fate is what became of a message.
+// A fate is the outcome of a message.
 type fate struct {
 	slot uint32
 	took int64 // ns from the child's receipt of the message to its client's confirmation
 	err  error
 }
 
-// readFate reads one of a complete frame.
+// readFate reads one outcome from a complete frame.
 func readFate(c *cursor) fate {
 	f := fate{slot: uint32(c.number(4)), took: int64(c.number(8))}
 	f.err = cause(c)
 	return f
 }
 
-// readDelivery reads one message of a deliver frame, from one of so many destinations.
+// readDelivery reads one message of a deliver frame, from one of that many destinations.
 func readDelivery(c *cursor, destinations int) driver.Delivery {
 	d := driver.Delivery{Partition: -1, Source: -1}
 	if n := c.number(4); n < 1<<31 {

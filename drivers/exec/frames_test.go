@@ -16,8 +16,7 @@ func frame(k kind, body ...byte) []byte {
 	return b
 }
 
-// FuzzFrames: whatever a child sends, reading it ends, in an error or in parts that lie
-// within the frame.
+// FuzzFrames: any input either fails or yields parts that lie within the frame.
 func FuzzFrames(f *testing.F) {
 	message := &driver.Message{Key: []byte("k"), Payload: []byte("payload")}
 	f.Add(frame(publish, appendMessage([]byte{0, 0, 0, 1}, 7, 1, message)...))
@@ -78,8 +77,8 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// TestALengthAloneCostsNoMemory: a child that announces the largest frame and sends
-// nothing has weir allocate one step.
+// TestALengthAloneCostsNoMemory: if a child announces the largest frame and sends nothing, weir
+// allocates only one step.
 func TestALengthAloneCostsNoMemory(t *testing.T) {
 	head := append(binary.BigEndian.AppendUint32(nil, mostFrame), byte(deliver))
 	in := newFrames(bytes.NewReader(head))
@@ -91,7 +90,7 @@ func TestALengthAloneCostsNoMemory(t *testing.T) {
 	}
 }
 
-// TestFieldsRoundTrip: names with several values, empty ones and any bytes.
+// TestFieldsRoundTrip covers names with several values, empty ones and arbitrary bytes.
 func TestFieldsRoundTrip(t *testing.T) {
 	want := fields{"a": {"1", "2"}, "empty": {""}, "bytes": {"\x00\xff,="}}
 	c := &cursor{b: want.append(nil)}

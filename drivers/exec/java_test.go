@@ -19,13 +19,13 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// systems are those that the tests start.
+// systems lists the systems that the tests start.
 func systems() []driver.Definition {
 	return []driver.Definition{redisstreams.Definition(), kafka.Definition()}
 }
 
-// built returns the class path of the child in Java: its class, and the jars that the
-// recipe of kafka has installed.
+// built returns the class path of the Java child: its class, and the jars installed by the kafka
+// recipe.
 func built(t *testing.T) string {
 	t.Helper()
 	if _, err := osexec.LookPath("javac"); err != nil {
@@ -46,7 +46,7 @@ func built(t *testing.T) string {
 	return classes + string(os.PathListSeparator) + lib
 }
 
-// TestConformanceJava does the same with the child in Java, which has Kafka's own client.
+// TestConformanceJava runs the suite with the Java child, which uses Kafka's own client.
 func TestConformanceJava(t *testing.T) {
 	s := served.Up(t, kafka.Definition(), 1)
 	def := Definition()
@@ -57,7 +57,7 @@ func TestConformanceJava(t *testing.T) {
 		"command": {"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", built(t), "KafkaChild", s.Address[0], "linger.ms=0"},
 		"order":   {"partition"}, "retains": {"yes"}, "start-limit": {"1m"},
 	}
-	t.Setenv(tested.VariableRecipe, "") // it is another driver's
+	t.Setenv(tested.VariableRecipe, "") // belongs to another driver
 	t.Run("Java, Kafka", func(t *testing.T) {
 		drivertest.Run(t, def, drivertest.Harness{
 			Quiet: 100 * time.Millisecond, Options: options, Cut: s.Restart, Stall: s.Stall, Yields: drivertest.Prefetch, Expect: 30,

@@ -7,5 +7,5 @@ import (
 	"github.com/weirmq/weir/drivers/redisstreams"
 )
 
-// systems are those that the tests start.
+// systems lists the systems that the tests start.
 func systems() []driver.Definition { return []driver.Definition{redisstreams.Definition()} }

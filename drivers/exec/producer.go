@@ -13,31 +13,31 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// fullFrame is how many bytes a publish frame has when the next message begins another.
+// fullFrame is the size of a publish frame, in bytes, from which the next message starts a new one.
 const fullFrame = 256 << 10
 
-// A producer writes messages to its connection. What is published while a write takes
-// its time leaves in one frame by the next write.
+// A producer writes messages to its connection. Messages published during a write are sent together
+// in one frame by the next write.
 type producer struct {
 	child       *child
 	conn        *peer
 	done        driver.Completer
 	targets     *driver.Targets[uint16]
 	outstanding *blocking.Outstanding
-	wake        chan struct{} // has a token when there is something to write
-	over        chan struct{} // closed when nothing is read any more
+	wake        chan struct{} // holds a token when there is something to write
+	over        chan struct{} // closed when reading has ended
 	all         sync.WaitGroup
 
-	mu       sync.Mutex        // held for copying, never over I/O
+	mu       sync.Mutex        // held for copying, never during I/O
 	pending  []byte            // frames to write; the last is open
-	open     int               // where it begins in pending; -1: none is
-	messages uint32            // in it
+	open     int               // start of the open frame in pending; -1: none
+	messages uint32            // in the open frame
 	slots    []*driver.Message // in flight
-	free     []uint32          // of slots
-	err      error             // why no more messages are taken
+	free     []uint32          // indexes of free slots
+	err      error             // why messages are no longer accepted
 }
 
-// Producer has the child open a producer.
+// Producer makes the child open a producer.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	next := -1
 	targets, err := driver.NewTargets(spec.Destinations, func(string) (uint16, error) {
@@ -119,7 +119,7 @@ func (p *producer) enqueue(destination uint16, m *driver.Message) error {
 	return nil
 }
 
-// shut ends the open frame. p.mu is held.
+// shut closes the open frame. p.mu is held.
 func (p *producer) shut() {
 	if p.open >= 0 {
 		binary.BigEndian.PutUint32(p.pending[p.open+header:], p.messages)
@@ -128,7 +128,7 @@ func (p *producer) shut() {
 	}
 }
 
-// rouse wakes the goroutine that writes.
+// rouse wakes the writing goroutine.
 func (p *producer) rouse() {
 	select {
 	case p.wake <- struct{}{}:
@@ -136,7 +136,7 @@ func (p *producer) rouse() {
 	}
 }
 
-// write writes what is pending until the connection has ended.
+// write writes pending frames until the connection has ended.
 func (p *producer) write() {
 	var out []byte
 	for {
@@ -153,12 +153,12 @@ func (p *producer) write() {
 			continue
 		}
 		if _, err := p.conn.Write(out); err != nil {
-			return // read learns it too
+			return // read notices it too
 		}
 	}
 }
 
-// read reads what became of messages until the connection ends, and then fails the rest.
+// read reads outcomes of messages until the connection ends, and then fails the rest.
 func (p *producer) read() {
 	defer close(p.over)
 	var fates []fate
@@ -187,7 +187,7 @@ func (p *producer) read() {
 	}
 }
 
-// fates reads a complete frame and takes its messages.
+// fates reads a complete frame and looks up its messages.
 func (p *producer) fates(body []byte, fs []fate, ms []*driver.Message) ([]fate, []*driver.Message, error) {
 	c := cursor{b: body}
 	for len(c.b) > 0 && !c.failed {
@@ -200,7 +200,7 @@ func (p *producer) fates(body []byte, fs []fate, ms []*driver.Message) ([]fate, 
 	defer p.mu.Unlock()
 	for _, f := range fs {
 		if f.took < 0 || int(f.slot) >= len(p.slots) || p.slots[f.slot] == nil {
-			for j, m := range ms { // they are in flight still, for abandon
+			for j, m := range ms { // still in flight, for abandon
 				p.slots[fs[j].slot] = m
 			}
 			return nil, nil, fmt.Errorf("%w: message %d of a complete frame is not in flight, or took %d ns", errMalformed, f.slot, f.took)
@@ -220,7 +220,7 @@ func (p *producer) complete(m *driver.Message, took int64, err error) {
 	p.outstanding.Done(1)
 }
 
-// abandon fails the messages in flight, and those to come.
+// abandon fails the messages in flight and all later ones.
 func (p *producer) abandon(err error) {
 	p.mu.Lock()
 	if p.err == nil {
@@ -241,8 +241,8 @@ func (p *producer) abandon(err error) {
 
 func (p *producer) Flush(ctx context.Context) error { return p.outstanding.Wait(ctx) }
 
-// Close has the child complete what is in flight and close the connection, within ctx and
-// the option timeout. What has not completed by then is driver.ErrClosed.
+// Close makes the child complete the messages in flight and close the connection, within ctx and
+// the option timeout. The rest completes with driver.ErrClosed.
 func (p *producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if p.err == nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// An attended is a Config with pattern request or tunnel where a destination without a
-// consumer has one that discards everything: nothing replies, or takes a tunnel, without
-// one.
+// An attended is a Config with pattern request or tunnel in which a destination without a consumer
+// gets a discarding one: otherwise nothing would reply, or accept a tunnel.
 type attended struct{ Config }
 
 func (a *attended) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {

@@ -18,14 +18,14 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// queued is how many requests a feed may have replied to that Deliver has not taken.
+// queued limits the requests that a feed has replied to and not yet delivered.
 const queued = 1024
 
 // A consumer has a feed for each of its destinations.
 type consumer struct {
 	conn    *conn
 	feeds   []*feed
-	missing atomic.Int32 // feeds that are not ready
+	missing atomic.Int32 // feeds that are not ready yet
 }
 
 // A feed is a member of one cluster, or the subscriber of one topic.
@@ -36,13 +36,13 @@ type feed struct {
 	at        string
 	target    string
 	source    int32
-	responds  bool // a request is answered with its own bytes, when Deliver has accepted it
+	responds  bool // answers a request with its own bytes once Deliver has accepted it
 	sockets   sockets.Set
 	first     *session
 	markers   markers
-	queue     chan []byte   // requests that were answered
-	arrivals  arrivals      // what came by tunnels
-	owed      atomic.Int64  // of these, those that Deliver has not accepted
+	queue     chan []byte   // answered requests
+	arrivals  arrivals      // messages that came through tunnels
+	owed      atomic.Int64  // arrivals that Deliver has not accepted
 	count     atomic.Uint64 // messages
 	busy      atomic.Bool   // in Deliver
 	delivered [1]driver.Delivery
@@ -53,7 +53,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return c.consumer(ctx, spec, false)
 }
 
-// Responder is Consumer for requests that are answered with their own bytes.
+// Responder is Consumer for requests, which are answered with their own bytes.
 func (c requesting) Responder(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	return c.consumer(ctx, spec, true)
 }
@@ -79,11 +79,11 @@ func (c *conn) consumer(ctx context.Context, spec driver.ConsumerSpec, responds 
 	return x, nil
 }
 
-// joinPause is the pause before a feed joins again: a node drops a connection that joins a
-// cluster while its last member leaves.
+// joinPause is the pause before a feed rejoins: a node drops a connection that joins a cluster
+// while the last member leaves.
 const joinPause = 50 * time.Millisecond
 
-// connect begins a session and subscribes.
+// connect starts a session and subscribes.
 func (f *feed) connect(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.conn.cfg.Timeout)
 	defer cancel()
@@ -135,7 +135,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// turns has the calls of Ready and Deliver follow one another.
+// turns serializes the calls of Ready and Deliver.
 type turns struct {
 	driver.Sink
 	mu sync.Mutex
@@ -153,7 +153,7 @@ func (t *turns) Deliver(ds []driver.Delivery) error {
 	return t.Sink.Deliver(ds)
 }
 
-// run delivers until ctx ends, or there is never a connection again.
+// run delivers until ctx ends, or the connection is permanently lost.
 func (f *feed) run(ctx context.Context, sink driver.Sink) error {
 	var delivering sync.WaitGroup
 	defer delivering.Wait()
@@ -177,7 +177,7 @@ func (f *feed) run(ctx context.Context, sink driver.Sink) error {
 	return nil
 }
 
-// hold takes what comes on a connection until that ends.
+// hold receives on a connection until it ends.
 func (f *feed) hold(ctx context.Context, s *session, sink driver.Sink) error {
 	leave := s.leave
 	var in *inlets
@@ -200,7 +200,7 @@ func (f *feed) hold(ctx context.Context, s *session, sink driver.Sink) error {
 		switch {
 		case in != nil:
 			err = in.take(&e)
-		case ctx.Err() == nil: // else the relay lets the session go soon
+		case ctx.Err() == nil: // otherwise the relay releases the session soon
 			err = f.take(ctx, s, &e, sink)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -209,7 +209,7 @@ func (f *feed) hold(ctx context.Context, s *session, sink driver.Sink) error {
 	}
 }
 
-// take takes one message from the relay.
+// take handles one message from the relay.
 func (f *feed) take(ctx context.Context, s *session, e *event, sink driver.Sink) error {
 	number, marked := f.conn.number(e.body)
 	switch {
@@ -218,7 +218,7 @@ func (f *feed) take(ctx context.Context, s *session, e *event, sink driver.Sink)
 	case marked:
 		f.markers.add(number)
 		return nil
-	case e.op == opReply: // it has asked nothing
+	case e.op == opReply: // the feed has sent no requests
 		return nil
 	case e.op != opRequest:
 		return f.deliver(sink, e.body)
@@ -235,7 +235,7 @@ func (f *feed) take(ctx context.Context, s *session, e *event, sink driver.Sink)
 	return s.reply(e.id, []byte{1}, false)
 }
 
-// deliverQueued delivers requests that were answered.
+// deliverQueued delivers answered requests.
 func (f *feed) deliverQueued(ctx context.Context, sink driver.Sink) {
 	for {
 		select {
@@ -250,7 +250,7 @@ func (f *feed) deliverQueued(ctx context.Context, sink driver.Sink) {
 	}
 }
 
-// deliver hands over one message. Only one goroutine of a feed does.
+// deliver delivers one message. Only one goroutine of a feed calls it.
 func (f *feed) deliver(sink driver.Sink, body []byte) error {
 	f.busy.Store(true)
 	defer f.busy.Store(false)
@@ -271,7 +271,7 @@ func (x *consumer) Close(context.Context) error {
 	return nil
 }
 
-// unmade puts the error of a connection that was not made into the contract's words.
+// unmade maps the error of a failed connect to the contract's errors.
 func unmade(err error) error {
 	if errors.Is(err, errDenied) {
 		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)

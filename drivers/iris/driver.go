@@ -31,7 +31,7 @@ package iris
 import (
 	"context"
 	"crypto/sha256"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"fmt"
 	"net"
@@ -49,7 +49,7 @@ import (
 )
 
 //go:embed page.md
-var page string // what the driver says to a reader; driver.MustPage says how it looks
+var page string // documentation page; driver.MustPage defines its format
 
 var guarantees = driver.MustPage(page).Confirmations
 
@@ -90,7 +90,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address        []string      `option:"address" help:"Relays of the nodes, as host:port. A node serves programs of its own host only. Producers and consumers are spread over them."`
 	Namespace      string        `option:"namespace" file:"yes" help:"File of the number of a process in the network namespace of the nodes; without it they are in weir's own. To enter another takes root."`
@@ -102,10 +102,10 @@ type Config struct {
 	ReconnectWait  time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
 }
 
-// servers is what addresses look like.
+// servers describes valid addresses.
 var servers = endpoint.Kind{Schemes: []string{"tcp"}, Port: "55555", Like: "127.0.0.1:55555"}
 
-// Validate reports every fault in the settings, joined.
+// Validate reports every invalid setting, joined.
 func (c *Config) Validate() error {
 	all, err := servers.All("address", c.Address)
 	if len(c.Address) == 0 {
@@ -134,13 +134,13 @@ func (c *Config) Known(driver.Servers) driver.Known { return driver.KnownOf(c, "
 // toOne reports whether a message goes to one member of a cluster.
 func (c *Config) toOne() bool { return c.Pattern == patternRequest || c.Pattern == patternTunnel }
 
-// A link is a connection that is kept. It gets no messages but answers to what it asks.
+// A link is a maintained connection. It receives only answers to its own requests.
 type link = keeper.Keeper[*session]
 
-// at returns the address for the i-th of some connections.
+// at returns the address for the i-th connection.
 func (c *Config) at(i int) string { return c.Address[i%len(c.Address)] }
 
-// dial begins a session at a relay.
+// dial starts a session with a relay.
 func (c *Config) dial(ctx context.Context, set *sockets.Set, address, cluster string) (*session, error) {
 	at, err := servers.Parse(address)
 	if err != nil {
@@ -184,20 +184,20 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// A conn is one run's hold on the relays.
+// A conn is one run's connection to the relays.
 type conn struct {
 	cfg       Config
 	run       driver.Run
-	token     string             // begins markers
-	links     []*link            // to each relay
-	producers closers.Set[asked] // of no subscription
+	token     string             // prefix of markers
+	links     []*link            // one per relay
+	producers closers.Set[asked] // without subscription
 	consumers closers.Set[*consumer]
 
 	mu      sync.Mutex
-	deleted map[string]int // how many times, by destination
+	deleted map[string]int // by destination: how often it was deleted
 }
 
-// connect keeps a connection of the run's.
+// connect opens and maintains a connection for the run.
 func (c *conn) connect(ctx context.Context, name, address string) (*link, error) {
 	return keeper.Open(ctx, keeper.Plan[*session]{
 		Name: name, Run: c.run, Limit: max(c.cfg.Timeout, c.cfg.RequestTimeout+late), Wait: c.cfg.ReconnectWait, Answer: answers.Find,
@@ -205,7 +205,7 @@ func (c *conn) connect(ctx context.Context, name, address string) (*link, error)
 	})
 }
 
-// place returns the topic, or the cluster, of a destination: another one after each Delete.
+// place returns the topic, or cluster, of a destination: a new one after each Delete.
 func (c *conn) place(destination string) (string, error) {
 	parts := []string{"weir", c.run.ID, destination}
 	c.mu.Lock()
@@ -216,12 +216,12 @@ func (c *conn) place(destination string) (string, error) {
 	return names.Join(200, parts...), nil
 }
 
-// Declare has nothing to make.
+// Declare does nothing: there is nothing to create.
 func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
-// Delete has nothing to remove. What is still on its way cannot be known, since Iris keeps
-// no order in which a last message could come last. So a destination that is made again has
-// another topic, or cluster, where that does not arrive.
+// Delete removes nothing. Messages in transit cannot be known, because Iris keeps no order in which
+// a last message would arrive last. A destination that is created again therefore gets a new topic,
+// or cluster, where they do not arrive.
 func (c *conn) Delete(_ context.Context, ds ...driver.Destination) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +231,7 @@ func (c *conn) Delete(_ context.Context, ds ...driver.Destination) error {
 	return nil
 }
 
-// Facts asks each relay. The protocol tells its own version and nothing of the node.
+// Facts asks each relay. The protocol reports its own version, but nothing about the node.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	for _, l := range c.links {
 		if err := l.Ask(ctx, c.asks); err != nil {
@@ -245,7 +245,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	}, nil
 }
 
-// Close ends the control connections.
+// Close closes the control connections.
 func (c *conn) Close(context.Context) error {
 	for _, l := range c.links {
 		l.Close()

@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// shared is the nodes of tests that leave them as they were.
+// shared holds the nodes of tests that leave them unchanged.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -23,14 +23,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// up starts two nodes: one that is alone waits 10 s before it serves.
+// up starts two nodes: a single node waits 10 s before it serves.
 func up(t *testing.T) *served.System {
 	t.Helper()
 	lent(t)
 	return shared.Up(t, 2)
 }
 
-// lent skips where the kernel lends no network namespace.
+// lent skips the test if the kernel provides no network namespace.
 func lent(t *testing.T) {
 	t.Helper()
 	if out, err := exec.Command("unshare", "--net", "true").CombinedOutput(); err != nil {
@@ -38,7 +38,7 @@ func lent(t *testing.T) {
 	}
 }
 
-// All other tests have two nodes.
+// All other tests use two nodes.
 func TestOneNodeAndThreeServe(t *testing.T) {
 	lent(t)
 	for _, nodes := range []int{1, 3} {
@@ -57,7 +57,7 @@ func TestOneNodeAndThreeServe(t *testing.T) {
 	}
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	for _, test := range []struct {
 		pattern string

@@ -10,27 +10,27 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// The inlets are the tunnels to a feed, on one connection.
+// The inlets are the tunnels to a feed over one connection.
 type inlets struct {
 	f *feed
 	s *session
 
 	mu    sync.Mutex
 	open  map[uint64]*inlet
-	made  uint64 // so many
-	leave bool   // the feed leaves
+	made  uint64 // number created
+	leave bool   // the feed is leaving
 }
 
 // An inlet is the consumer's end of a tunnel.
 type inlet struct {
 	s     *session
 	id    uint64
-	size  uint64 // of a message that comes in parts
-	parts []byte // of it, so far
-	taken int64  // bytes that Deliver has accepted, and that the relay was not told of
+	size  uint64 // of a message that arrives in parts
+	parts []byte // the parts received so far
+	taken int64  // bytes accepted by Deliver and not yet reported to the relay
 }
 
-// take takes one message from the relay.
+// take handles one message from the relay.
 func (k *inlets) take(e *event) error {
 	switch e.op {
 	case opRequest:
@@ -43,7 +43,7 @@ func (k *inlets) take(e *event) error {
 	case opTunnelTransfer:
 		x, left := k.of(e.id)
 		if x == nil {
-			return nil // it was closed
+			return nil // already closed
 		}
 		message, err := x.whole(e)
 		if message == nil {
@@ -64,7 +64,7 @@ func (k *inlets) take(e *event) error {
 			k.f.arrivals.add(arrival{x, message})
 			return nil
 		}
-		if err == nil { // what is not delivered leaves its room at once
+		if err == nil { // undelivered messages free their room at once
 			err = k.s.tell(opTunnelAllow, x.id, uint64(len(message)))
 		}
 		return err
@@ -89,14 +89,14 @@ func (k *inlets) accept(id uint64) error {
 	return k.s.tell(opTunnelAllow, x.id, uint64(k.f.conn.cfg.TunnelBuffer))
 }
 
-// of returns the tunnel of a number, and whether the feed leaves.
+// of returns the tunnel with a number, and whether the feed is leaving.
 func (k *inlets) of(id uint64) (x *inlet, left bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.open[id], k.leave
 }
 
-// drop forgets a tunnel. The last one lets a feed go that leaves.
+// drop removes a tunnel. Dropping the last one releases a feed that is leaving.
 func (k *inlets) drop(id uint64) {
 	k.mu.Lock()
 	delete(k.open, id)
@@ -107,8 +107,8 @@ func (k *inlets) drop(id uint64) {
 	}
 }
 
-// end lets the producers know that the feed leaves: each sends a last marker, behind all
-// else, and uses another tunnel from then on. It goes without those that do not answer.
+// end tells the producers that the feed is leaving: each sends a last marker after everything else,
+// and then uses another tunnel. Producers that do not answer are ignored.
 func (k *inlets) end() {
 	k.mu.Lock()
 	k.leave = true
@@ -124,14 +124,14 @@ func (k *inlets) end() {
 	time.AfterFunc(leaveLimit, k.s.leave)
 	last := k.f.conn.markerOf(leaving)
 	for _, id := range ids {
-		_ = k.s.tell(opTunnelAllow, id, uint64(k.f.conn.cfg.TunnelBuffer)) // the feed takes nothing more
+		_ = k.s.tell(opTunnelAllow, id, uint64(k.f.conn.cfg.TunnelBuffer)) // the feed accepts nothing more
 		_ = k.s.transfer(id, len(last), last)
 	}
 	_ = k.s.flushed()
 }
 
-// whole returns the message that a part completes; nil: there is more to come. The message
-// is the caller's.
+// whole returns the message completed by a part; nil: more parts follow. The caller owns the
+// message.
 func (x *inlet) whole(e *event) ([]byte, error) {
 	n := uint64(len(e.body))
 	switch {
@@ -140,7 +140,7 @@ func (x *inlet) whole(e *event) ([]byte, error) {
 		return nil, fmt.Errorf("%w: a message of %d bytes, of at most %d", errRelay, e.n, largest)
 	case e.n > 0:
 		x.parts, x.size = bytes.Clone(e.body), e.n
-	case x.size == 0: // the rest of one that was too large
+	case x.size == 0: // the rest of an oversized message
 		return nil, x.s.tell(opTunnelAllow, x.id, n)
 	default:
 		x.parts = append(x.parts, e.body...)
@@ -153,27 +153,26 @@ func (x *inlet) whole(e *event) ([]byte, error) {
 	return message, nil
 }
 
-// accepted notes that Deliver has had so many bytes. The relay learns of it when they are
-// many.
+// accepted counts bytes that Deliver has accepted. The relay is told in larger steps.
 func (x *inlet) accepted(bytes, buffer int64) {
 	if x.taken += bytes; x.taken >= buffer/2 {
-		_ = x.s.tell(opTunnelAllow, x.id, uint64(x.taken)) // an error is that of the connection, which its reader finds
+		_ = x.s.tell(opTunnelAllow, x.id, uint64(x.taken)) // the connection's reader finds the error
 		x.taken = 0
 	}
 }
 
-// An arrival is a message that came by a tunnel.
+// An arrival is a message that came through a tunnel.
 type arrival struct {
 	by      *inlet
 	message []byte
 }
 
-// The arrivals are those that wait for Deliver. A relay bounds them, since it sends no more
-// than the option tunnel-buffer by each tunnel.
+// The arrivals are messages waiting for Deliver. The relay limits them: it sends at most the option
+// tunnel-buffer through each tunnel.
 type arrivals struct {
 	mu      sync.Mutex
 	waiting []arrival
-	some    chan struct{} // holds a token when there are
+	some    chan struct{} // holds a token when messages wait
 }
 
 func (a *arrivals) add(x arrival) {
@@ -186,7 +185,7 @@ func (a *arrivals) add(x arrival) {
 	}
 }
 
-// swap returns those that wait, and has the next ones wait in spare.
+// swap returns the waiting messages, and stores later ones in spare.
 func (a *arrivals) swap(spare []arrival) []arrival {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -195,7 +194,7 @@ func (a *arrivals) swap(spare []arrival) []arrival {
 	return all
 }
 
-// deliverArrivals delivers what comes by tunnels.
+// deliverArrivals delivers messages that came through tunnels.
 func (f *feed) deliverArrivals(ctx context.Context, sink driver.Sink) {
 	var all []arrival
 	for {

@@ -20,7 +20,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// says returns an address where each connection gets an answer and is closed.
+// says returns an address where each connection receives an answer and is closed.
 func says(t *testing.T, answer string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,7 +43,7 @@ func says(t *testing.T, answer string) string {
 	return l.Addr().String()
 }
 
-// TestNonIrisServerIsRejected has servers that answer, and not as they should.
+// TestNonIrisServerIsRejected uses servers with wrong answers.
 func TestNonIrisServerIsRejected(t *testing.T) {
 	denial := string(text(text([]byte{opDeny}, relayMagic), "Unsupported protocol."))
 	for name, test := range map[string]struct {
@@ -76,7 +76,7 @@ func TestErrorsBeforeConnecting(t *testing.T) {
 	}
 }
 
-// TestTheNamespaceOfAProcess tells what is wrong with the option.
+// TestTheNamespaceOfAProcess checks that errors explain what is wrong with the option.
 func TestTheNamespaceOfAProcess(t *testing.T) {
 	s := up(t)
 	dir := t.TempDir()
@@ -102,7 +102,7 @@ func TestTheNamespaceOfAProcess(t *testing.T) {
 	}
 }
 
-// TestTheGuaranteeFollowsThePattern asks two nodes.
+// TestTheGuaranteeFollowsThePattern uses two nodes.
 func TestTheGuaranteeFollowsThePattern(t *testing.T) {
 	s := up(t)
 	for pattern, want := range map[string]driver.Guarantee{patternPublish: driver.Written, patternBroadcast: driver.Written, patternRequest: driver.Received, patternTunnel: driver.Received} {
@@ -113,8 +113,8 @@ func TestTheGuaranteeFollowsThePattern(t *testing.T) {
 	}
 }
 
-// TestDeleteDiscardsMessagesInFlight has a producer from before Delete send when
-// the destination was made again: the node is as late as it can be.
+// TestDeleteDiscardsMessagesInFlight lets a producer opened before Delete send after the
+// destination was recreated: the worst case of a slow node.
 func TestDeleteDiscardsMessagesInFlight(t *testing.T) {
 	for _, pattern := range []string{patternPublish, patternBroadcast} {
 		t.Run(pattern, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestDeleteDiscardsMessagesInFlight(t *testing.T) {
 	}
 }
 
-// TestWriteDoesNotAllocate writes to a socket that nothing reads.
+// TestWriteDoesNotAllocate writes to a socket that nobody reads.
 func TestWriteDoesNotAllocate(t *testing.T) {
 	s := &session{w: bufio.NewWriter(io.Discard)}
 	payload := make([]byte, 1024)

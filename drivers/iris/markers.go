@@ -17,10 +17,10 @@ import (
 const (
 	tokenSize  = 16
 	markerSize = tokenSize + 8
-	groups     = 5 // over which a node spreads the messages to a destination
+	groups     = 5 // over which a node distributes a destination's messages
 
-	markerWait = 50 * time.Millisecond // for markers, before others are sent
-	readyLimit = 30 * time.Second      // until a subscription is in force
+	markerWait = 50 * time.Millisecond // for markers to arrive, before they are sent again
+	readyLimit = 30 * time.Second      // until a subscription takes effect
 	idlePause  = 5 * time.Millisecond
 )
 
@@ -33,7 +33,7 @@ func (c *conn) markerOf(number uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte(c.token), number)
 }
 
-// number returns the number of a marker; ok is false for all else.
+// number returns a marker's number; ok is false for other payloads.
 func (c *conn) number(payload []byte) (number uint64, ok bool) {
 	if len(payload) != markerSize || string(payload[:tokenSize]) != c.token {
 		return 0, false
@@ -41,7 +41,7 @@ func (c *conn) number(payload []byte) (number uint64, ok bool) {
 	return binary.BigEndian.Uint64(payload[tokenSize:]), true
 }
 
-// markers are those that a connection waits for. The zero value waits for none.
+// markers holds the markers that a connection waits for. The zero value waits for none.
 type markers struct {
 	mu   sync.Mutex
 	open map[uint64]*expected
@@ -52,7 +52,8 @@ type expected struct {
 	came chan struct{}
 }
 
-// expect returns what is closed when n markers with a number have come. forget ends that.
+// expect returns a channel that is closed when n markers with a number have arrived. forget cancels
+// that.
 func (k *markers) expect(number uint64, n int) (came <-chan struct{}, forget func()) {
 	x := &expected{n, make(chan struct{})}
 	k.mu.Lock()
@@ -68,7 +69,7 @@ func (k *markers) expect(number uint64, n int) (came <-chan struct{}, forget fun
 	}
 }
 
-// add notes a marker.
+// add records a marker.
 func (k *markers) add(number uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,7 +80,7 @@ func (k *markers) add(number uint64) {
 	}
 }
 
-// burst sends a marker through each of the groups of a destination.
+// burst sends a marker through each group of a destination.
 func (c *conn) burst(s *session, target string, marker []byte) error {
 	for range groups {
 		if err := s.message(c.op(), target, marker); err != nil {
@@ -89,7 +90,7 @@ func (c *conn) burst(s *session, target string, marker []byte) error {
 	return nil
 }
 
-// op is what begins a message to a destination.
+// op returns the first byte of a message to a destination.
 func (c *conn) op() byte {
 	if c.cfg.Pattern == patternBroadcast {
 		return opBroadcast
@@ -97,8 +98,8 @@ func (c *conn) op() byte {
 	return opPublish
 }
 
-// reach returns when what any node takes for a feed's destination reaches it, or with an
-// error after readyLimit, or when ctx ends.
+// reach waits until messages for a feed's destination reach the feed from every node. It fails
+// after readyLimit, or when ctx ends.
 func (c *conn) reach(ctx context.Context, f *feed) error {
 	limited, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -123,7 +124,7 @@ func (c *conn) reach(ctx context.Context, f *feed) error {
 	return nil
 }
 
-// marked reports whether markers by one relay reach a feed in time.
+// marked reports whether markers sent through one relay reach a feed in time.
 func (c *conn) marked(ctx context.Context, l *link, f *feed) (bool, error) {
 	number, marker := c.marker()
 	came, forget := f.markers.expect(number, groups)
@@ -159,11 +160,11 @@ func (c *conn) answered(ctx context.Context, l *link, f *feed) (all bool, err er
 	return all && err == nil, err
 }
 
-// Backlog implements driver.Backlogger. Iris keeps nothing. With pattern request, what has
-// completed is in the consumer's process, which counts it, and the relay is asked. With
-// pattern tunnel, a marker behind all messages of a tunnel comes back when they are there.
-// With the other patterns markers are sent behind all messages, by every producer. When
-// they have arrived, and nothing else arrives for a moment, nothing is under way.
+// Backlog implements driver.Backlogger. Iris stores nothing. With pattern request, completed
+// messages are in the consumer's process, which counts them; the relay is asked for the rest. With
+// pattern tunnel, a marker sent after all messages of a tunnel comes back when they have arrived.
+// With the other patterns, every producer sends markers after all messages. Once these have arrived
+// and nothing else arrives for a moment, nothing is in transit.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (sum uint64, err error) {
 	for _, d := range destinations {
 		n, err := c.backlog(ctx, subscription, d)
@@ -225,13 +226,13 @@ func (c *conn) backlog(ctx context.Context, subscription, destination string) (l
 	return left, nil
 }
 
-// An asked is a connection of a producer: behind what it has sent to a target, behind sends
-// markers, and makes a round trip.
+// An asked is a producer's connection. behind sends markers after everything sent to a target, and
+// makes a round trip.
 type asked interface {
 	behind(ctx context.Context, target string, marker []byte) error
 }
 
-// linked is an asked with a connection that is kept.
+// linked is an asked with a maintained connection.
 type linked struct {
 	c *conn
 	l *link

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/internal/userfile"
 )
 
-// within calls f in the network namespace of the process with the number that file holds.
-// Sockets that f makes stay in it.
+// within calls f in the network namespace of the process whose number is in file. Sockets that f
+// creates stay in it.
 func within(file string, f func() error) error {
 	b, err := userfile.Read(file, 32)
 	if err != nil {
@@ -25,13 +25,13 @@ func within(file string, f func() error) error {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		ended <- inside(int(pid), f)
 	}()
 	return <-ended
 }
 
-// inside calls f in the network namespace of a process. The thread stays there.
+// inside calls f in a process's network namespace. The thread stays there.
 func inside(pid int, f func() error) error {
 	space, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// within refuses: only Linux has network namespaces.
+// within returns an error: only Linux has network namespaces.
 func within(string, func() error) error {
 	return fmt.Errorf("the option namespace works on Linux only: %w", driver.ErrUnsupported)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// A producer writes one message at a time, on a connection of its own.
+// A producer writes one message at a time, on its own connection.
 type producer struct {
 	*blocking.Pool
 	linked
 	targets *driver.Targets[string]
 
-	target string          // of the message that is written
-	m      *driver.Message // which that is
+	target string          // of the message being written
+	m      *driver.Message // the message being written
 	write  func(*session) error
 }
 
@@ -57,7 +57,7 @@ func (p *producer) Close(ctx context.Context) error {
 	err := p.Pool.Close(ctx)
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	defer cancel()
-	_ = p.l.Do(leaving, (*session).left) // without it, the relay drops what it has not sent on
+	_ = p.l.Do(leaving, (*session).left) // otherwise the relay drops messages it has not forwarded
 	p.l.Close()
 	return err
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// late is how much longer than the relay a requester waits for a reply: a relay answers
-// when its time is over.
+// late is how much longer than the relay a requester waits for a reply: a relay answers when its
+// own timeout expires.
 const late = 2 * time.Second
 
-// A requester is a producer of requests. It has a connection for each worker, which waits
-// for the reply to one request at a time.
+// A requester is a producer of requests. It has one connection per worker, which handles one
+// request at a time.
 type requester struct {
 	*blocking.Pool
 	conn    *conn
 	targets *driver.Targets[string]
-	replies bool // are told
+	replies bool // are reported
 	links   []*link
 }
 
@@ -63,20 +63,20 @@ func (q *requester) send(ctx context.Context, worker int, m *driver.Message) err
 	})
 }
 
-// behind implements asked: what has completed is with a consumer.
+// behind implements asked: completed messages have reached a consumer.
 func (q *requester) behind(ctx context.Context, _ string, _ []byte) error {
 	return q.links[0].Ask(ctx, q.conn.asks)
 }
 
-// end ends the connections, and what waits for a reply with them.
+// end closes the connections, which ends waiting requests.
 func (q *requester) end() {
 	for _, l := range q.links {
 		l.Close()
 	}
 }
 
-// Close implements driver.Producer. Requests that have no reply fail; a producer of
-// messages waits for them.
+// Close implements driver.Producer. Requests without a reply fail, whereas a producer of messages
+// waits for them.
 func (q *requester) Close(ctx context.Context) error {
 	q.conn.producers.Remove(q)
 	if q.replies {
@@ -87,8 +87,8 @@ func (q *requester) Close(ctx context.Context) error {
 	return err
 }
 
-// asks makes a round trip to the relay: it answers that a cluster without members has not
-// replied.
+// asks makes a round trip to the relay with a request to a cluster without members, which the relay
+// answers as not replied.
 func (c *conn) asks(s *session) error {
 	if _, err := s.ask("weir."+c.run.ID+"/empty", []byte{0}, time.Millisecond); !errors.Is(err, errNoReply) {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// What begins a message of the relay protocol, to the relay and from it.
+// First byte of a relay protocol message, in both directions.
 const (
 	opInit      = 0x00
 	opDeny      = 0x01
@@ -32,9 +32,9 @@ const (
 	protocol     = "v1.0-draft2"
 	ourMagic     = "iris-client-magic"
 	relayMagic   = "iris-relay-magic"
-	largest      = 64 << 20 // bytes of a message that a session reads
+	largest      = 64 << 20 // bytes of a message that a session accepts
 	longestText  = 64 << 10 // bytes of a name, or of a reason
-	bufferedSize = 32 << 10 // bytes, of each direction
+	bufferedSize = 32 << 10 // bytes, per direction
 )
 
 var (
@@ -42,7 +42,7 @@ var (
 	errDenied = errors.New("the relay denied the connection")
 )
 
-// answers are those after which a connection goes on: a denied one is not made again.
+// answers are the errors that keep a connection usable; a denied connection is not retried.
 var answers = failure.Table{errDenied: driver.ErrUnsupported, errFault: nil, errNoReply: driver.ErrTimeout}
 
 // A session is a connection to a relay. Several goroutines may send; one reads.
@@ -52,29 +52,29 @@ type session struct {
 
 	mu     sync.Mutex
 	w      *bufio.Writer
-	head   []byte        // of the message that is sent
-	writes atomic.Uint64 // begun and ended: odd while one is under way
+	head   []byte        // of the message being sent
+	writes atomic.Uint64 // started plus finished: odd during a write
 
-	body []byte // of the message that was read last
+	body []byte // of the last message read
 }
 
-// An event is a message from the relay. Its body is the session's until the next one.
+// An event is a message from the relay. The session reuses the body for the next event.
 type event struct {
 	op   byte
-	id   uint64 // of a request, a reply or a tunnel
-	n    uint64 // bytes, with a message about a tunnel
+	id   uint64 // of a request, reply or tunnel
+	n    uint64 // bytes, in a tunnel message
 	body []byte
-	err  error // of a reply that is not one
+	err  error // of a failed request
 }
 
-// errFault is why a request failed that a responder has refused.
+// errFault means that a responder refused a request.
 var errFault = errors.New("the responder refused the request")
 
-// errNoReply is the relay's word.
+// errNoReply is the relay's timeout for a request.
 var errNoReply = errors.New("the relay got no reply within the time of the request")
 
-// newSession begins a session: as a member of a cluster, or with "" as a client. It owns c
-// even when it fails. The end of ctx ends it.
+// newSession starts a session as a member of a cluster, or as a client if cluster is "". It owns c
+// even on failure. It stops when ctx ends.
 func newSession(ctx context.Context, c net.Conn, cluster string) (*session, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	s := &session{c: c, r: bufio.NewReaderSize(c, bufferedSize), w: bufio.NewWriterSize(c, bufferedSize)}
@@ -120,8 +120,8 @@ func text(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// flush sends head, which becomes the session's, and then payload. s.mu is held, or nothing
-// else has the session yet.
+// flush sends head, which the session then owns, followed by payload. s.mu is held, or nobody else
+// has the session yet.
 func (s *session) flush(head, payload []byte) error {
 	err := s.put(head, payload)
 	if err == nil {
@@ -130,7 +130,7 @@ func (s *session) flush(head, payload []byte) error {
 	return err
 }
 
-// put is flush, but what it sends may wait for the next flush.
+// put is flush, but the data may wait for the next flush.
 func (s *session) put(head, payload []byte) error {
 	s.writes.Add(1)
 	defer s.writes.Add(1)
@@ -142,7 +142,7 @@ func (s *session) put(head, payload []byte) error {
 	return err
 }
 
-// out sends what waits for a flush. s.mu is held, too.
+// out sends buffered data. s.mu is also held.
 func (s *session) out() error {
 	s.writes.Add(1)
 	defer s.writes.Add(1)
@@ -156,8 +156,7 @@ func (s *session) message(op byte, to string, payload []byte) error {
 	return s.flush(binary.AppendUvarint(text(append(s.head[:0], op), to), uint64(len(payload))), payload)
 }
 
-// request sends a request to a cluster. The relay answers it within limit, of whole
-// milliseconds.
+// request sends a request to a cluster. The relay answers it within limit, in whole milliseconds.
 func (s *session) request(cluster string, payload []byte, limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +165,8 @@ func (s *session) request(cluster string, payload []byte, limit time.Duration) e
 	return s.flush(binary.AppendUvarint(head, uint64(limit.Milliseconds())), nil)
 }
 
-// reply answers a request; with refused set, by a fault. A relay takes an empty reply for
-// none, so no reply is empty.
+// reply answers a request, with a fault if refused is set. A relay treats an empty reply as none,
+// so no reply is empty.
 func (s *session) reply(id uint64, payload []byte, refused bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,18 +177,18 @@ func (s *session) reply(id uint64, payload []byte, refused bool) error {
 	return s.flush(binary.AppendUvarint(append(head, good), uint64(len(payload))), payload)
 }
 
-// subscribe asks for what is published to a topic.
+// subscribe subscribes to a topic.
 func (s *session) subscribe(topic string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.flush(text(append(s.head[:0], opSubscribe), topic), nil)
 }
 
-// leaveLimit bounds how long a relay may take to let a session go.
+// leaveLimit limits how long a relay may take to release a session.
 const leaveLimit = 2 * time.Second
 
-// leave asks the relay to end the session. It first does what it was sent, which it would
-// drop if the connection just ended. When it has, next returns io.EOF.
+// leave asks the relay to end the session. The relay first handles everything it was sent, which it
+// would drop if the connection were simply closed. After that, next returns io.EOF.
 func (s *session) leave() {
 	time.AfterFunc(leaveLimit, func() { _ = s.Close() })
 	s.mu.Lock()
@@ -199,7 +198,7 @@ func (s *session) leave() {
 	}
 }
 
-// left leaves, and returns when the relay has let the session go.
+// left leaves, and waits until the relay has released the session.
 func (s *session) left() error {
 	s.leave()
 	for {
@@ -212,7 +211,7 @@ func (s *session) left() error {
 	}
 }
 
-// next reads a message. io.EOF is the end of the session.
+// next reads a message. io.EOF means the end of the session.
 func (s *session) next(e *event) error {
 	op, err := s.r.ReadByte()
 	if err != nil {
@@ -231,7 +230,7 @@ func (s *session) next(e *event) error {
 			e.body, err = s.bytes()
 		}
 		if err == nil {
-			_, err = binary.ReadUvarint(s.r) // how long it will be waited for
+			_, err = binary.ReadUvarint(s.r) // how long the relay waits for it
 		}
 	case opReply:
 		err = s.replied(e)
@@ -298,8 +297,8 @@ func (s *session) atMost(most uint64) ([]byte, error) {
 	return s.body, err
 }
 
-// ask sends a request, and reads its answer: a relay gives one. It is for a
-// session that gets no other messages. The reply is the session's until the next call.
+// ask sends a request and reads its answer; the relay always sends one. It is for a session that
+// receives no other messages. The reply is valid until the next call.
 func (s *session) ask(cluster string, payload []byte, limit time.Duration) (reply []byte, err error) {
 	if err := s.request(cluster, payload, limit); err != nil {
 		return nil, err

@@ -14,22 +14,22 @@ import (
 	"github.com/weirmq/weir/internal/latch"
 )
 
-// What begins a message about a tunnel, to the relay and from it.
+// First byte of a tunnel message, in both directions.
 const (
-	opTunnelInit     = 0x09 // to the relay: make one; from it: one was made
-	opTunnelConfirm  = 0x0a // to the relay: its number here; from it: it was made, or not
+	opTunnelInit     = 0x09 // to the relay: create one; from it: one was created
+	opTunnelConfirm  = 0x0a // to the relay: our number for it; from it: created, or not
 	opTunnelAllow    = 0x0b // more bytes may be sent
-	opTunnelTransfer = 0x0c // a part of a message; the first has the size of the whole
+	opTunnelTransfer = 0x0c // part of a message; the first has the size of the whole
 	opTunnelClose    = 0x0d
 )
 
 const (
-	tunnelWait = time.Second     // for a member of a cluster to take a tunnel
-	echoRoom   = 64 << 10        // bytes of markers that a consumer may send back at a time
+	tunnelWait = time.Second     // for a cluster member to accept a tunnel
+	echoRoom   = 64 << 10        // bytes of markers that a consumer may have in transit back
 	flushWait  = 2 * time.Second // how long Close waits for messages in flight
-	leaving    = 1 << 63         // number of the marker that ends a tunnel
-	partSize   = 64 << 10        // bytes of a part, where a relay has not said a number
-	patience   = 5               // beats that a message may be under way; four are the option timeout
+	leaving    = 1 << 63         // number of a tunnel's last marker
+	partSize   = 64 << 10        // bytes of a part, unless the relay sets a size
+	patience   = 5               // beats that a message may be in transit; four make up the option timeout
 )
 
 var (
@@ -37,7 +37,7 @@ var (
 	errOver     = errors.New("the consumer has closed the tunnel")
 )
 
-// tunnelled reads the rest of a message about a tunnel.
+// tunnelled reads the rest of a tunnel message.
 func (s *session) tunnelled(e *event) (err error) {
 	if e.id, err = binary.ReadUvarint(s.r); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (s *session) build(id uint64, cluster string) error {
 	return s.flush(binary.AppendUvarint(head, uint64(tunnelWait.Milliseconds())), nil)
 }
 
-// tell sends a message about a tunnel that has numbers only.
+// tell sends a tunnel message that contains only numbers.
 func (s *session) tell(op byte, numbers ...uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +76,8 @@ func (s *session) tell(op byte, numbers ...uint64) error {
 	return s.flush(head, nil)
 }
 
-// transfer sends a part of a message; size is that of the whole, or 0 behind the first
-// part. It may wait for a flush.
+// transfer sends a part of a message; size is that of the whole, or 0 after the first part. It may
+// wait for a flush.
 func (s *session) transfer(id uint64, size int, part []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,44 +86,44 @@ func (s *session) transfer(id uint64, size int, part []byte) error {
 	return s.put(head, part)
 }
 
-// flushed sends what waits for a flush.
+// flushed flushes buffered data.
 func (s *session) flushed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out()
 }
 
-// A tunnel is one to a consumer, and the connection that has it. Its number is 0.
+// A tunnel leads to a consumer and has its own connection. Its number is 0.
 type tunnel struct {
 	l      *lane
 	s      *session
 	most   int           // bytes of a part
 	turn   chan struct{} // holds a token while a message is written
 	grew   chan struct{} // holds a token when there may be more room
-	ended  chan struct{} // closed when the tunnel has failed what was under way
+	ended  chan struct{} // closed when the tunnel has failed its messages in flight
 	echoes markers
 
 	mu      sync.Mutex
-	first   uint64 // bytes of room in the relay, at the beginning
-	allowed uint64 // bytes, with these
+	first   uint64 // bytes of room in the relay at the start
+	allowed uint64 // total bytes allowed, including first
 	written uint64 // bytes
-	over    bool   // the consumer leaves
+	over    bool   // the consumer is leaving
 	failed  error
-	under   []pending // what was written, and the relay has not taken
+	under   []pending // written, but not yet taken by the relay
 	beats   uint64
-	seen    uint64 // session.writes, at the last beat
-	still   uint64 // beats in a row that have seen the same write under way
+	seen    uint64 // session.writes at the last beat
+	still   uint64 // consecutive beats during the same write
 }
 
-// A pending message was written and has not completed.
+// A pending message has been written and has not completed.
 type pending struct {
 	m    *driver.Message
-	end  uint64 // bytes written, with it
-	beat uint64 // at which it was written
+	end  uint64 // bytes written, including this message
+	beat uint64 // beat at which it was written
 }
 
-// connect makes a connection with a tunnel, and sees a marker come back by it: a relay
-// calls a tunnel made before the consumer has confirmed it.
+// connect opens a connection with a tunnel, and waits for a marker to come back through it: a relay
+// reports a tunnel as created before the consumer has confirmed it.
 func (l *lane) connect(ctx context.Context) (*tunnel, error) {
 	c := l.p.c
 	s, err := c.cfg.dial(ctx, &l.sockets, l.at, "")
@@ -179,14 +179,14 @@ func (t *tunnel) begin(ctx context.Context) error {
 	return err
 }
 
-// isOver reports whether the consumer leaves.
+// isOver reports whether the consumer is leaving.
 func (t *tunnel) isOver() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.over
 }
 
-// hold takes what comes until the connection, or the tunnel, ends.
+// hold receives until the connection or the tunnel ends.
 func (t *tunnel) hold(ctx context.Context) error {
 	defer retry.Every(t.l.p.c.cfg.Timeout/4, t.beat)()
 	defer context.AfterFunc(ctx, func() {
@@ -207,7 +207,7 @@ func (t *tunnel) hold(ctx context.Context) error {
 	}
 }
 
-// take takes one message from the relay.
+// take handles one message from the relay.
 func (t *tunnel) take(e *event) error {
 	switch e.op {
 	case opTunnelAllow:
@@ -226,7 +226,7 @@ func (t *tunnel) take(e *event) error {
 	return nil
 }
 
-// allow notes that the relay has taken bytes, and completes messages that it has taken.
+// allow adds bytes taken by the relay, and completes the messages that it has taken.
 func (t *tunnel) allow(bytes uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -241,12 +241,12 @@ func (t *tunnel) allow(bytes uint64) {
 	t.wake()
 }
 
-// drop forgets the n messages that were written first. t.mu is held.
+// drop removes the n oldest messages. t.mu is held.
 func (t *tunnel) drop(n int) {
 	t.under = t.under[:copy(t.under, t.under[n:])]
 }
 
-// wake has what waits for room look again.
+// wake wakes whoever waits for room.
 func (t *tunnel) wake() {
 	select {
 	case t.grew <- struct{}{}:
@@ -254,8 +254,8 @@ func (t *tunnel) wake() {
 	}
 }
 
-// beat is called four times in the option timeout. It fails what has been under way for
-// longer than that, and ends a connection that has taken nothing for as long.
+// beat is called four times per option timeout. It fails messages in transit for longer than that,
+// and closes a connection that has taken nothing for as long.
 func (t *tunnel) beat() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -274,7 +274,7 @@ func (t *tunnel) beat() {
 	}
 }
 
-// fail completes the messages in flight with why, and all that is sent from now on.
+// fail completes all messages in flight, and all later ones, with why.
 func (t *tunnel) fail(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -286,8 +286,8 @@ func (t *tunnel) fail(why error) {
 	close(t.ended)
 }
 
-// end ends a tunnel that the consumer leaves: behind all that was sent, it sends the marker
-// for which the consumer waits.
+// end ends a tunnel whose consumer is leaving: after everything else, it sends the marker that the
+// consumer waits for.
 func (t *tunnel) end() {
 	t.mu.Lock()
 	was := t.over
@@ -296,7 +296,7 @@ func (t *tunnel) end() {
 	if was {
 		return
 	}
-	t.l.set(nil, false) // what waits, waits for the next one
+	t.l.set(nil, false) // waiting messages now wait for the next tunnel
 	t.wake()
 	time.AfterFunc(leaveLimit, func() { _ = t.s.Close() })
 	t.l.p.all.Go(func() {
@@ -305,7 +305,7 @@ func (t *tunnel) end() {
 	})
 }
 
-// ask sends a marker, and returns when it has come back.
+// ask sends a marker, and waits until it comes back.
 func (t *tunnel) ask(ctx context.Context) error {
 	number, marker := t.l.p.c.marker()
 	came, forget := t.echoes.expect(number, 1)
@@ -324,8 +324,8 @@ func (t *tunnel) ask(ctx context.Context) error {
 	}
 }
 
-// send writes a message, or with a nil m a marker. Without an error, the tunnel completes
-// it. With errOver nothing was written.
+// send writes a message, or a marker if m is nil. On success, the tunnel completes the message
+// later. With errOver, nothing was written.
 func (t *tunnel) send(ctx context.Context, payload []byte, m *driver.Message) error {
 	select {
 	case t.turn <- struct{}{}:
@@ -353,8 +353,8 @@ func (t *tunnel) send(ctx context.Context, payload []byte, m *driver.Message) er
 	return nil
 }
 
-// room waits until the relay has room for so many bytes. The first part of a message is not
-// for a tunnel that the consumer leaves.
+// room waits until the relay has room for that many bytes. The first part of a message is refused
+// if the consumer is leaving.
 func (t *tunnel) room(ctx context.Context, bytes int, first bool) error {
 	var late *time.Timer
 	for {
@@ -387,7 +387,7 @@ func (t *tunnel) room(ctx context.Context, bytes int, first bool) error {
 	}
 }
 
-// sent notes a message that was written.
+// sent records a written message.
 func (t *tunnel) sent(m *driver.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -401,7 +401,7 @@ func (t *tunnel) sent(m *driver.Message) {
 	}
 }
 
-// flush sends what waits. An error ends the connection, which hold tells.
+// flush sends buffered data. An error ends the connection, which hold reports.
 func (t *tunnel) flush() {
 	if err := t.s.flushed(); err != nil {
 		_ = t.s.Close()

@@ -14,21 +14,21 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// count returns how many messages a consumer has.
+// count returns the number of a consumer's messages.
 func count(l *trial.Log) int {
 	l.Lock()
 	defer l.Unlock()
 	return len(l.Got)
 }
 
-// consume runs a consumer of the destination d, and returns when it is ready.
+// consume runs a consumer of destination d, and waits until it is ready.
 func consume(t *testing.T, c driver.Conn, index int, l *trial.Log) (stop func()) {
 	t.Helper()
 	return l.Consume(t, c, driver.ConsumerSpec{Index: index, Settle: driver.SettleNone})
 }
 
-// TestSlowConsumerStillAcceptsTunnels holds up a consumer for longer than the
-// 3 s after which a node drops the connection of one that does not confirm a tunnel.
+// TestSlowConsumerStillAcceptsTunnels blocks a consumer for longer than the 3 s after which a node
+// drops a connection that does not confirm a tunnel.
 func TestSlowConsumerStillAcceptsTunnels(t *testing.T) {
 	c := trial.Declared(t, Definition(), up(t).Options, "pattern", patternTunnel)
 	hold := make(chan struct{})
@@ -57,8 +57,7 @@ func TestSlowConsumerStillAcceptsTunnels(t *testing.T) {
 	}
 }
 
-// TestMessagesMoveToRemainingConsumer has the consumer with the tunnel leave, and
-// sends at once.
+// TestMessagesMoveToRemainingConsumer makes the consumer with the tunnel leave, and sends at once.
 func TestMessagesMoveToRemainingConsumer(t *testing.T) {
 	c := trial.Declared(t, Definition(), up(t).Options, "pattern", patternTunnel)
 	takers := []*trial.Log{trial.NewLog(), trial.NewLog()}
@@ -92,9 +91,9 @@ func TestMessagesMoveToRemainingConsumer(t *testing.T) {
 	}
 }
 
-// stingy returns the address of a relay that makes each tunnel, with parts of at most 32
-// bytes and room for so many, and sends the first message back. It allows no more than it is
-// told to. The sizes of further messages go to came.
+// stingy returns the address of a relay that creates each tunnel, with parts of at most 32 bytes
+// and the given room, and returns the first message. It allows only as much as it receives on
+// allow. It sends the sizes of further messages to came.
 func stingy(t *testing.T, room uint64, allow <-chan uint64, came chan<- uint64) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -179,7 +178,7 @@ func serveStingy(c net.Conn, room uint64, allow <-chan uint64, came chan<- uint6
 	}
 }
 
-// TestTunnelCountsRelayAcceptedMessages has a relay that takes nothing until it is told to.
+// TestTunnelCountsRelayAcceptedMessages uses a relay that accepts nothing until told to.
 func TestTunnelCountsRelayAcceptedMessages(t *testing.T) {
 	allow, came := make(chan uint64), make(chan uint64, 10)
 	cfg := Definition().New().(*Config)
@@ -195,13 +194,13 @@ func TestTunnelCountsRelayAcceptedMessages(t *testing.T) {
 		allow uint64
 		want  error
 	}{
-		{100, 0, driver.ErrTimeout},      // never taken
-		{100, 150, driver.ErrTimeout},    // the one before was taken, and a part of this one
-		{100, 150, nil},                  // both are
-		{2000, 0, driver.ErrTimeout},     // there is no room for all of it
-		{50, 4096, nil},                  // what was left of that is not in the way
-		{64 << 10, 0, driver.ErrTimeout}, // likewise
-		{0, 0, driver.ErrUnsupported},    // a tunnel has no empty messages
+		{100, 0, driver.ErrTimeout},      // never accepted
+		{100, 150, driver.ErrTimeout},    // accepted: the previous one, and a part of this one
+		{100, 150, nil},                  // both accepted
+		{2000, 0, driver.ErrTimeout},     // not enough room for all of it
+		{50, 4096, nil},                  // the rest of that message does not block this one
+		{64 << 10, 0, driver.ErrTimeout}, // same
+		{0, 0, driver.ErrUnsupported},    // tunnels do not carry empty messages
 	} {
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, step.size)})
 		if step.allow > 0 {

@@ -27,8 +27,8 @@ type tunneller struct {
 	all     sync.WaitGroup
 }
 
-// A lane is what waits for a tunnel to a destination, and a connection that has that tunnel
-// alone.
+// A lane holds the messages waiting for a tunnel to a destination. The tunnel has its own
+// connection.
 type lane struct {
 	p                *tunneller
 	name, at, target string
@@ -37,17 +37,17 @@ type lane struct {
 
 	mu      sync.Mutex
 	now     *tunnel
-	down    bool          // there is none, since there is no relay
+	down    bool          // no tunnel, because there is no relay
 	changed chan struct{} // closed when now or down changes
 }
 
-// An item is a message that waits to be sent, with its Publish's context.
+// An item is a message waiting to be sent, with the context of its Publish.
 type item struct {
 	ctx context.Context
 	m   *driver.Message
 }
 
-// tunneller makes a tunnel to each destination.
+// tunneller creates a tunnel to each destination.
 func (c *conn) tunneller(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &tunneller{Outgoing: blocking.NewOutgoing(done), c: c}
 	p.life, p.stop = context.WithCancel(context.Background())
@@ -71,7 +71,7 @@ func (c *conn) tunneller(ctx context.Context, spec driver.ProducerSpec, done dri
 	return p, nil
 }
 
-// open makes the first tunnel, and keeps one from then on.
+// open creates the first tunnel, and replaces it from then on.
 func (l *lane) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.p.c.cfg.Timeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (l *lane) open(ctx context.Context) error {
 	return nil
 }
 
-// set tells what waits that there is a tunnel, or why there is none.
+// set announces that there is a tunnel, or why there is none.
 func (l *lane) set(t *tunnel, down bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *lane) set(t *tunnel, down bool) {
 	l.changed = make(chan struct{})
 }
 
-// keep makes a new tunnel whenever one has ended.
+// keep creates a new tunnel whenever one has ended.
 func (l *lane) keep(t *tunnel) {
 	k := retry.Connection[tunnel]{
 		Connect: func(ctx context.Context) (*tunnel, error) {
@@ -152,7 +152,7 @@ func (l *lane) send() {
 	}
 }
 
-// sendOne sends a message. Without an error, the tunnel completes it.
+// sendOne sends a message. On success, the tunnel completes it later.
 func (l *lane) sendOne(it item) error {
 	for {
 		if l.p.Ending() {
@@ -171,7 +171,7 @@ func (l *lane) sendOne(it item) error {
 	}
 }
 
-// await returns the tunnel, or why there is none within the option timeout.
+// await returns the tunnel, or an error after the option timeout.
 func (l *lane) await(ctx context.Context) (*tunnel, error) {
 	var late *time.Timer
 	for {
@@ -199,7 +199,7 @@ func (l *lane) await(ctx context.Context) (*tunnel, error) {
 	}
 }
 
-// behind implements asked: the consumer has what was sent to the target before.
+// behind implements asked: the consumer has received everything sent to the target before.
 func (p *tunneller) behind(ctx context.Context, target string, _ []byte) error {
 	for _, l := range p.lanes {
 		if l.target != target {
@@ -216,8 +216,8 @@ func (p *tunneller) behind(ctx context.Context, target string, _ []byte) error {
 	return nil
 }
 
-// Close implements driver.Producer. A relay drops what it has not sent on when a tunnel
-// closes. So Close waits, at most 2 s, until the consumers have all.
+// Close implements driver.Producer. When a tunnel closes, a relay drops whatever it has not
+// forwarded. Close therefore waits, at most 2 s, until the consumers have everything.
 func (p *tunneller) Close(ctx context.Context) error {
 	return p.End(ctx, func(late bool) error {
 		p.c.producers.Remove(p)

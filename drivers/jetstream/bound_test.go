@@ -20,8 +20,8 @@ import (
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
-// bounded starts a server with an account that has the limits of a hosted plan: every
-// stream has a bound, of at most 1 MiB, and all together have 1.5 MiB.
+// bounded starts a server with an account that has the limits of a hosted plan: every stream needs
+// a bound of at most 1 MiB, and all together may use 1.5 MiB.
 func bounded(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "nats.conf")

@@ -16,28 +16,27 @@ import (
 )
 
 const (
-	prefetch   = 500              // where the scenario leaves it open: the client's default
+	prefetch   = 500              // if the scenario does not set it: the client's default
 	pullBytes  = 32 << 20         // of one pull request; the client drops beyond 64 MiB
-	pullWait   = 30 * time.Second // of one pull request; then it is renewed
-	maxWaiting = 8192             // pull requests a durable holds: two a consumer
+	pullWait   = 30 * time.Second // of one pull request, which is then renewed
+	maxWaiting = 8192             // pull requests that a durable holds: two per consumer
 	endLimit   = 5 * time.Second
 	readyLimit = 10 * time.Second
-	pullPause  = 10 * time.Millisecond // before a pull request that no server took is sent again
-	pullLost   = 100                   // looks that find no pull request: it is lost
+	pullPause  = 10 * time.Millisecond // before a pull request that no server took is repeated
+	pullLost   = 100                   // checks without a pull request until it counts as lost
 )
 
-// A consumer pulls from the subscription's durables, on a connection of its own.
+// A consumer pulls from the subscription's durables, on its own connection.
 type consumer struct {
 	*natsconn.Receiver
 	cfg      *Config
 	spec     driver.ConsumerSpec
-	prefetch int // of each durable
+	prefetch int // per durable
 	durables []*held
 }
 
-// Consumer connects, and makes the subscription's durables where they do not
-// exist yet. They get every message of their streams, older ones included, unless
-// spec.From says otherwise.
+// Consumer connects, and creates missing durables of the subscription. They receive every message
+// of their streams, older ones included, unless spec.From says otherwise.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{cfg: &c.cfg, spec: spec, prefetch: spec.Prefetch}
 	cfg := jetstream.ConsumerConfig{
@@ -83,7 +82,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	r := &running{x: x, sink: sink, failed: make(chan error, 1)}
 	if x.cfg.AckConfirm && x.acknowledges() {
 		var err error
-		// Room for what is confirmed while as much again is delivered.
+		// Room for confirmations in flight while as many messages again are delivered.
 		if r.confirms, err = natsconn.NewReplies(x.Link, 2*x.prefetch*max(1, len(x.durables)), x.cfg.AckWait, r.confirmed, natsconn.Responds); err != nil {
 			return words.Cause(err)
 		}
@@ -106,19 +105,19 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return err
 }
 
-// A running is one Run.
+// A running is one call of Run.
 type running struct {
 	x        *consumer
 	sink     driver.Sink
-	life     context.Context // ends with ctx of Run, or when it fails
-	failed   chan error      // holds the first reason why a subscription is lost for good
+	life     context.Context // ends with Run's ctx, or when Run fails
+	failed   chan error      // holds the first reason why a subscription is permanently lost
 	confirms *natsconn.Replies[driver.Delivery]
 
 	ready  atomic.Bool
 	joined sync.WaitGroup // of consume and fetch
 
-	mu   sync.Mutex      // one Deliver at a time: each durable has a goroutine of its own
-	left []jetstream.Msg // received when Run was to end, and not delivered
+	mu   sync.Mutex      // one Deliver at a time: each durable has its own goroutine
+	left []jetstream.Msg // received while Run was ending, and not delivered
 	ds   [1]driver.Delivery
 }
 
@@ -143,7 +142,7 @@ func (r *running) begin(ctx context.Context) error {
 	return nil
 }
 
-// until returns when ctx ends, or with why the subscription is lost.
+// until waits until ctx ends or the subscription is lost, and returns why.
 func (r *running) until(ctx context.Context) error {
 	for {
 		select {
@@ -161,8 +160,8 @@ func (r *running) until(ctx context.Context) error {
 	}
 }
 
-// finish ends the deliveries and has the server take the acknowledgements, within
-// endLimit. A server that does not read is cut off.
+// finish ends the deliveries and makes the server take the acknowledgements, within endLimit. A
+// server that does not read is disconnected.
 func (r *running) finish() {
 	stuck := time.AfterFunc(endLimit, r.x.Kill)
 	defer stuck.Stop()
@@ -171,7 +170,7 @@ func (r *running) finish() {
 	r.joined.Wait()
 	r.giveBack(ctx)
 	if r.confirms != nil {
-		_ = r.confirms.Wait(ctx) // what is left is reported by close
+		_ = r.confirms.Wait(ctx) // close reports the rest
 	}
 	if r.x.Up() {
 		if err := r.x.FlushWithContext(ctx); err != nil {
@@ -180,10 +179,10 @@ func (r *running) finish() {
 	}
 }
 
-// giveBack returns to the server what the client had received and not delivered,
-// so that it comes again at once to the consumer that asks next, in its order. What the
-// server was still sending comes before it: that never left the server, which has
-// it first. What a broken connection keeps from it comes after ack-wait.
+// giveBack returns messages that the client had received and not delivered, so that the next
+// consumer that asks gets them at once and in order. Messages that the server was still sending
+// come before them: these never left the server, which has them first. Messages held back by a
+// broken connection come after ack-wait.
 func (r *running) giveBack(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,8 +190,8 @@ func (r *running) giveBack(ctx context.Context) {
 		return
 	}
 	for _, d := range r.x.durables {
-		// When it counts the requests that wait, a server drops those of consumers that
-		// have gone. One that is still there would put the first message back last.
+		// When a server counts waiting requests, it drops those of consumers that have gone. A
+		// request that is still there would put the first message back last.
 		_, _ = d.Info(ctx)
 	}
 	for _, m := range r.left {
@@ -200,14 +199,13 @@ func (r *running) giveBack(ctx context.Context) {
 	}
 }
 
-// pulling returns when a pull request of this consumer is with each durable. In a
-// cluster the first may find that the server at hand does not know the durable
-// yet; it is sent again (consume, fetch). So is one that is lost without a word: it came to
-// the durable's leader before that was ready to take it.
+// pulling waits until each durable has a pull request of this consumer. In a cluster, the connected
+// server may not know the durable yet; the first request is then repeated (consume, fetch). So is a
+// request that is silently lost because it reached the durable's leader too early.
 func (r *running) pulling(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	// A server has taken the requests when it answers the PING behind them.
+	// The server has taken the requests when it answers the PING after them.
 	if err := r.x.FlushWithContext(ctx); err != nil || r.x.ConnectedClusterName() == "" {
 		return err
 	}
@@ -228,10 +226,10 @@ func (r *running) pulling(ctx context.Context) error {
 	return nil
 }
 
-// consume has the client call deliver for each message of a durable, from the
-// goroutine of its subscription: one hop after the one that reads the socket.
-// Where no server answers a pull request the client would wait for two missing
-// heartbeats, half a minute, before the next; here it begins anew at once.
+// consume makes the client call deliver for each message of a durable, on the subscription's
+// goroutine: one hop after the goroutine that reads the socket. If no server answers a pull
+// request, the client would wait for two missing heartbeats, half a minute, before the next; here
+// it restarts at once.
 func (r *running) consume(d *held) error {
 	again := make(chan struct{}, 1)
 	d.again = again
@@ -253,12 +251,12 @@ func (r *running) consume(d *held) error {
 		for {
 			select {
 			case <-r.life.Done():
-				c.Drain() // what it has still is left
+				c.Drain() // the rest of its messages goes to left
 				silent := time.NewTimer(endLimit)
 				defer silent.Stop()
 				select {
 				case <-c.Closed():
-				case <-silent.C: // the client ends it with the connection
+				case <-silent.C: // the client stops with the connection
 				}
 				return
 			case <-again:
@@ -266,7 +264,7 @@ func (r *running) consume(d *held) error {
 			if !retry.Pause(r.life, pullPause) {
 				continue
 			}
-			c.Drain() // what it has still is delivered
+			c.Drain() // the rest of its messages is delivered
 			<-c.Closed()
 			err := retry.While(r.life, fetchRest, func(err error) bool { return !r.trouble(err) }, func() error {
 				next, err := start()
@@ -283,8 +281,8 @@ func (r *running) consume(d *held) error {
 	return nil
 }
 
-// trouble takes an error of the client while it pulls, and reports whether the
-// subscription is lost for good.
+// trouble handles a client error during a pull, and reports whether the subscription is permanently
+// lost.
 func (r *running) trouble(err error) bool {
 	if r.life.Err() != nil {
 		return true
@@ -303,7 +301,7 @@ func (r *running) trouble(err error) bool {
 	return false
 }
 
-// deliver hands over one message of a durable and settles it.
+// deliver delivers one message of a durable and settles it.
 func (r *running) deliver(d *held, m jetstream.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -316,7 +314,7 @@ func (r *running) deliver(d *held, m jetstream.Msg) {
 	r.settle(m, &r.ds[0], err == nil)
 }
 
-// delivery returns the contract's view of a message.
+// delivery converts a message to a driver.Delivery.
 func (d *held) delivery(m jetstream.Msg) driver.Delivery {
 	return driver.Delivery{Payload: m.Data(), Partition: -1, Source: d.source(m.Subject()), Redelivered: redelivered(m.Reply())}
 }

@@ -64,7 +64,7 @@ package jetstream
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"sync"
 	"time"
@@ -77,7 +77,7 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string
@@ -98,7 +98,7 @@ func Definition() driver.Definition {
 			Competing:       true,
 			Nack:            true,
 			SettleConfirmed: true, // with ack-confirm
-			Retains:         true, // the durable is made when the consumer is opened
+			Retains:         true, // the durable is created when the consumer is opened
 			PublishBlocks:   true,
 			Resumes:         true,
 			Replays:         []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
@@ -119,7 +119,7 @@ func Definition() driver.Definition {
 // Values of the option client-path.
 const byWeir, byVendor = "weir", "vendor"
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	natsconn.Options
 	Path          string        `option:"client-path" allowed:"weir,vendor" help:"What publishes: weir's own publisher over the client's connection (weir), or the client's own (vendor)."`
@@ -133,7 +133,7 @@ type Config struct {
 	Server        Server        `option:"server"`
 }
 
-// Server is the settings of an embedded server.
+// Server holds the settings of an embedded server.
 type Server struct {
 	SyncAlways   bool          `option:"sync-always" firm:"yes" help:"The server that weir starts syncs files before each confirmation."`
 	SyncInterval time.Duration `option:"sync-interval" min:"0s" help:"How often the server that weir starts syncs files otherwise; 0: its default, 2m."`
@@ -144,14 +144,14 @@ func newConfig() *Config {
 		Options: natsconn.Defaults(),
 		Path:    byWeir,
 		Storage: "file",
-		// Longer than a pause of a broker that a fault puts into a run.
+		// Longer than a fault pauses a broker.
 		AckTimeout:    30 * time.Second,
 		AckWait:       30 * time.Second, // the server's default
 		MaxAckPending: -1,               // the server's default, 1000, would throttle competing consumers
 	}
 }
 
-// Validate reports every fault in the settings, joined.
+// Validate reports every invalid setting, joined.
 func (c *Config) Validate() error {
 	_, monitor := natsconn.Monitors.All("monitor", c.Monitor)
 	faults := driver.Faults{c.Options.Validate(), monitor}
@@ -178,10 +178,10 @@ func serve(ctx context.Context, s driver.Service) error {
 	return natsconn.Serve(ctx, s, natsd.Options{SyncAlways: c.Server.SyncAlways, SyncInterval: c.Server.SyncInterval})
 }
 
-// Intake implements driver.Refusing: what a stream's queue holds of messages that are not
-// stored yet, unless the server sets max_buffered_msgs and max_buffered_size. A subject, the
-// subject of the answer and headers count besides.
-// (https://github.com/nats-io/nats-server/blob/v2.15.2/server/stream.go, streamDefaultMaxQueueBytes)
+// Intake implements driver.Refusing: the limits of a stream's queue of messages not yet stored,
+// unless the server sets max_buffered_msgs and max_buffered_size. Subject, reply subject and
+// headers count too. (https://github.com/nats-io/nats-server/blob/v2.15.2/server/stream.go,
+// streamDefaultMaxQueueBytes)
 func (c *Config) Intake() driver.Intake {
 	return driver.Intake{Messages: 100_000, Bytes: 128 << 20, Besides: 1 << 10}
 }
@@ -200,24 +200,23 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return &conn{cfg: *c, run: run, link: link, js: js, inForce: settings.Values{}}, nil
 }
 
-// A conn is one run's hold on the servers.
+// A conn is one run's connection to the servers.
 type conn struct {
 	cfg  Config
 	run  driver.Run
 	link *natsconn.Link
 	js   jetstream.JetStream
 
-	declared sync.Map // names of streams, those that exist without weir included
-	known    sync.Map // of Existing, each target by its destination
-	durables sync.Map // each durable made on streams that are not weir's, to be removed
-	verbatim sync.Map // subscriptions with a name of the user's own
+	declared sync.Map // stream names, including existing ones
+	known    sync.Map // for Existing: targets by destination
+	durables sync.Map // durables created on existing streams, to be removed
+	verbatim sync.Map // subscriptions with a user-given name
 
 	mu      sync.Mutex
-	inForce settings.Values // settings of the durables that were opened
+	inForce settings.Values // settings of opened durables
 }
 
-// Close removes the durables made on streams that are not weir's and ends the
-// control connection.
+// Close removes the durables created on existing streams, and closes the control connection.
 func (c *conn) Close(ctx context.Context) error {
 	return errors.Join(c.removeDurables(ctx), c.link.Close(ctx))
 }

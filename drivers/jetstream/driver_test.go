@@ -19,13 +19,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quiet is short: over loopback what should not come would come in microseconds.
+// quiet is short: over loopback, an unexpected message would arrive within microseconds.
 const quiet = 60 * time.Millisecond
 
-// sequence is the offset of the n-th message of a stream: the first has 1.
+// sequence returns the offset of a stream's n-th message; the first has 1.
 func sequence(_, _ string, n int) (string, error) { return strconv.Itoa(n + 1), nil }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	t.Run("file, settlements confirmed", func(t *testing.T) {
 		s := natstest.Start(t, natsd.Options{})

@@ -16,25 +16,25 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// abandoned is after how long without a pull request the server itself removes a
-// durable that weir made on a stream that is not its own, and could not remove.
+// abandoned is how long a durable on an existing stream may be without a pull request before the
+// server removes it, in case weir could not.
 const abandoned = time.Hour
 
-// removeLimit bounds the removing of all durables.
+// removeLimit limits how long removing all durables may take.
 const removeLimit = 5 * time.Second
 
-// A durable is one on a stream.
+// A durable is a durable consumer of a stream.
 type durable struct{ stream, name string }
 
 // A wanted is a durable that a subscription needs.
 type wanted struct {
 	durable
-	filters  []string // what of the stream it takes; none: all
-	subjects []string // of the stream
-	sources  []int32  // which of the destinations it takes, one for each filter; of a whole stream one
+	filters  []string // subjects it takes from the stream; none: all
+	subjects []string // all subjects of the stream
+	sources  []int32  // index of the destination for each filter; one index for a whole stream
 }
 
-// takes returns the subjects that a durable with these filters takes, in order.
+// takes returns the subjects that a durable with these filters receives, in order.
 func (w wanted) takes(filters []string) []string {
 	if len(filters) == 0 {
 		filters = w.subjects
@@ -42,10 +42,10 @@ func (w wanted) takes(filters []string) []string {
 	return slices.Sorted(slices.Values(filters))
 }
 
-// plan returns the durables of a subscription over destinations. On a stream that
-// is not weir's a durable's name says that it is weir's, and names the subject: several
-// destinations may be on one stream. A name of the user's own stands as it is, so
-// that there is one durable on each stream, which takes all of its destinations.
+// plan returns the durables of a subscription over destinations. On an existing stream, a durable's
+// name identifies it as weir's and contains the subject, because several destinations may share the
+// stream. A user-given name is used unchanged, so each stream has one durable, which takes all of
+// its destinations.
 func (c *conn) plan(ctx context.Context, subscription string, destinations []string) ([]wanted, error) {
 	_, verbatim := c.verbatim.Load(subscription)
 	var ws []wanted
@@ -75,8 +75,8 @@ func (c *conn) plan(ctx context.Context, subscription string, destinations []str
 	return ws, nil
 }
 
-// source returns which of the destinations a message of the durable is of, by its
-// subject where there are several; -1: of none.
+// source returns the index of a message's destination, based on its subject if there are several;
+// -1: none.
 func (w *wanted) source(subject string) int32 {
 	if len(w.sources) == 1 {
 		return w.sources[0]
@@ -89,14 +89,14 @@ func (w *wanted) source(subject string) int32 {
 	return -1
 }
 
-// A held is a durable of a consumer's.
+// A held is a durable in use by a consumer.
 type held struct {
 	jetstream.Consumer
 	wanted
-	again chan<- struct{} // has the client begin anew; nil: it does so by itself (fetch)
+	again chan<- struct{} // makes the client restart; nil: it restarts by itself (fetch)
 }
 
-// pullAgain has the client send a new pull request.
+// pullAgain makes the client send a new pull request.
 func (d *held) pullAgain() {
 	select {
 	case d.again <- struct{}{}:
@@ -104,7 +104,7 @@ func (d *held) pullAgain() {
 	}
 }
 
-// begin sets where a durable begins.
+// begin sets a durable's start position.
 func begin(cfg *jetstream.ConsumerConfig, from driver.Position) (err error) {
 	switch from.At {
 	case driver.AtDefault, driver.AtEarliest:
@@ -122,8 +122,8 @@ func begin(cfg *jetstream.ConsumerConfig, from driver.Position) (err error) {
 	return err
 }
 
-// durable finds a subscription's durable, or makes it where there is none. What
-// exists is left as it is, and refused where it is something else.
+// durable finds or creates a subscription's durable. An existing one is left unchanged, and
+// rejected if it differs from what is needed.
 func (c *conn) durable(ctx context.Context, js jetstream.JetStream, w wanted, cfg jetstream.ConsumerConfig, keep bool) (jetstream.Consumer, error) {
 	look := func(ctx context.Context) (jetstream.Consumer, error) { return js.Consumer(ctx, w.stream, w.name) }
 	found, err := ask(ctx, look)
@@ -138,10 +138,10 @@ func (c *conn) durable(ctx context.Context, js jetstream.JetStream, w wanted, cf
 		}
 		if c.run.Existing && !keep {
 			cfg.InactiveThreshold = abandoned
-			c.durables.Store(w.durable, true) // before: an answer may be lost
+			c.durables.Store(w.durable, true) // before creating it: the answer may be lost
 		}
 		found, err = ask(ctx, func(ctx context.Context) (jetstream.Consumer, error) { return js.CreateConsumer(ctx, w.stream, cfg) })
-		if errors.Is(err, jetstream.ErrConsumerExists) { // another was quicker
+		if errors.Is(err, jetstream.ErrConsumerExists) { // another process was faster
 			found, err = ask(ctx, look)
 		}
 	}
@@ -164,7 +164,7 @@ func (c *conn) durable(ctx context.Context, js jetstream.JetStream, w wanted, cf
 	return found, w.check(info, cfg.AckPolicy)
 }
 
-// check refuses a durable that is not what is wanted.
+// check returns an error if a durable does not match what is needed.
 func (w wanted) check(info *jetstream.ConsumerInfo, ack jetstream.AckPolicy) error {
 	is := info.Config
 	filters := is.FilterSubjects
@@ -186,7 +186,7 @@ func (w wanted) check(info *jetstream.ConsumerInfo, ack jetstream.AckPolicy) err
 		return w.taken("delivers at the pace at which messages came (replay policy original)")
 	case len(is.PriorityGroups) > 0:
 		return w.taken("has priority groups")
-	case is.MaxRequestExpires > 0 && is.MaxRequestExpires < time.Second: // the least that the client asks for
+	case is.MaxRequestExpires > 0 && is.MaxRequestExpires < time.Second: // the minimum that the client requests
 		return w.taken("takes no pull request of a second")
 	case info.Paused:
 		return w.taken("is paused for " + info.PauseRemaining.Round(time.Second).String())
@@ -194,18 +194,17 @@ func (w wanted) check(info *jetstream.ConsumerInfo, ack jetstream.AckPolicy) err
 	return nil
 }
 
-// word returns the server's own word for an ack policy.
+// word returns the server's name for an ack policy.
 func word(p jetstream.AckPolicy) string {
 	return strings.ToLower(strings.TrimPrefix(p.String(), "Ack"))
 }
 
-// taken says why a durable that exists cannot be used.
+// taken returns the error for an existing durable that cannot be used.
 func (w wanted) taken(why string) error {
 	return fmt.Errorf("name taken: durable %s of stream %s %s: %w", w.name, w.stream, why, driver.ErrUnsupported)
 }
 
-// request returns what a pull request asks of a durable, for how long: one of the user's
-// own may have limits.
+// request returns the parameters of a pull request to a durable: a user's durable may have limits.
 func (x *consumer) request(d jetstream.Consumer) (messages, bytes int, wait time.Duration) {
 	is := d.CachedInfo().Config
 	return atMost(x.prefetch, is.MaxRequestBatch), atMost(pullBytes, is.MaxRequestMaxBytes), atMost(pullWait, is.MaxRequestExpires)
@@ -218,7 +217,7 @@ func atMost[T int | time.Duration](n, limit T) T {
 	return n
 }
 
-// removeDurables removes what was remembered, within removeLimit.
+// removeDurables removes the recorded durables, within removeLimit.
 func (c *conn) removeDurables(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
@@ -236,12 +235,12 @@ func (c *conn) removeDurables(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Backlog implements driver.Backlogger: what the durables have not sent, and what
-// they have sent and wait to see acknowledged. Under ack policy none (settle auto
-// and none) the server knows the former only.
+// Backlog implements driver.Backlogger: messages that the durables have not sent, plus those sent
+// and not acknowledged. With ack policy none (settle auto and none), the server knows only the
+// former.
 //
-// What is not sent is the larger of two numbers, of the durable and of its stream. A stream
-// that is not there holds nothing.
+// The unsent count is the larger of two numbers, the durable's and the stream's. A missing stream
+// holds nothing.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	ws, err := c.plan(ctx, subscription, destinations)
 	if err != nil {
@@ -251,7 +250,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	for _, w := range ws {
 		d, err := ask(ctx, func(ctx context.Context) (jetstream.Consumer, error) { return c.js.Consumer(ctx, w.stream, w.name) })
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			continue // one in memory is gone with its server, and all that was in it
+			continue // a memory stream is gone with its server and all its messages
 		}
 		if err != nil {
 			return 0, fmt.Errorf("stream %s: %w", w.stream, unanswered(err))
@@ -270,16 +269,16 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	return n, nil
 }
 
-// behind is how many messages of its stream a durable without a filter has not sent, by
-// what the stream's leader says. In a cluster a durable's new leader may say 0 of a stream
-// that has more: it counts in a replica that is behind.
+// behind returns how many of its stream's messages an unfiltered durable has not sent, according to
+// the stream's leader. In a cluster, a durable's new leader may report 0 for a stream that has
+// more, because it counts in a replica that lags behind.
 func behind(d *jetstream.ConsumerInfo, s *jetstream.StreamState) uint64 {
-	from := max(d.Delivered.Stream, s.FirstSeq-min(s.FirstSeq, 1)) // what is gone is not sent
-	gone := uint64(max(s.NumDeleted, 0))                           // from between the others, maybe before
+	from := max(d.Delivered.Stream, s.FirstSeq-min(s.FirstSeq, 1)) // removed messages are not sent
+	gone := uint64(max(s.NumDeleted, 0))                           // deleted between the others, possibly before
 	return s.LastSeq - min(s.LastSeq, from+gone)
 }
 
-// unanswered returns err as ErrUnreachable where it is not an answer of the server.
+// unanswered returns err as ErrUnreachable if it is not an answer from the server.
 func unanswered(err error) error {
 	var api jetstream.JetStreamError
 	if errors.As(err, &api) && api.APIError() != nil {

@@ -38,12 +38,12 @@ func TestUsersDurableResumesWithItsSettings(t *testing.T) {
 	fill(t, js, "events", 1, 10)
 	theirs, err := js.CreateConsumer(t.Context(), "events", jetstream.ConsumerConfig{
 		Durable: "their_own", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second, MaxAckPending: 77,
-		FilterSubject: "events", // the same as all of the stream
+		FilterSubject: "events", // equivalent to the whole stream
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A client that took three, acknowledged one, and was never heard of again.
+	// A client took three, acknowledged one, and disappeared.
 	batch, err := theirs.FetchNoWait(3)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestUsersDurableResumesWithItsSettings(t *testing.T) {
 	conn := existing(t, s)
 	spec := driver.ConsumerSpec{Subscription: "their_own", Durable: true, Destinations: []string{"events"}}
 	got := receive(t, conn, spec, 9, nil)
-	slices.Sort(got) // what comes again after ack-wait comes between the others
+	slices.Sort(got) // redelivered messages come between the others after ack-wait
 	want := numbered(2, 10)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -105,7 +105,7 @@ func TestOneDurableCoversStreamsDestinations(t *testing.T) {
 	conn := existing(t, s)
 	spec := driver.ConsumerSpec{Subscription: "work", Durable: true, Destinations: []string{"shop.a", "shop.b", "other"}}
 
-	// Two that compete, and share what there is.
+	// Two competing consumers.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	both := endingAt(9, cancel)
@@ -131,7 +131,7 @@ func TestOneDurableCoversStreamsDestinations(t *testing.T) {
 		t.Errorf("received (-want +got):\n%s", diff)
 	}
 
-	// A consumer of one of them only would be given the others' messages too.
+	// A consumer of only one destination would also receive the others' messages.
 	spec.Destinations = []string{"shop.a"}
 	if _, err := conn.Consumer(t.Context(), spec); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "name taken: durable work of stream shop takes shop.a, shop.b") {
 		t.Errorf("a consumer of one of two destinations: %v; want ErrUnsupported, name taken", err)
@@ -199,8 +199,8 @@ func TestNameConflictNamesExistingConsumer(t *testing.T) {
 	}
 }
 
-// TestADurableIsBehindItsStream: a durable's new leader said that nothing was pending while
-// its stream had 1,332 messages more, and weir would have called them lost.
+// TestADurableIsBehindItsStream: a durable's new leader reported nothing pending while its stream
+// had 1,332 more messages, which weir would have counted as lost.
 func TestADurableIsBehindItsStream(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -12,20 +12,20 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// A target is where a destination is.
+// A target is the location of a destination.
 type target struct {
 	stream  string
-	subject string // published to; "" where whyNot
-	filter  string // what of the stream is consumed; "" is all
-	whyNot  string // reason why nothing can be published
-	// Several servers may confirm one message: there are copies, or may come to be.
+	subject string // to publish to; "" with whyNot
+	filter  string // what is consumed from the stream; "" for all
+	whyNot  string // why nothing can be published
+	// Several servers may confirm one message: there are replicas, or may be later.
 	replicated bool
-	largest    int32 // bytes the stream takes; 0 or less: no limit of its own
+	largest    int32 // size limit of the stream in bytes; 0 or less: none
 
-	subjects []string // of the whole stream; nil for one of weir's
+	subjects []string // of the whole stream; nil for one of weir's streams
 }
 
-// publishable refuses what cannot be published there.
+// publishable returns an error if such messages cannot be published there.
 func (t target) publishable(largest int) error {
 	if t.whyNot != "" {
 		return fmt.Errorf("%s: %w", t.whyNot, driver.ErrUnsupported)
@@ -33,8 +33,8 @@ func (t target) publishable(largest int) error {
 	return driver.CheckSize(largest, int64(t.largest), "max_msg_size of stream "+t.stream)
 }
 
-// target finds where a destination is. One that exists without weir is looked for
-// once: as the name of a stream, then as a subject that a stream takes.
+// target locates a destination. An existing destination is looked up once: as a stream name, then
+// as a subject of a stream.
 func (c *conn) target(ctx context.Context, destination string) (target, error) {
 	if !c.run.Existing {
 		return target{stream: c.stream(destination), subject: natsconn.Subject(c.run, destination), replicated: c.clustered()}, nil
@@ -45,7 +45,7 @@ func (c *conn) target(ctx context.Context, destination string) (target, error) {
 	var t target
 	wild, err := natsconn.CheckSubject(destination)
 	if err != nil {
-		return t, err // a stream's name has no blanks either
+		return t, err // nor can stream names contain blanks
 	}
 	info, err := c.streamInfo(ctx, destination)
 	switch {
@@ -71,7 +71,7 @@ func (c *conn) target(ctx context.Context, destination string) (target, error) {
 	default:
 		return t, words.Cause(err)
 	}
-	t.replicated = c.clustered() || info.Config.Replicas > 1 // a server at hand that is in no cluster may lead to one
+	t.replicated = c.clustered() || info.Config.Replicas > 1 // even a server outside a cluster may lead to one
 	c.known.Store(destination, t)
 	c.declared.Store(t.stream, true)
 	return t, nil
@@ -93,8 +93,8 @@ func streamTarget(info *jetstream.StreamInfo) target {
 	return t
 }
 
-// clustered reports whether the server at hand is in a cluster. A stream of one replica may move
-// there, or get more of them.
+// clustered reports whether the connected server is in a cluster. A stream with one replica may
+// move there, or get more replicas.
 func (c *conn) clustered() bool { return c.link.ConnectedClusterName() != "" }
 
 func (c *conn) streamInfo(ctx context.Context, name string) (*jetstream.StreamInfo, error) {
@@ -105,8 +105,8 @@ func (c *conn) streamInfo(ctx context.Context, name string) (*jetstream.StreamIn
 	return s.CachedInfo(), nil
 }
 
-// streamOf returns the name of the one stream that takes a subject. At a wildcard
-// there may be several.
+// streamOf returns the name of the only stream that has a subject. A wildcard may match several
+// streams.
 func (c *conn) streamOf(ctx context.Context, subject string) (string, error) {
 	names, err := ask(ctx, func(ctx context.Context) (names []string, err error) {
 		l := c.js.StreamNames(ctx, jetstream.WithStreamListSubject(subject))

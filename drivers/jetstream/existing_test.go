@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// theirs connects as the user, and makes streams by name of subjects.
+// theirs connects as the user, and creates streams by name and subjects.
 func theirs(t *testing.T, s *natstest.Server, streams map[string][]string) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(s.Address[0])
@@ -36,13 +36,13 @@ func theirs(t *testing.T, s *natstest.Server, streams map[string][]string) jetst
 	return js
 }
 
-// A backlogger is what Open returns.
+// A backlogger is the type returned by Open.
 type backlogger interface {
 	driver.Conn
 	driver.Backlogger
 }
 
-// existing connects with options, for a run whose destinations exist.
+// existing connects with options, for a run with existing destinations.
 func existing(t *testing.T, s *natstest.Server, options ...map[string]string) backlogger {
 	t.Helper()
 	cfg := newConfig()
@@ -64,7 +64,7 @@ func existing(t *testing.T, s *natstest.Server, options ...map[string]string) ba
 	return c.(backlogger)
 }
 
-// within fails the test where c is not closed in time.
+// within fails the test if c is not closed in time.
 func within(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
@@ -74,14 +74,13 @@ func within(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// drained waits until the backlog is 0: the server has the acknowledgements, and
-// counts them a moment later.
+// drained waits until the backlog is 0: the server counts acknowledgements with a short delay.
 func drained(t *testing.T, b driver.Backlogger, spec driver.ConsumerSpec) {
 	t.Helper()
 	drainedTo(t, b, spec, 0)
 }
 
-// drainedTo waits until the backlog is as small as that.
+// drainedTo waits until the backlog is at most want.
 func drainedTo(t *testing.T, b driver.Backlogger, spec driver.ConsumerSpec, want uint64) {
 	t.Helper()
 	var left uint64
@@ -119,7 +118,7 @@ func TestExistingStreamIsUsedAndPreserved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.stream == "many" { // what stands under the other subject is not asked for
+			if c.stream == "many" { // the other subject is not requested
 				if _, err := js.Publish(t.Context(), "many.a", nil); err != nil {
 					t.Fatal(err)
 				}
@@ -216,8 +215,8 @@ func TestUnpublishableDestinationsAreExplained(t *testing.T) {
 	}
 }
 
-// TestDeletedStreamHasNoBacklog: a server that kept its streams in memory was restarted, and
-// says that there is none.
+// TestDeletedStreamHasNoBacklog: a server with streams in memory was restarted, and reports that
+// there is none.
 func TestDeletedStreamHasNoBacklog(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, natsd.Options{})

@@ -16,13 +16,12 @@ import (
 // Bounds of fetching.
 const (
 	batchMost = 256                    // deliveries settled together
-	fetchRest = 100 * time.Millisecond // after one that failed
-	lastWait  = 50 * time.Millisecond  // for more of what the server was sending when Run was to end
+	fetchRest = 100 * time.Millisecond // after a failed fetch
+	lastWait  = 50 * time.Millisecond  // for messages the server was still sending when Run was ending
 )
 
-// fetch fetches from a durable again and again, delivers each message as the client
-// yields it, and settles together what it has at hand. The first request is sent
-// before it returns.
+// fetch repeatedly fetches from a durable, delivers each message as the client yields it, and
+// settles together the messages at hand. It sends the first request before it returns.
 func (r *running) fetch(d *held) error {
 	messages, _, wait := r.x.request(d)
 	next := func() (jetstream.MessageBatch, context.CancelFunc, error) {
@@ -68,7 +67,7 @@ func (r *running) fetch(d *held) error {
 	return nil
 }
 
-// arriving yields what ms does, until Run is to end.
+// arriving yields messages from ms until Run should end.
 func (r *running) arriving(ms <-chan jetstream.Msg) iter.Seq[jetstream.Msg] {
 	return func(yield func(jetstream.Msg) bool) {
 		for {
@@ -84,8 +83,8 @@ func (r *running) arriving(ms <-chan jetstream.Msg) iter.Seq[jetstream.Msg] {
 	}
 }
 
-// leave takes what the server still sends of a request, and ends that when
-// nothing more comes.
+// leave collects messages that the server still sends for a request, and ends the request when no
+// more come.
 func (r *running) leave(ms <-chan jetstream.Msg, cancel context.CancelFunc) {
 	quiet := time.AfterFunc(lastWait, cancel)
 	defer quiet.Stop()
@@ -98,7 +97,7 @@ func (r *running) leave(ms <-chan jetstream.Msg, cancel context.CancelFunc) {
 	cancel()
 }
 
-// A handful is what was delivered and is settled together.
+// A handful is a set of delivered messages that are settled together.
 type handful struct {
 	held     *held
 	msgs     []jetstream.Msg
@@ -106,8 +105,8 @@ type handful struct {
 	accepted [batchMost]bool
 }
 
-// take delivers m, and what ms yields after it without a wait, each as it comes,
-// and then settles them.
+// take delivers m and all messages immediately available from ms, one by one, and then settles
+// them.
 func (h *handful) take(r *running, m jetstream.Msg, ms <-chan jetstream.Msg) {
 	for ok := true; ok; {
 		if !h.deliver(r, m) || len(h.msgs) == batchMost {
@@ -128,8 +127,8 @@ func (h *handful) take(r *running, m jetstream.Msg, ms <-chan jetstream.Msg) {
 	h.msgs, h.ds = h.msgs[:0], h.ds[:0]
 }
 
-// deliver hands over one message, and reports whether Run goes on. A message that
-// comes when Run is to end is left.
+// deliver delivers one message, and reports whether Run should continue. A message that arrives
+// while Run is ending goes to left.
 func (h *handful) deliver(r *running, m jetstream.Msg) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -32,8 +32,7 @@ func open(t testing.TB, s *natstest.Server, options map[string]string, ds ...dri
 	return openWith(t, all, ds...)
 }
 
-// openWith connects with options that may have several values, and declares
-// destinations.
+// openWith connects with options that may have several values, and declares destinations.
 func openWith(t testing.TB, options map[string][]string, ds ...driver.Destination) driver.Conn {
 	t.Helper()
 	cfg := newConfig()
@@ -154,7 +153,7 @@ func TestConnectionLossFailsMessagesInFlight(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		timeout string
-		after   func(resume func()) // with the server stalled and a message under way
+		after   func(resume func()) // called with the server stalled and a message in flight
 		want    error
 	}{
 		{"no acknowledgement in time", "200ms", func(func()) {}, driver.ErrTimeout},
@@ -179,15 +178,16 @@ func TestConnectionLossFailsMessagesInFlight(t *testing.T) {
 			defer resume()
 			p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
 			c.after(resume)
-			// The server may have answered between its being continued and its end, also that no stream is there any more.
+			// Before it was killed, the resumed server may have answered, possibly that the stream
+			// no longer exists.
 			if err := f.Next(t); !errors.Is(err, c.want) && (err != nil && !errors.Is(err, nats.ErrNoResponders) || !errors.Is(c.want, driver.ErrDisconnected)) {
 				t.Errorf("completed with %v; want %v", err, c.want)
 			}
 			resume()
-			// The late acknowledgement must not be taken for another message's.
+			// The late acknowledgement must not confirm another message.
 			for range 8 {
 				var err error
-				for range 1000 { // until the connection is back
+				for range 1000 { // until reconnected
 					p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("y")})
 					if err = f.Next(t); err == nil {
 						break
@@ -210,7 +210,7 @@ func TestPublishBlockedOnNetworkRespectsContext(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	conn := open(t, s, nil, driver.Destination{Name: "d", Partitions: 1, Replicas: 1})
 	f := make(trial.Fates, 1<<16)
-	const most = 256 // of 1 MiB: more than the sockets hold
+	const most = 256 // of 1 MiB: more than the socket buffers hold
 	p, err := conn.Producer(t.Context(), driver.ProducerSpec{Destinations: []string{"d"}, InFlight: most}, f)
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestPublishBlockedOnNetworkRespectsContext(t *testing.T) {
 			}
 		}
 	}()
-	// It waits where nothing moves in seven looks: a host that is busy may hold it up for one.
+	// Publishing is blocked if nothing moves in seven checks: a busy host may stall it for one.
 	for last, same := int64(-1), 0; same < 6; time.Sleep(100 * time.Millisecond) {
 		n := published.Load()
 		if n == most {
@@ -325,9 +325,8 @@ func (c *count) Complete(_ *driver.Message, err error) {
 	<-c.room
 }
 
-// BenchmarkPublish compares this driver's way of finding a message's
-// acknowledgement with the client's own asynchronous publisher and its ack
-// handler, 1,024 in flight, to a stream in memory.
+// BenchmarkPublish compares this driver's acknowledgement matching with the client's asynchronous
+// publisher and its ack handler, with 1,024 in flight, to a stream in memory.
 func BenchmarkPublish(b *testing.B) {
 	s := natstest.Start(b, natsd.Options{})
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}
@@ -340,7 +339,7 @@ func BenchmarkPublish(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		m := &driver.Message{Destination: "d", Payload: payload} // shared: the driver keeps nothing in it
+		m := &driver.Message{Destination: "d", Payload: payload} // shared: the driver stores nothing in it
 		b.ReportAllocs()
 		for b.Loop() {
 			done.room <- struct{}{}

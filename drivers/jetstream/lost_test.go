@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// A loser is a consumer of the client that sends no pull request the first time.
+// A loser is a client consumer whose first pull request is not sent.
 type loser struct {
 	jetstream.Consumer
 	begun int
@@ -38,8 +38,8 @@ func (nothing) Closed() <-chan struct{} {
 	return closed
 }
 
-// TestLostPullRequestIsResent: in a cluster one may come to a server that leads the
-// durable and does not take requests yet. No answer tells.
+// TestLostPullRequestIsResent: in a cluster, a request may reach a server that leads the durable
+// but does not accept requests yet. There is no answer.
 func TestLostPullRequestIsResent(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{Nodes: 3})
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 3}
@@ -60,9 +60,9 @@ func TestLostPullRequestIsResent(t *testing.T) {
 	}
 }
 
-// TestClusterMessagesUseUniqueReplySubjects: a new leader confirms again what the one before had
-// confirmed last. Another message with the same reply subject would be taken for stored. A
-// single server confirms once, and a subject of each message's own would cost it time.
+// TestClusterMessagesUseUniqueReplySubjects: a new leader repeats the previous leader's last
+// confirmation. If another message had the same reply subject, it would count as stored. A single
+// server confirms once, so a unique subject per message would only cost time.
 func TestClusterMessagesUseUniqueReplySubjects(t *testing.T) {
 	for nodes, share := range map[int]bool{1: true, 3: false} {
 		s := natstest.Start(t, natsd.Options{Nodes: nodes})
@@ -95,7 +95,7 @@ func TestClusterMessagesUseUniqueReplySubjects(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(m.Data) > 0 { // and not the producer's question who is there
+				if len(m.Data) > 0 { // not the producer's probe
 					replies[m.Reply] = true
 					break
 				}
@@ -107,7 +107,7 @@ func TestClusterMessagesUseUniqueReplySubjects(t *testing.T) {
 	}
 }
 
-// A readiness is a sink that ends its consumer when it is ready.
+// A readiness is a sink that ends its consumer once it is ready.
 type readiness struct {
 	ready func()
 	was   bool

@@ -49,9 +49,9 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// reachable returns when the server at hand knows where to send messages of the
-// subjects to: in a cluster it learns that a little after the stream was made. It
-// asks with a message that the stream must refuse, as being meant for another.
+// reachable waits until the connected server knows where to route messages of the subjects, which
+// in a cluster takes a moment after a stream is created. It probes with a message that the stream
+// must reject, as meant for another stream.
 func reachable(ctx context.Context, link *natsconn.Link, subjects *driver.Targets[string]) error {
 	if link.ConnectedClusterName() == "" {
 		return nil
@@ -75,19 +75,19 @@ func reachable(ctx context.Context, link *natsconn.Link, subjects *driver.Target
 	return nil
 }
 
-// noResponders reports whether err says that no service takes a request.
+// noResponders reports whether err means that no service accepts a request.
 func noResponders(err error) bool { return errors.Is(err, nats.ErrNoResponders) }
 
-// stored begins every acknowledgement of a stored message (server/stream.go makes
-// it from a template); one of an error begins with its error.
+// stored begins the acknowledgement of every stored message (server/stream.go builds it from a
+// template); an error acknowledgement begins with the error.
 var stored = []byte(`{"stream":`)
 
-// isStored reports whether a reply says that a message is stored. One server says so once. In
-// a cluster a new leader says it again of what the one before had stored and not yet told it
-// (server/stream.go, isLeaderNodeState).
+// isStored reports whether a reply confirms a stored message. A single server confirms once. In a
+// cluster, a new leader also confirms messages that the previous leader had stored, but not yet
+// reported to it (server/stream.go, isLeaderNodeState).
 func isStored(reply *nats.Msg) bool { return bytes.HasPrefix(reply.Data, stored) }
 
-// answered returns the error in an acknowledgement, or err where there is none.
+// answered returns the error in an acknowledgement, or err if there is no acknowledgement.
 func answered(_ *driver.Message, reply *nats.Msg, err error) error {
 	if err != nil || isStored(reply) {
 		return err
@@ -111,8 +111,8 @@ func answered(_ *driver.Message, reply *nats.Msg, err error) error {
 	return nil
 }
 
-// refused returns the error of a reply that is the server's own: it has no stream or
-// consumer for the request.
+// refused returns the error of a reply from the server itself: it has no stream or consumer for the
+// request.
 func refused(m *nats.Msg) error {
 	if natsconn.NoResponders(m) {
 		return fmt.Errorf("no stream or consumer answers: %w", nats.ErrNoResponders)

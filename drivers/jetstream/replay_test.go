@@ -18,8 +18,8 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// receive opens a consumer, has it receive n messages, and closes it. meanwhile,
-// where it is not nil, is called when the consumer is ready.
+// receive opens a consumer, receives n messages, and closes it. It calls meanwhile, if not nil,
+// when the consumer is ready.
 func receive(t *testing.T, c driver.Conn, spec driver.ConsumerSpec, n int, meanwhile func()) []string {
 	t.Helper()
 	x, err := c.Consumer(t.Context(), spec)
@@ -41,7 +41,7 @@ func receive(t *testing.T, c driver.Conn, spec driver.ConsumerSpec, n int, meanw
 	return l.Got
 }
 
-// endingAt returns a sink that calls end when it has n messages.
+// endingAt returns a sink that calls end after n messages.
 func endingAt(n int, end func()) *trial.Log {
 	l := trial.NewLog()
 	l.OnDeliver = func([]driver.Delivery) error {
@@ -55,13 +55,13 @@ func endingAt(n int, end func()) *trial.Log {
 	return l
 }
 
-// anyOrder compares what was left by a consumer that ended: what the server was
-// still sending it comes again before what it had received.
+// anyOrder compares messages left by an ended consumer: those that the server was still sending are
+// redelivered before those received.
 func anyOrder() cmp.Option {
 	return cmpopts.SortSlices(func(a, b string) bool { return a < b })
 }
 
-// numbered returns the payloads of messages from one number to another.
+// numbered returns the payloads of a range of numbered messages.
 func numbered(from, to int) []string {
 	var ps []string
 	for i := from; i <= to; i++ {
@@ -70,7 +70,7 @@ func numbered(from, to int) []string {
 	return ps
 }
 
-// fill publishes messages from one number to another, in order.
+// fill publishes a range of numbered messages, in order.
 func fill(t *testing.T, js jetstream.JetStream, subject string, from, to int) {
 	t.Helper()
 	for _, p := range numbered(from, to) {
@@ -100,12 +100,12 @@ func TestSubscriptionBeginsAtGivenPosition(t *testing.T) {
 	at := func(at driver.Start) driver.Position { return driver.Position{At: at} }
 	offset := func(o string) driver.Position { return driver.Position{At: driver.AtOffset, Offset: o} }
 	since := func(t time.Time) driver.Position { return driver.Position{At: driver.AtTime, Time: t} }
-	here := 10 // numbers used so far, which are the sequences too
+	here := 10 // last number used, which equals the sequence
 	for i, c := range []struct {
 		name  string
 		from  driver.Position
-		first int // of those that come; 0: the first of those sent when the consumer is ready
-		more  int // sent then
+		first int // expected first message; 0: the first one sent once the consumer is ready
+		more  int // number sent then
 	}{
 		{"default", driver.Position{}, 1, 1},
 		{"earliest", at(driver.AtEarliest), 1, 1},
@@ -131,7 +131,7 @@ func TestSubscriptionBeginsAtGivenPosition(t *testing.T) {
 		}
 		here += c.more
 	}
-	// What is no longer there.
+	// Remove some messages.
 	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(6)); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestInvalidPositionIsRejected(t *testing.T) {
 			t.Errorf("offset %q: %v; want ErrUnsupported that names it", offset, err)
 		}
 	}
-	// A work queue delivers all that is there, and acknowledged.
+	// A work queue delivers everything, acknowledged.
 	for _, spec := range []driver.ConsumerSpec{
 		{Subscription: "s", Destinations: []string{"jobs"}, From: driver.Position{At: driver.AtLatest}},
 		{Subscription: "s", Destinations: []string{"jobs"}, Settle: driver.SettleNone},
@@ -190,7 +190,7 @@ func TestADurableContinuesAtTheEarliestUnacknowledged(t *testing.T) {
 		name := fmt.Sprint(c.settle, "_", c.confirm)
 		js := theirs(t, s, map[string][]string{name: {name}})
 		fill(t, js, name, 1, 20)
-		// By ack-wait nothing would come again within the test.
+		// Redelivery through ack-wait would exceed the test's duration.
 		options := map[string]string{"ack-wait": "1h", "ack-confirm": c.confirm}
 		spec := driver.ConsumerSpec{Subscription: "billing", Durable: true, Destinations: []string{name}, Settle: c.settle, Prefetch: 5}
 		first := existing(t, s, options)
@@ -200,10 +200,10 @@ func TestADurableContinuesAtTheEarliestUnacknowledged(t *testing.T) {
 		if err := first.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// As from another process, which asks for another beginning in vain.
+		// Like another process that requests a different start, without effect.
 		spec.From.At, spec.Prefetch = driver.AtLatest, 0
 		second := existing(t, s, options)
-		// A client call of settle batch may yield more than the seven.
+		// With settle batch, one client call may yield more than seven.
 		got := receive(t, second, spec, 7, nil)
 		next := 6 + len(got)
 		if diff := cmp.Diff(numbered(6, next-1), got, anyOrder()); diff != "" || len(got) < 7 {
@@ -250,7 +250,7 @@ func TestRunEndsWhenServerIsSilent(t *testing.T) {
 		within(t, "the end of Run", ended)
 		resume()
 		if err := x.Close(t.Context()); err != nil {
-			t.Logf("Close: %v", err) // the connection may have been cut
+			t.Logf("Close: %v", err) // the connection may have been closed
 		}
 	}
 }

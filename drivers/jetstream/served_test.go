@@ -10,11 +10,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// servedMain makes this process one that installs, starts or guards servers where
-// it was started as one.
+// servedMain makes this process install, start or guard servers if it was started for that.
 func servedMain() { served.Main(Definition()) }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformanceOfRealServers(t *testing.T) {
 	for _, run := range []struct {
 		name    string
@@ -44,6 +43,6 @@ func TestConformanceOfRealServers(t *testing.T) {
 	}
 }
 
-// TestRealServersGiveTheGuarantees asks real servers, which do not tell their
-// clients whether they sync, but at their monitoring addresses.
+// TestRealServersGiveTheGuarantees uses real servers, which report whether they sync only at their
+// monitoring addresses.
 func TestRealServersGiveTheGuarantees(t *testing.T) { served.Guarantees(t, Definition(), nil, "") }

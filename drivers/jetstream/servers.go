@@ -12,35 +12,35 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// varzSubject is a server's own request for its settings. It belongs to the
-// system account; weir's embedded server exports it, and an operator may.
+// varzSubject is a server's request for its settings. It belongs to the system account; weir's
+// embedded server exports it, and an operator may.
 const varzSubject = "$SYS.REQ.SERVER.PING.VARZ"
 
-// Time limits of asking for settings.
+// Time limits for reading settings.
 const (
-	varzLimit = 2 * time.Second        // until all expected have answered
-	varzQuiet = 200 * time.Millisecond // without an answer, then it is asked again or, where it is not known how many are to come, over
+	varzLimit = 2 * time.Second        // until all expected servers have answered
+	varzQuiet = 200 * time.Millisecond // of silence, until the request is repeated or, with unknown servers, ends
 )
 
-// syncing is how a server with JetStream syncs its files.
+// syncing describes how a JetStream server syncs its files.
 type syncing struct {
-	SyncAlways   bool          `json:"sync_always"`   // before it confirms
+	SyncAlways   bool          `json:"sync_always"`   // before confirming
 	SyncInterval time.Duration `json:"sync_interval"` // otherwise
 
-	address string // that the server tells its clients, host:port
+	address string // as announced to clients, host:port
 }
 
-// varz is the part read of a server's /varz.
+// varz is the part of a server's /varz that is used.
 type varz struct {
 	Name      string `json:"server_name"` // unique in its cluster
-	Host      string `json:"host"`        // that it listens on
+	Host      string `json:"host"`        // listening address
 	Port      int    `json:"port"`
 	JetStream struct {
 		Config *syncing `json:"config"`
 	} `json:"jetstream"`
 }
 
-// into adds what a server with JetStream says to found.
+// into adds a JetStream server's settings to found.
 func (v *varz) into(found map[string]syncing) {
 	if c := v.JetStream.Config; v.Name != "" && c != nil {
 		c.address = net.JoinHostPort(v.Host, strconv.Itoa(v.Port))
@@ -48,11 +48,10 @@ func (v *varz) into(found map[string]syncing) {
 	}
 }
 
-// askServers asks the servers for their settings, by name: first over the control
-// connection, then at the monitoring addresses. want are the names that must be among
-// the answers; it stops asking when they are, and asks again until then: in a cluster
-// that has just come up an answer may be lost. Servers that do not answer, or say
-// nothing of JetStream, are absent. It takes at most some seconds.
+// askServers reads the servers' settings by name: over the control connection first, then at the
+// monitoring addresses. want lists the expected names; it repeats the request until all have
+// answered, because an answer may be lost in a cluster that has just come up. Servers that do not
+// answer, or report nothing about JetStream, are absent. It takes a few seconds at most.
 func (c *conn) askServers(ctx context.Context, want []string) map[string]syncing {
 	ctx, cancel := context.WithTimeout(ctx, varzLimit)
 	defer cancel()
@@ -95,7 +94,7 @@ func (c *conn) askBySubject(ctx context.Context, found map[string]syncing, want 
 		switch {
 		case err != nil && quiet && (len(found) == 0 || len(want) > 0):
 			continue
-		case err != nil || natsconn.NoResponders(m): // there is no such service
+		case err != nil || natsconn.NoResponders(m): // no such service
 			return
 		}
 		var answer struct {

@@ -10,12 +10,12 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// acknowledges reports whether messages are settled one by one.
+// acknowledges reports whether messages are settled individually.
 func (x *consumer) acknowledges() bool {
 	return x.spec.Settle == driver.SettleEach || x.spec.Settle == driver.SettleBatch
 }
 
-// settle acknowledges, or refuses, a delivery.
+// settle acknowledges or rejects a delivery.
 func (r *running) settle(m jetstream.Msg, d *driver.Delivery, accepted bool) {
 	if !r.x.acknowledges() {
 		return
@@ -34,14 +34,14 @@ func (r *running) settle(m jetstream.Msg, d *driver.Delivery, accepted bool) {
 	}
 }
 
-// ack is what the server takes for an acknowledgement.
+// ack is the payload of an acknowledgement.
 var ack = []byte("+ACK")
 
-// confirm acknowledges with a reply subject, at which the server confirms.
+// confirm acknowledges with a reply subject, to which the server sends its confirmation.
 func (r *running) confirm(m jetstream.Msg, d *driver.Delivery) error {
 	reply, ticket, err := r.confirms.Take(r.life, *d, r.x.Epoch())
 	if err != nil {
-		// Run ends, and there is no room to wait for a confirmation in.
+		// Run is ending, and there is no room to wait for a confirmation.
 		r.confirmed(*d, nil, err)
 		return m.Ack()
 	}
@@ -60,14 +60,12 @@ func (r *running) confirmed(d driver.Delivery, m *nats.Msg, err error) {
 	r.sink.Settled([]driver.Delivery{d}, err)
 }
 
-// redelivered reads from an acknowledgement subject whether the message was
-// delivered before:
+// redelivered reads from an acknowledgement subject whether the message was delivered before:
 //
 //	$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>
 //	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>. ... .<random>
 //
-// (ADR-15 of nats-architecture-and-design). jetstream.Msg.Metadata parses all of
-// it, and allocates.
+// (ADR-15 of nats-architecture-and-design). jetstream.Msg.Metadata parses all of it, but allocates.
 func redelivered(reply string) bool {
 	at := 4
 	if strings.Count(reply, ".") > 8 {

@@ -21,17 +21,17 @@ import (
 	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
-// Asking a cluster that is electing: short questions, asked again. Where votes are
-// split the next election comes after 4 to 9 s (server/raft.go).
+// Limits for requests to a cluster that is electing: short requests, repeated. After a split vote,
+// the next election comes after 4 to 9 s (server/raft.go).
 const (
-	askLimit   = 2 * time.Second  // of one question
-	askSilence = 30 * time.Second // until silence is taken for the answer
-	askElects  = 15 * time.Second // until a cluster that says that it has no leader is taken to get none
-	askNone    = time.Second      // until a server without such a service is taken to have no JetStream
+	askLimit   = 2 * time.Second  // of one request
+	askSilence = 30 * time.Second // until silence counts as the answer
+	askElects  = 15 * time.Second // until a cluster that reports no leader counts as unable to elect one
+	askNone    = time.Second      // until a server without the service counts as lacking JetStream
 	askPause   = 100 * time.Millisecond
 )
 
-// Error codes of the server (server/errors.json) that nats.go has no names for.
+// Error codes of the server (server/errors.json) for which nats.go has no names.
 const (
 	codeNoPeers         jetstream.ErrorCode = 10005 // no suitable peers for placement
 	codeClusterNotAvail jetstream.ErrorCode = 10008 // temporarily unavailable
@@ -50,7 +50,7 @@ func (c *conn) stream(destination string) string {
 	return "weir_" + natsconn.Token(c.run.ID) + "_" + natsconn.Token(destination)
 }
 
-// storage returns what the option of that name says.
+// storage returns the storage type of the option of that name.
 func (c *Config) storage() jetstream.StorageType {
 	if c.Storage == "memory" {
 		return jetstream.MemoryStorage
@@ -58,7 +58,7 @@ func (c *Config) storage() jetstream.StorageType {
 	return jetstream.FileStorage
 }
 
-// Declare makes a stream for each destination.
+// Declare creates a stream for each destination.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error {
 		cfg := jetstream.StreamConfig{
@@ -78,8 +78,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// refused adds to the error of a stream that was not made what the option max-bytes has to
-// do with it.
+// refused adds a hint about the option max-bytes to a failed stream creation.
 func (c *Config) refused(err error) error {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) {
@@ -99,7 +98,7 @@ func (c *Config) refused(err error) error {
 	return err
 }
 
-// Delete removes the streams, and with each its consumers.
+// Delete removes the streams along with their consumers.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		name := c.stream(d.Name)
@@ -112,8 +111,8 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// ask asks until it is answered: a cluster without a leader is silent, or says so,
-// and a question on its way while routes are made is lost.
+// ask repeats a request until it is answered: a cluster without a leader is silent or says so, and
+// a request in transit while routes are set up is lost.
 func ask[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
 	silence, cancel := context.WithTimeout(ctx, askSilence)
 	defer cancel()
@@ -141,15 +140,15 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 	}
 }
 
-// electing reports whether a cluster has answered that it has no leader yet, or
-// one that was just elected and takes its peers for offline until they speak.
+// electing reports whether a cluster answered that it has no leader yet, or a newly elected one
+// that considers its peers offline until they respond.
 func electing(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) &&
 		(api.ErrorCode == codeClusterNotAvail || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "offline"))
 }
 
-// words are the errors of the client, and JetStream's own.
+// words maps the client's errors, and JetStream's own.
 var words = natsconn.Words(func(err error) error {
 	var api *jetstream.APIError
 	switch {
@@ -183,7 +182,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	for name := range c.declared.Range {
 		names = append(names, name.(string))
 	}
-	slices.Sort(names) // so that the settings of several have one order
+	slices.Sort(names) // a stable order for the settings of several streams
 	var infos []*jetstream.StreamInfo
 	holders := map[string]bool{}
 	for _, name := range names {
@@ -197,7 +196,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		}
 	}
 	here := c.link.ConnectedServerName()
-	if len(infos) == 0 { // nothing declared: what a stream of one replica would have
+	if len(infos) == 0 { // nothing declared: assume a stream with one replica
 		holders[here] = true
 	}
 	want := slices.Sorted(maps.Keys(holders))
@@ -248,13 +247,13 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f.Settings["max_ack_pending"] = strconv.Itoa(c.cfg.MaxAckPending)
 	f.Settings["ack_confirm"] = strconv.FormatBool(c.cfg.AckConfirm)
 	c.mu.Lock()
-	c.inForce.Into(f.Settings) // a durable that was there has its own
+	c.inForce.Into(f.Settings) // an existing durable has its own settings
 	c.mu.Unlock()
 	return f, nil
 }
 
-// discards says by which of its limits a stream drops messages.
-// (https://docs.nats.io/nats-concepts/jetstream/streams)
+// discards returns the limits by which a stream drops messages
+// (https://docs.nats.io/nats-concepts/jetstream/streams).
 func discards(c *jetstream.StreamConfig) (all []string) {
 	if c.MaxAge > 0 {
 		all = append(all, fmt.Sprintf("messages are deleted after %v (max_age)", c.MaxAge))
@@ -286,7 +285,7 @@ func (c *conn) holders(info *jetstream.StreamInfo) []string {
 	return names
 }
 
-// Known implements driver.GuaranteePredictor. A stream that is there may be stored in any way.
+// Known implements driver.GuaranteePredictor. An existing stream may be stored in any way.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
 		return nil
@@ -294,7 +293,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return known(c.storage(), s.Replicas, c.Server.SyncAlways, false)
 }
 
-// known are the settings of a stream. One with asynchronous persistence is written later.
+// known returns a stream's settings. With asynchronous persistence, a stream is written later.
 func known(storage jetstream.StorageType, replicas int, synced, async bool) driver.Known {
 	k := driver.Known{
 		"storage": strings.ToLower(storage.String()), "replication": strconv.Itoa(replicas), "server.sync-always": strconv.FormatBool(synced),

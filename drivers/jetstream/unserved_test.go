@@ -2,5 +2,5 @@
 
 package jetstream
 
-// servedMain is for the tests against servers that weir installs.
+// servedMain does nothing without servers to install.
 func servedMain() {}

@@ -23,15 +23,14 @@ func (c *Config) ClientPath() string {
 	return "weir's own publisher over the client's connection"
 }
 
-// A vendorProducer publishes by the client's own asynchronous publisher, with the
-// retries that it makes by itself.
+// A vendorProducer uses the client's asynchronous publisher, including its retries.
 type vendorProducer struct {
 	natsconn.Publishing
 	*inflight.Set[*nats.Msg]
 	link *natsconn.Link
 	js   jetstream.JetStream
 	gate *gate.Gate
-	room chan struct{} // holds a token for each message in flight
+	room chan struct{} // holds a token per message in flight
 }
 
 // vendorProducer connects, and fails as Producer does.
@@ -50,7 +49,7 @@ func (c *conn) vendorProducer(ctx context.Context, is natsconn.Publishing) (driv
 	}
 	if err == nil {
 		p.js, err = jetstream.New(link.Conn,
-			// More than room has: the publisher never waits for its own.
+			// More than room holds, so the publisher never waits for its own limit.
 			jetstream.WithPublishAsyncMaxPending(2*size),
 			jetstream.WithPublishAsyncTimeout(is.Timeout),
 			jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { p.end(m, nil) }),
@@ -63,7 +62,7 @@ func (c *conn) vendorProducer(ctx context.Context, is natsconn.Publishing) (driv
 	return p, nil
 }
 
-// vendorCause says in the contract's words what only the client's publisher says.
+// vendorCause maps errors that only the client's publisher returns to the contract's.
 func vendorCause(err error) error {
 	switch {
 	case errors.Is(err, jetstream.ErrAsyncPublishTimeout):
@@ -74,8 +73,8 @@ func vendorCause(err error) error {
 	return words.Cause(err)
 }
 
-// Publish implements driver.Producer. The client gets a copy of the payload,
-// because a retry of its own may read it after the message has ended.
+// Publish implements driver.Producer. The client gets a copy of the payload, because its own retry
+// may read it after the message has completed.
 func (p *vendorProducer) Publish(ctx context.Context, m *driver.Message) {
 	subject, err := p.Subjects.Of(ctx, m)
 	if err != nil {
@@ -105,19 +104,18 @@ func (p *vendorProducer) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// end completes a message, unless it has ended.
+// end completes a message unless it has already completed.
 func (p *vendorProducer) end(msg *nats.Msg, err error) {
 	if p.Ended(msg, err) {
 		<-p.room
 	}
 }
 
-// Close implements driver.Producer. It waits for acknowledgements in flight, at
-// most 2 s.
+// Close implements driver.Producer. It waits at most 2 s for outstanding acknowledgements.
 func (p *vendorProducer) Close(ctx context.Context) error {
 	return p.Set.Close(ctx, func() error {
 		p.gate.Close()
-		// The connection ends first: ending the subscription on it could wait for the network.
+		// Close the connection first: unsubscribing on it could wait for the network.
 		err := p.link.Close(ctx)
 		p.js.CleanupPublisher()
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// TestBothPathsDeliverTheSameBytes reuses one payload's memory for all messages,
-// as the engine does: a publisher that read it after the end would send others.
+// TestBothPathsDeliverTheSameBytes reuses one payload's memory for all messages, as the engine
+// does: a publisher that read it after completion would send other bytes.
 func TestBothPathsDeliverTheSameBytes(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	const n = 50

@@ -12,16 +12,16 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
 
-// endLimit bounds the last commits, of a Run and of partitions that go to others.
+// endLimit limits the last commits of a Run and of revoked partitions.
 const endLimit = 5 * time.Second
 
-// A consumer is a member of the subscription's group, from when it runs.
+// A consumer is a member of the subscription's group while it runs.
 type consumer struct {
 	*kafkaconn.Consumer
 	conn *conn
 }
 
-// Consumer finds the topics, and where the group begins. It joins it in Run.
+// Consumer looks up the topics and the group's start position. Run joins the group.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x, err := c.Hold.Consumer(ctx, spec)
 	if err == nil {
@@ -33,13 +33,13 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return &consumer{x, c}, nil
 }
 
-// A running is one Run. It implements kafkaconn.Reader.
+// A running is one call of Run. It implements kafkaconn.Reader.
 type running struct {
 	x      *consumer
 	sink   driver.Sink
 	settle *settler // nil: the client commits
 	ds     []driver.Delivery
-	data   []*kgo.Record // of ds
+	data   []*kgo.Record // records of ds
 }
 
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
@@ -50,7 +50,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 		opts = []kgo.Opt{kgo.DisableAutoCommit()}
 	}
 	if x.conn.cfg.Transaction > 0 {
-		// The ends of transactions have offsets: positions are to be behind them.
+		// Transaction markers have offsets, too: positions must advance past them.
 		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
 	}
 	var client *kgo.Client
@@ -77,7 +77,7 @@ func (r *running) Room(ctx context.Context) int {
 	return r.settle.room(ctx, r.x.Spec.Prefetch)
 }
 
-// Take hands over all that a poll yielded, and notes it as to be committed.
+// Take delivers everything from a poll, and queues it for committing.
 func (r *running) Take(_ context.Context, rs []*kgo.Record) {
 	r.ds, r.data = r.ds[:0], r.data[:0]
 	for _, rec := range rs {
@@ -102,7 +102,7 @@ func (r *running) Take(_ context.Context, rs []*kgo.Record) {
 	}
 }
 
-// Taken has what was accepted committed before the group goes on.
+// Taken commits what was accepted before the group rebalances.
 func (r *running) Taken(ctx context.Context, client *kgo.Client, ps map[string][]int32) {
 	r.commit(ctx, client, "not settled")
 	r.Anew(ps)
@@ -114,7 +114,7 @@ func (r *running) Anew(ps map[string][]int32) {
 	}
 }
 
-// commit has what was accepted committed, within ctx and 5 s.
+// commit commits what was accepted, within ctx and 5 s.
 func (r *running) commit(ctx context.Context, client *kgo.Client, fault string) {
 	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
@@ -127,7 +127,7 @@ func (r *running) commit(ctx context.Context, client *kgo.Client, fault string) 
 	}
 }
 
-// finish has what was accepted committed, and the settler end.
+// finish commits what was accepted, and stops the settler.
 func (r *running) finish(client *kgo.Client) {
 	r.commit(context.Background(), client, "last positions")
 	if r.settle != nil {

@@ -74,7 +74,7 @@ package kafka
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"fmt"
 	"time"
@@ -84,7 +84,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaserver"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string
@@ -108,7 +108,7 @@ func Definition() driver.Definition {
 			SettleConfirmed: true,
 			Resumes:         true,
 			Replays:         []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
-			Retains:         true, // a group begins at the oldest message, or where the log ended when it was opened
+			Retains:         true, // a group starts at the oldest message, or at the end of the log when it was opened
 			Settle:          []driver.Settle{driver.SettleBatch, driver.SettleEach, driver.SettleAuto},
 			Guarantees:      []driver.Guarantee{driver.Written, driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:        driver.AtLeastOnce,
@@ -121,7 +121,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	kafkaconn.Common
 	Transaction int           `option:"transaction" min:"0" help:"Most messages of one transaction; consumers then read what is committed. 0: no transactions."`
@@ -132,7 +132,7 @@ func newConfig() *Config {
 	return &Config{Common: kafkaconn.Defaults(), AutoCommit: 5 * time.Second} // the client's default
 }
 
-// Validate reports every fault that bounds do not show, joined.
+// Validate reports every fault that option bounds do not catch, joined.
 func (c *Config) Validate() error {
 	err := c.Common.Validate()
 	if c.Transaction > 0 && !c.Idempotent() {
@@ -141,8 +141,8 @@ func (c *Config) Validate() error {
 	return err
 }
 
-// Open connects, within ctx and 4 s, and finds out whether each broker can be
-// reached at the address that it advertises.
+// Open connects, within ctx and 4 s, and checks that each broker is reachable at its advertised
+// address.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	k := &conn{cfg: *c}
 	var err error
@@ -158,7 +158,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return k, nil
 }
 
-// A conn is one run's hold on the cluster.
+// A conn is one run's connection to the cluster.
 type conn struct {
 	*kafkaconn.Hold
 	cfg Config

@@ -18,7 +18,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// shared is the broker of all tests but those that set it up otherwise.
+// shared is the broker of all tests that do not configure it differently.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	t.Run("one broker", func(t *testing.T) {
 		s := shared.Up(t, 1)
@@ -54,11 +54,11 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// offset says where the n-th message of a topic just made is.
+// offset returns the offset of the n-th message in a new topic.
 func offset(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil }
 
-// amongEnds says where the n-th message of a topic is that holds the ends of
-// transactions as well.
+// amongEnds returns the offset of the n-th message in a topic that also contains transaction
+// markers.
 func amongEnds(s *served.System, run, destination string, n int) (string, error) {
 	topic, err := kafkaconn.Topic(driver.Run{ID: run}, destination)
 	if err != nil {

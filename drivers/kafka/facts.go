@@ -8,11 +8,11 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// transactions is the topic in which the brokers decide about transactions.
+// transactions is the topic with the brokers' transaction state.
 const transactions = "__transaction_state"
 
-// Facts reads the settings of the topics, and of the log of transactions where there are
-// any, at every broker that holds them.
+// Facts reads the settings of the topics, and of the transaction log if transactions are used, from
+// every broker that holds them.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f, err := c.Hold.Facts(ctx, guarantees)
 	if err != nil || c.cfg.Transaction == 0 {
@@ -30,8 +30,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// Known implements driver.GuaranteePredictor. Where the log of transactions gives less than the topics, it
-// decides.
+// Known implements driver.GuaranteePredictor. If the transaction log guarantees less than the
+// topics, it decides.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := c.Common.Known(s)
 	if log := c.KnownLog(s); c.Transaction > 0 && s.Nodes > 0 && guarantees.AtMost(log).Guarantee < guarantees.AtMost(k).Guarantee {
@@ -40,8 +40,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return k
 }
 
-// Backlog implements driver.Backlogger: what is in the log behind the positions
-// that the group has committed.
+// Backlog implements driver.Backlogger: messages in the log after the group's committed positions.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	return c.Behind(ctx, subscription, destinations, nil)
 }

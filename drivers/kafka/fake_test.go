@@ -22,7 +22,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// What a real broker cannot be made to do on command is asked of a fake one.
+// Tests of behavior that a real broker cannot be made to show use a fake one.
 
 func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
@@ -71,7 +71,7 @@ func TestUnacceptedMessageTimesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An error that the client tries again by itself.
+	// An error that the client retries by itself.
 	f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
 	m := &driver.Message{Destination: "d", Payload: []byte("x")}
 	p.Publish(t.Context(), m)
@@ -159,7 +159,7 @@ func TestCredentialsAndCertificates(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := fake(t, c.server...)
-			if errors.Is(c.is, driver.ErrAuth) { // the fake one hangs up, a real one answers
+			if errors.Is(c.is, driver.ErrAuth) { // the fake broker hangs up, a real one answers
 				f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, Err: kerr.SaslAuthenticationFailed, TopLevel: true, Count: -1})
 			}
 			cfg := newConfig()
@@ -188,16 +188,15 @@ func TestCredentialsAndCertificates(t *testing.T) {
 			if !errors.Is(err, c.is) || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "canary")) {
 				t.Errorf("%v; want %v with %q, and no password", err, c.is, c.says)
 			}
-			if d := time.Since(begin); d > time.Minute { // its own limits come to 7 s
+			if d := time.Since(begin); d > time.Minute { // its own limits add up to 7 s
 				t.Errorf("took %v", d)
 			}
 		})
 	}
 }
 
-// TestPublishAllocatesNothingOfItsOwn holds the whole path, from Publish to
-// Complete, the client's part included, to a budget: batches and requests are
-// shared by many messages.
+// TestPublishAllocatesNothingOfItsOwn limits allocations from Publish to Complete, including the
+// client's: batches and requests are shared by many messages.
 func TestPublishAllocatesNothingOfItsOwn(t *testing.T) {
 	f := fake(t, kfake.BlackholeProduce())
 	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"})
@@ -206,8 +205,8 @@ func TestPublishAllocatesNothingOfItsOwn(t *testing.T) {
 	}
 }
 
-// BenchmarkPublish is the whole path, with a fake broker in the same process that
-// keeps nothing, 1,024 in flight.
+// BenchmarkPublish measures the whole path, with a fake broker in the same process that stores
+// nothing, 1,024 in flight.
 func BenchmarkPublish(b *testing.B) {
 	f := fake(b, kfake.BlackholeProduce())
 	publishing(b, open(b, f.ListenAddrs(), driver.Run{ID: "r"}, nil, driver.Destination{Name: "d"}))
@@ -232,22 +231,22 @@ func publishing(b *testing.B, c *conn) {
 	}
 }
 
-// completed holds the messages that may be published.
+// completed holds the messages available for publishing.
 type completed chan *driver.Message
 
 func (c completed) Complete(m *driver.Message, err error) {
 	if err != nil {
-		panic(err) // a test's: nothing refuses here
+		panic(err) // nothing refuses in this test
 	}
 	c <- m
 }
 
-// TestSettleAutoCommitsAtTheInterval counts the client's commits: with an interval that
-// is never over there is none before the end, with the shortest there are many.
+// TestSettleAutoCommitsAtTheInterval counts the client's commits: an infinite interval has none
+// before the end, the shortest has many.
 func TestSettleAutoCommitsAtTheInterval(t *testing.T) {
 	for _, c := range []struct {
 		interval string
-		least    int64 // commits while the consumer runs
+		least    int64 // minimum of commits while the consumer runs
 		most     int64
 	}{
 		{"1h", 0, 0},
@@ -270,7 +269,7 @@ func TestSettleAutoCommitsAtTheInterval(t *testing.T) {
 				return nil, nil, false
 			})
 			sent := 0
-			eventually(t, "the commits", func() bool { // what is polled is committed by the next tick
+			eventually(t, "the commits", func() bool { // the next tick commits what was polled
 				publish(t, conn, "d", sent, 1, nil)
 				sent++
 				return sent >= 40 && commits.Load() >= c.least
@@ -291,8 +290,7 @@ func TestSettleAutoCommitsAtTheInterval(t *testing.T) {
 	}
 }
 
-// TestTransactionsAllocateNothingOfTheirOwn holds the way of a message through a
-// transaction to the same budget.
+// TestTransactionsAllocateNothingOfTheirOwn applies the same limit to messages in transactions.
 func TestTransactionsAllocateNothingOfTheirOwn(t *testing.T) {
 	f := fake(t)
 	c := open(t, f.ListenAddrs(), driver.Run{ID: "r"}, map[string]string{"transaction": "1024"}, driver.Destination{Name: "d"})
@@ -301,8 +299,8 @@ func TestTransactionsAllocateNothingOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestGroupConsumersOpenSequentially, each of a topic of its own: a group that has
-// members takes no position from who is none, so all topics of the run have one before.
+// TestGroupConsumersOpenSequentially uses a topic per consumer: a group with members accepts no
+// offsets from non-members, so all of the run's topics must have one before.
 func TestGroupConsumersOpenSequentially(t *testing.T) {
 	f := fake(t)
 	names := []string{"d", "e", "f"}

@@ -16,9 +16,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// hosted is the driver with a recipe for a broker that has, beside the listeners of the
-// driver's own recipe, those of hosted services: TLS with SASL, and TLS with certificates
-// of clients. Its users are weir (SCRAM) and key (PLAIN), with the password secret.
+// hosted returns the driver with a recipe for a broker that, in addition to the recipe's listeners,
+// has those of hosted services: TLS with SASL, and TLS with client certificates. Its users are weir
+// (SCRAM) and key (PLAIN), with the password secret.
 func hosted() driver.Definition {
 	def := Definition()
 	def.Name = "kafka-hosted"
@@ -57,7 +57,7 @@ func hosted() driver.Definition {
 	return def
 }
 
-// TestAHostedService uses a broker as Confluent Cloud and Amazon MSK have them.
+// TestAHostedService uses a broker set up like Confluent Cloud and Amazon MSK.
 func TestAHostedService(t *testing.T) {
 	cert, key := trial.Certificate(t)
 	other, otherKey := trial.Certificate(t)

@@ -22,7 +22,7 @@ func open(t testing.TB, address []string, run driver.Run, options map[string]str
 	return driver.Inside(kafkatest.Open(t, Definition(), address, run, options, ds...)).(*conn)
 }
 
-// The parts of package kafkatest, under the names that they have here.
+// Names of package kafkatest, as used here.
 type (
 	fates  = kafkatest.Fates
 	gather = trial.Log
@@ -47,7 +47,7 @@ func publish(t testing.TB, c *conn, destination string, from, n int, key func(in
 
 func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
 
-// TestOneBroker has what kills the broker last: others share it.
+// TestOneBroker kills the broker last, because its tests share it.
 func TestOneBroker(t *testing.T) {
 	s := shared.Up(t, 1)
 	t.Run("keys and partitioners decide partitions", func(t *testing.T) { keysAndPartitioners(t, s) })
@@ -77,7 +77,7 @@ func keysAndPartitioners(t *testing.T, s *served.System) {
 	for _, c := range []struct {
 		name, partitioner string
 		key               func(int) []byte
-		partitions        int // that have messages; 0: one for each key at most
+		partitions        int // with messages; 0: at most one per key
 	}{
 		{"round robin", "round-robin", nil, 4},
 		{"round robin with keys", "round-robin", key, 0},
@@ -191,7 +191,7 @@ func handedOver(t *testing.T, s *served.System) {
 	spec.Index = 1
 	joined := make(chan func(), 1)
 	go func() { joined <- consume(t, c, spec, second) }()
-	send(2000) // while the second joins
+	send(2000) // while the second consumer joins
 	stop := <-joined
 	send(500)
 	eventually(t, "one for the second consumer", func() bool {
@@ -199,7 +199,7 @@ func handedOver(t *testing.T, s *served.System) {
 		defer second.Unlock()
 		return len(second.Got) > 0
 	})
-	stop() // and leaves
+	stop() // leaves the group
 	send(500)
 	if err := errors.Join(p.Flush(t.Context()), p.Close(t.Context()), f.Wrong(sent)); err != nil {
 		t.Fatal(err)

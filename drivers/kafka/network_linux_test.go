@@ -13,11 +13,10 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestNetworkAppliesToAdvertisedAddresses runs weir as a user does: brokers
-// name the address at which clients reach them, so a proxy in front of them would be passed
-// by. No message may be faster than the network.
+// TestNetworkAppliesToAdvertisedAddresses runs weir like a user: brokers advertise the address for
+// clients, which would bypass a proxy in front of them. No message may be faster than the network.
 func TestNetworkAppliesToAdvertisedAddresses(t *testing.T) {
-	shared.Up(t, 1) // it is installed, or the test is skipped
+	shared.Up(t, 1) // install it, or skip the test
 	weir := filepath.Join(t.TempDir(), "weir")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", weir, "../../cmd/weir").CombinedOutput(); err != nil {
 		t.Fatalf("building weir: %v\n%s", err, out)
@@ -35,7 +34,7 @@ func TestNetworkAppliesToAdvertisedAddresses(t *testing.T) {
 	if wrong := json.Unmarshal(out.Bytes(), &r); wrong != nil {
 		t.Fatalf("%v, %v: %s", err, wrong, &said)
 	}
-	// A host that stands still for over a second makes lanes leave messages unsent.
+	// If the host stalls for over a second, pacers leave messages unsent.
 	if m := r.Messages; m.Sent == 0 || m.Sent+m.Unsent != 200 || m.Delivered != m.Sent || m.Lost != 0 {
 		t.Fatalf("messages %+v; want 200 sent and delivered, none lost", m)
 	}

@@ -11,8 +11,8 @@ import (
 
 func TestFaultsInTheSettings(t *testing.T) {
 	for _, c := range []struct {
-		set  []string // name and value in turns
-		want []string // one for each fault
+		set  []string // alternating names and values
+		want []string // one per fault
 	}{
 		{nil, nil},
 		{[]string{"acks", "1"}, nil},

@@ -19,9 +19,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// replays has groups begin at each kind of position in a topic of 60 messages, of
-// which 20 each have the times 1000, 2000 and 3000 s after an instant of today: Kafka deletes
-// what is older than seven days, every five minutes.
+// replays starts groups at each kind of position in a topic of 60 messages, 20 each at 1000, 2000
+// and 3000 s after a time today: every five minutes, Kafka deletes messages older than seven days.
 func replays(t *testing.T, s *served.System) {
 	run := driver.Run{ID: "replay"}
 	c := open(t, s.Address, run, nil, driver.Destination{Name: "d"}, driver.Destination{Name: "two", Partitions: 2})
@@ -33,7 +32,7 @@ func replays(t *testing.T, s *served.System) {
 	for _, w := range []struct {
 		name  string
 		from  driver.Position
-		first int // of 60; 60 is what is sent after the opening
+		first int // of 60; 60 is sent after opening
 	}{
 		{"default", driver.Position{}, 0},
 		{"earliest", driver.Position{At: driver.AtEarliest}, 0},
@@ -55,7 +54,7 @@ func replays(t *testing.T, s *served.System) {
 			if err := x.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			// Another position changes nothing: the subscription has begun.
+			// Another position has no effect: the subscription has begun.
 			spec.From = driver.Position{At: driver.AtEarliest}
 			if w.first == 0 {
 				spec.From.At = driver.AtLatest
@@ -64,7 +63,7 @@ func replays(t *testing.T, s *served.System) {
 				t.Errorf("backlog %d, %v; want %d", n, err, 60-w.first)
 			}
 			if w.first == 60 {
-				return // what comes is sent below
+				return // the expected messages are sent below
 			}
 			g := newGather()
 			consume(t, c, spec, g)
@@ -92,7 +91,7 @@ func replays(t *testing.T, s *served.System) {
 			t.Errorf("%s: %v; want ErrUnsupported", name, err)
 		}
 	}
-	// An offset is each partition's own.
+	// Offsets are per partition.
 	publish(t, c, "two", 0, 40, func(i int) []byte { return fmt.Appendf(nil, "%d", i) })
 	spec := driver.ConsumerSpec{Subscription: "each", Destinations: []string{"two"}, From: driver.Position{At: driver.AtOffset, Offset: "3"}}
 	if _, err := c.Consumer(t.Context(), spec); err != nil {
@@ -103,7 +102,7 @@ func replays(t *testing.T, s *served.System) {
 	}
 }
 
-// backdated publishes messages as producers with a clock of that time do.
+// backdated publishes messages as a producer with a clock at that time would.
 func backdated(t *testing.T, c *conn, destination string, from, n int, at time.Time) {
 	t.Helper()
 	topic, err := kafkaconn.Topic(c.Run, destination)
@@ -124,7 +123,7 @@ func durable(t *testing.T, s *served.System) {
 	if err := theirs.Link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 2}, nil); err != nil {
 		t.Fatal(err)
 	}
-	const group = "billing, nightly" // any text is a group's name
+	const group = "billing, nightly" // any text is a valid group name
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
@@ -167,7 +166,7 @@ func durable(t *testing.T, s *served.System) {
 	}
 }
 
-// asTheirs connects as a run of the user's own topics.
+// asTheirs connects for a run with the user's own topics.
 func asTheirs(t *testing.T, s *served.System, n int) *conn {
 	return open(t, s.Address, driver.Run{ID: fmt.Sprintf("run%d", n), Existing: true}, nil)
 }
@@ -228,7 +227,7 @@ func nameTaken(t *testing.T, s *served.System) {
 	}
 }
 
-// worker joins a group as Kafka Connect does.
+// worker joins a group like Kafka Connect.
 func worker(t *testing.T, c *conn, group string) {
 	t.Helper()
 	join := kmsg.NewPtrJoinGroupRequest()
@@ -241,7 +240,7 @@ func worker(t *testing.T, c *conn, group string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		join.MemberID = resp.MemberID // asked for again, with its name
+		join.MemberID = resp.MemberID // requested again, with its ID
 		if resp.ErrorCode != 0 {
 			return false
 		}

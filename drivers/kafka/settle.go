@@ -17,22 +17,22 @@ type place struct {
 	partition int32
 }
 
-// A settler commits what was accepted, beside the deliveries: one request at a
-// time, in order.
+// A settler commits accepted messages concurrently with deliveries: one request at a time, in
+// order.
 type settler struct {
-	client atomic.Pointer[kgo.Client] // callbacks may ask for it before there is one
+	client atomic.Pointer[kgo.Client] // callbacks may need it before it exists
 	sink   driver.Sink
 	each   bool
 
-	turn   kafkaconn.Turn // of what is below
+	turn   kafkaconn.Turn // guards the fields below
 	ds     []driver.Delivery
 	rs     []*kgo.Record // of ds; both wait to be committed
-	ends   []*kgo.Record // of transactions, behind all of their partition in rs
-	busy   int           // how many are being committed
+	ends   []*kgo.Record // of transactions: the last of each partition in rs
+	busy   int           // number being committed
 	ended  bool
-	frozen map[place]bool // partitions with something refused
+	frozen map[place]bool // partitions with a rejected message
 
-	// Of loop alone.
+	// Used only by loop.
 	offsets map[string]map[int32]kgo.EpochOffset
 	faults  map[place]error
 }
@@ -41,10 +41,10 @@ func newSettler(r *running, each bool) *settler {
 	return &settler{sink: r.sink, each: each, frozen: map[place]bool{}, faults: map[place]error{}, offsets: map[string]map[int32]kgo.EpochOffset{}}
 }
 
-// open returns how many messages wait to be committed, or are being. The turn is held.
+// open returns the number of messages waiting to be committed or being committed. The turn is held.
 func (s *settler) open() int { return len(s.ds) + len(s.ends) + s.busy }
 
-// add takes what was accepted.
+// add adds accepted messages.
 func (s *settler) add(ds []driver.Delivery, rs []*kgo.Record) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -57,8 +57,8 @@ func (s *settler) add(ds []driver.Delivery, rs []*kgo.Record) {
 	s.turn.Changed()
 }
 
-// pass has the positions of a poll's partitions go past the ends of transactions in
-// it, where nothing before was refused. What was accepted of the poll was added before.
+// pass moves the positions of a poll's partitions past transaction markers, unless an earlier
+// message was rejected. The poll's accepted messages were added before.
 func (s *settler) pass(rs []*kgo.Record) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -70,8 +70,7 @@ func (s *settler) pass(rs []*kgo.Record) {
 	s.turn.Changed()
 }
 
-// refuse takes what was refused: a position is all that can be committed, so that
-// nothing behind it may be.
+// refuse handles rejected messages: only a position can be committed, so nothing after them may be.
 func (s *settler) refuse(rs []*kgo.Record) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -80,7 +79,7 @@ func (s *settler) refuse(rs []*kgo.Record) {
 	}
 }
 
-// forget is called when partitions are this member's no more.
+// forget is called when this member loses partitions.
 func (s *settler) forget(ps map[string][]int32) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -91,8 +90,7 @@ func (s *settler) forget(ps map[string][]int32) {
 	}
 }
 
-// room waits until half of most may be delivered, and returns how many may; 0 when
-// ctx has ended.
+// room waits until half of most may be delivered, and returns how many may; 0 if ctx has ended.
 func (s *settler) room(ctx context.Context, most int) int {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -102,14 +100,14 @@ func (s *settler) room(ctx context.Context, most int) int {
 	return most - s.open()
 }
 
-// drain waits until all is committed, within ctx.
+// drain waits until everything is committed, within ctx.
 func (s *settler) drain(ctx context.Context) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	_ = s.turn.Wait(ctx, func() bool { return s.open() == 0 }) // what is not committed comes again
+	_ = s.turn.Wait(ctx, func() bool { return s.open() == 0 }) // uncommitted messages are redelivered
 }
 
-// close has loop end when it has committed what there is.
+// close makes loop end after the remaining commits.
 func (s *settler) close() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -149,13 +147,13 @@ func (s *settler) loop() {
 			s.turn.Unlock()
 		}
 		if len(ends) > 0 {
-			s.commit(nil, rs, ends) // again what is committed: an end may be before it
+			s.commit(nil, rs, ends) // recommit what is committed: a marker may precede it
 		}
 	}
 }
 
-// commit commits the positions behind rs and ends by one request and reports ds, which
-// is rs or none, as settled.
+// commit commits the positions after rs and ends in one request, and reports ds, which is rs or
+// empty, as settled.
 func (s *settler) commit(ds []driver.Delivery, rs, ends []*kgo.Record) {
 	clear(s.faults)
 	for _, ps := range s.offsets {
@@ -171,7 +169,7 @@ func (s *settler) commit(ds []driver.Delivery, rs, ends []*kgo.Record) {
 		s.faults[place{topic, partition}] = err
 	})
 	switch {
-	case len(ds) == 0: // the next commit makes good what failed
+	case len(ds) == 0: // the next commit makes up for a failure
 		if all != nil {
 			s.sink.Fault(fmt.Errorf("position not committed: %w", all))
 		}
@@ -182,7 +180,7 @@ func (s *settler) commit(ds []driver.Delivery, rs, ends []*kgo.Record) {
 	}
 }
 
-// behind has the position behind r committed, unless a later one is.
+// behind includes the position after r in the commit, unless a later one is.
 func (s *settler) behind(r *kgo.Record) {
 	ps := s.offsets[r.Topic]
 	if ps == nil {

@@ -17,36 +17,36 @@ import (
 )
 
 const (
-	closeWait    = 2 * time.Second        // for transactions under way, by Close
-	recoverPause = 250 * time.Millisecond // between attempts to have a client again
+	closeWait    = 2 * time.Second        // for transactions in progress, in Close
+	recoverPause = 250 * time.Millisecond // between attempts to create a new client
 )
 
-// errAborted is of a message that was never seen: its transaction was not committed.
+// errAborted applies to a message that was never visible: its transaction was not committed.
 var errAborted = errors.New("transaction aborted")
 
-// A transactor publishes in transactions, one at a time: all that waits when the one
-// before has ended, up to the option transaction. It implements driver.Producer.
+// A transactor publishes in transactions, one at a time: each contains everything queued since the
+// previous one ended, up to the option transaction. It implements driver.Producer.
 type transactor struct {
 	conn *conn
 	spec driver.ProducerSpec
 	done driver.Completer
 
-	life    context.Context // of what loop waits for
+	life    context.Context // for loop's waits
 	end     context.CancelFunc
-	stopped chan struct{} // loop has ended
+	stopped chan struct{} // closed when loop has ended
 
-	turn   kafkaconn.Turn // of what is below
+	turn   kafkaconn.Turn // guards the fields below
 	inner  *kafkaconn.Producer
 	queue  []*driver.Message // not in a transaction yet
-	open   int               // messages of queue, and of the transaction under way
+	open   int               // messages in queue and in the current transaction
 	closed bool
 
-	// Of loop alone.
-	batch []*driver.Message // of the transaction under way
-	lost  bool              // the client is of no use any more
+	// Used only by loop.
+	batch []*driver.Message // of the current transaction
+	lost  bool              // the client is no longer usable
 
 	fate   sync.Mutex
-	failed map[*driver.Message]error // of batch
+	failed map[*driver.Message]error // messages of batch
 }
 
 // transactor connects.
@@ -61,8 +61,8 @@ func (c *conn) transactor(ctx context.Context, spec driver.ProducerSpec, done dr
 	return t, nil
 }
 
-// connect makes a client of the producer's transactional.id. That ends what an
-// earlier one of that id has left open.
+// connect creates a client with the producer's transactional.id. That aborts transactions that an
+// earlier client with this id left open.
 func (t *transactor) connect(ctx context.Context) (*kafkaconn.Producer, error) {
 	id := fmt.Sprintf("weir.%s.producer.%d", kafkaconn.Token(t.conn.Run.ID), t.spec.Index)
 	return t.conn.Hold.Producer(ctx, t.spec, t, id)
@@ -75,11 +75,11 @@ func (t *transactor) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// take queues a message, or returns why not.
+// take queues a message, or returns why it is refused.
 func (t *transactor) take(ctx context.Context, m *driver.Message) error {
 	t.turn.Lock()
 	defer t.turn.Unlock()
-	// What is known to be refused would take a whole transaction with it.
+	// A message that is certain to be refused would abort a whole transaction.
 	_, err := t.inner.Targets.Of(ctx, m)
 	switch {
 	case err != nil:
@@ -93,7 +93,7 @@ func (t *transactor) take(ctx context.Context, m *driver.Message) error {
 	return nil
 }
 
-// Complete implements driver.Completer: the fate of a message within its transaction.
+// Complete implements driver.Completer: the outcome of a message within its transaction.
 func (t *transactor) Complete(m *driver.Message, err error) {
 	if err == nil {
 		return
@@ -103,7 +103,7 @@ func (t *transactor) Complete(m *driver.Message, err error) {
 	t.failed[m] = err
 }
 
-// loop makes transactions until Close.
+// loop runs transactions until Close.
 func (t *transactor) loop() {
 	defer close(t.stopped)
 	for t.next() {
@@ -115,7 +115,7 @@ func (t *transactor) loop() {
 	t.complete(func(*driver.Message) error { return driver.ErrClosed })
 }
 
-// next waits for messages and makes them the batch; false where Close has ended life.
+// next waits for messages and makes them the batch; it returns false if Close has ended life.
 func (t *transactor) next() bool {
 	t.turn.Lock()
 	defer t.turn.Unlock()
@@ -132,7 +132,7 @@ func (t *transactor) next() bool {
 func (t *transactor) transact() {
 	inner, err := t.begin()
 	if err != nil {
-		// What waits has been tried as well.
+		// The queued messages have been tried as well.
 		t.turn.Lock()
 		t.batch = append(t.batch, t.queue...)
 		t.queue = slices.Delete(t.queue, 0, len(t.queue))
@@ -147,8 +147,8 @@ func (t *transactor) transact() {
 	limit, cancel := context.WithTimeout(t.life, t.conn.cfg.DeliveryTimeout)
 	defer cancel()
 	if inner.Flush(limit) != nil {
-		// The client lets go of requests in flight only when it is closed. What then is
-		// still open ends with the next client's beginning.
+		// The client drops requests in flight only when it is closed. Transactions that remain open
+		// are aborted when the next client begins.
 		why := driver.ErrTimeout
 		if t.life.Err() != nil {
 			why = driver.ErrClosed
@@ -180,8 +180,8 @@ func (t *transactor) transact() {
 	t.forget()
 }
 
-// finish ends a transaction, in no more time than a message is tried. A client that is
-// told to stop that is of no use any more.
+// finish ends a transaction, in no more time than a message may take. A client interrupted in this
+// is no longer usable.
 func (t *transactor) finish(link *kafkaconn.Link, how kgo.TransactionEndTry) error {
 	ctx, cancel := context.WithTimeout(t.life, t.conn.cfg.DeliveryTimeout)
 	defer cancel()
@@ -190,14 +190,14 @@ func (t *transactor) finish(link *kafkaconn.Link, how kgo.TransactionEndTry) err
 	return err
 }
 
-// forget has a transaction begin without failures.
+// forget clears the failures before a transaction.
 func (t *transactor) forget() {
 	t.fate.Lock()
 	defer t.fate.Unlock()
 	clear(t.failed)
 }
 
-// doubtful returns what a failed commit means for the messages of its transaction.
+// doubtful returns the error of a failed commit for the messages of its transaction.
 func doubtful(err error) error {
 	if errors.Is(err, kerr.OperationNotAttempted) || errors.Is(err, kerr.TransactionAbortable) {
 		return fmt.Errorf("%w: %w", errAborted, kafkaconn.Cause(err))
@@ -218,7 +218,7 @@ func (t *transactor) aborted(m *driver.Message) error {
 	return fmt.Errorf("%w, as another message of it failed", errAborted)
 }
 
-// complete completes the batch; with nil it was committed.
+// complete completes the batch; a nil why means that it was committed.
 func (t *transactor) complete(why func(*driver.Message) error) {
 	for _, m := range t.batch {
 		var err error
@@ -235,8 +235,8 @@ func (t *transactor) complete(why func(*driver.Message) error) {
 	t.turn.Changed()
 }
 
-// begin begins a transaction, by a new client where the one there is has failed for
-// good, for as long as a message is tried.
+// begin begins a transaction, with a new client if the current one has failed permanently. It tries
+// for as long as a message may take.
 func (t *transactor) begin() (*kafkaconn.Producer, error) {
 	if inner := t.current(); !t.lost && inner.Link.BeginTransaction() == nil {
 		return inner, nil
@@ -275,8 +275,8 @@ func (t *transactor) Flush(ctx context.Context) error {
 	return t.turn.Wait(ctx, func() bool { return t.open == 0 })
 }
 
-// Close waits for the transactions under way, within ctx and 2 s. What is not
-// committed then is not, unless a commit was under way.
+// Close waits for transactions in progress, within ctx and 2 s. The rest is not committed, unless a
+// commit was already in progress.
 func (t *transactor) Close(ctx context.Context) error {
 	t.turn.Lock()
 	closed := t.closed
@@ -290,11 +290,11 @@ func (t *transactor) Close(ctx context.Context) error {
 	_ = t.Flush(short)
 	t.end()
 	for ended := false; !ended; {
-		t.current().Link.Close(ctx) // what loop waits for ends
+		t.current().Link.Close(ctx) // ends loop's waits
 		select {
 		case <-t.stopped:
 			ended = true
-		case <-time.After(recoverPause): // it may have had a new client meanwhile
+		case <-time.After(recoverPause): // it may have created a new client meanwhile
 		}
 	}
 	return t.current().Close(ctx)

@@ -21,7 +21,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// together has a producer take messages at once, so that they share transactions.
+// together makes a producer accept messages at once, so that they share transactions.
 func together(t *testing.T, p driver.Producer, ms ...*driver.Message) {
 	t.Helper()
 	x := p.(*transactor)
@@ -43,8 +43,8 @@ func numbered(destination string, from, n int) (ms []*driver.Message) {
 	return ms
 }
 
-// inTheLog returns the messages of a topic of one partition, committed or not, and how
-// many transactions were committed and aborted.
+// inTheLog returns the messages in a single-partition topic, committed or not, and the numbers of
+// committed and aborted transactions.
 func inTheLog(t *testing.T, c *conn, topic string) (texts []string, commits, aborts int) {
 	t.Helper()
 	ends, err := c.Link.Offsets(t.Context(), topic, kafkaconn.Latest)
@@ -87,7 +87,7 @@ func inTheLog(t *testing.T, c *conn, topic string) (texts []string, commits, abo
 	return texts, commits, aborts
 }
 
-// abortedUnseen has the broker refuse one message of a transaction over two topics.
+// abortedUnseen makes the broker refuse one message of a transaction over two topics.
 func abortedUnseen(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "abort"}, map[string]string{"transaction": "1000"}, driver.Destination{Name: "a"}, driver.Destination{Name: "b"})
 	g := newGather()
@@ -98,7 +98,7 @@ func abortedUnseen(t *testing.T, s *served.System) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Behind the producer's back: it would refuse the message itself.
+	// Unknown to the producer, which would otherwise refuse the message itself.
 	alter := kmsg.NewPtrIncrementalAlterConfigsRequest()
 	of := kmsg.NewIncrementalAlterConfigsRequestResource()
 	of.ResourceType, of.ResourceName = kmsg.ConfigResourceTypeTopic, "weir.abort.b"
@@ -110,7 +110,7 @@ func abortedUnseen(t *testing.T, s *served.System) {
 		t.Fatal(err)
 	}
 	large := &driver.Message{Destination: "b", Payload: make([]byte, 5000)}
-	eventually(t, "a broker that refuses", func() bool { // it may not have heard yet
+	eventually(t, "a broker that refuses", func() bool { // the change may take a moment
 		together(t, p, large)
 		f.Lock()
 		defer f.Unlock()
@@ -130,7 +130,7 @@ func abortedUnseen(t *testing.T, s *served.System) {
 		t.Errorf("the large message completed with %v", errs)
 	}
 	var texts []string
-	eventually(t, "the abort", func() bool { // which goes on when the messages have failed
+	eventually(t, "the abort", func() bool { // continues after the messages have failed
 		var aborts int
 		texts, _, aborts = inTheLog(t, c, "weir.abort.a")
 		return aborts == 1
@@ -187,7 +187,7 @@ func transactionSizes(t *testing.T, s *served.System) {
 				n, err := c.Backlog(t.Context(), "s", spec.Destinations)
 				return err == nil && n == 0
 			})
-			if settle != driver.SettleAuto { // what the server has committed the client hears of a moment later
+			if settle != driver.SettleAuto { // the client learns of the server's commit with a delay
 				eventually(t, "95 settled", func() bool { return g.All(func(g *gather) bool { return g.Settlements >= 95 }) })
 			}
 			if g.All(func(g *gather) bool { return len(g.Got) != 95 || settle != driver.SettleAuto && g.Settlements != 95 }) {
@@ -200,7 +200,7 @@ func transactionSizes(t *testing.T, s *served.System) {
 	}
 }
 
-// openTransaction has somebody else hold one open.
+// openTransaction keeps a transaction of another client open.
 func openTransaction(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "open"}, map[string]string{"transaction": "10"}, driver.Destination{Name: "d"})
 	g := newGather()
@@ -216,7 +216,7 @@ func openTransaction(t *testing.T, s *served.System) {
 	if err := theirs.ProduceSync(t.Context(), &kgo.Record{Topic: "weir.open.d", Value: []byte("000000")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	publish(t, c, "d", 1, 5, nil) // confirmed: it is committed, behind what is not
+	publish(t, c, "d", 1, 5, nil) // confirmed: committed, after an uncommitted message
 	if g.All(func(g *gather) bool { return len(g.Got) > 0 }) {
 		t.Error("messages came from behind a transaction that is open")
 	}
@@ -229,7 +229,7 @@ func openTransaction(t *testing.T, s *served.System) {
 	}
 }
 
-// transactionsThroughAKill kills the broker while transactions go on.
+// transactionsThroughAKill kills the broker during transactions.
 func transactionsThroughAKill(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "tkill"}, map[string]string{"transaction": "20"}, driver.Destination{Name: "d"})
 	f := &fates{}
@@ -275,8 +275,7 @@ func transactionsThroughAKill(t *testing.T, s *served.System) {
 	}
 }
 
-// fatesHold consumes the destination d and holds what came against how its messages
-// completed.
+// fatesHold consumes destination d and compares deliveries with how the messages completed.
 func fatesHold(t *testing.T, c *conn, f *fates) (committed, aborted, doubtful int) {
 	t.Helper()
 	g := newGather()
@@ -314,7 +313,7 @@ func fatesHold(t *testing.T, c *conn, f *fates) (committed, aborted, doubtful in
 	return committed, aborted, doubtful
 }
 
-// transactionsThroughAPause stops the broker for longer than a message is tried.
+// transactionsThroughAPause stops the broker for longer than a message may take.
 func transactionsThroughAPause(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "tpause"}, map[string]string{"transaction": "20", "delivery-timeout": "3s"}, driver.Destination{Name: "d"})
 	f := &fates{}
@@ -323,7 +322,7 @@ func transactionsThroughAPause(t *testing.T, s *served.System) {
 		t.Fatal(err)
 	}
 	together(t, p, numbered("d", 0, 50)...)
-	before := 0 // a host may be too slow even so
+	before := 0 // a host may still be too slow
 	for _, errs := range f.Errs {
 		if errs[0] == nil {
 			before++
@@ -340,7 +339,7 @@ func transactionsThroughAPause(t *testing.T, s *served.System) {
 	eventually(t, "all completed, with nobody there", func() bool { return f.Len() == 150 })
 	resume()
 	sent, committed := 150, 0
-	eventually(t, "a commit", func() bool { // while the brokers wake up some may fail
+	eventually(t, "a commit", func() bool { // some may fail while the brokers wake up
 		more := numbered("d", sent, 10)
 		sent += len(more)
 		together(t, p, more...)
@@ -359,7 +358,7 @@ func transactionsThroughAPause(t *testing.T, s *served.System) {
 	}
 }
 
-// answering has the fake broker refuse the ends of transactions.
+// answering makes the fake broker refuse the ends of transactions.
 func answering(f *kfake.Cluster, err *kerr.Error) (stop func()) {
 	h := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: err, TopLevel: true, Count: 1})
 	return h.Remove

@@ -11,20 +11,20 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A feed takes the items of one queue, on a connection of its own. It holds at most one:
-// the server allows a connection no more of a queue.
+// A feed takes the items of one queue, on its own connection. It holds at most one item, because
+// the server allows no more per connection and queue.
 type feed struct {
 	link   *link
 	cfg    *Config
 	key    string // of the queue
 	open   string // key of a get that opens an item
 	source int32
-	has    bool // an item
+	has    bool // holds an item
 	ds     [1]driver.Delivery
 }
 
-// Consumer connects once for each destination. The child queues of its subscription
-// begin before it returns.
+// Consumer connects once for each destination. Its subscription's child queues have begun when it
+// returns.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	var x blocking.Feeds // a queue keeps its items until a consumer takes them
 	for i, d := range spec.Destinations {
@@ -58,17 +58,17 @@ func (c *conn) feed(ctx context.Context, spec driver.ConsumerSpec, destination s
 	return f, l.Ask(ctx, func(s *session) error { _, _, err := s.get(key + "/peek"); return err })
 }
 
-// Close implements blocking.Feed. The server gives an item that is still open to others.
+// Close implements blocking.Feed. The server gives an item that is still open to another consumer.
 func (f *feed) Close() { f.link.Close() }
 
-// Run implements blocking.Feed. It ends when there is never a connection again.
+// Run implements blocking.Feed. It ends when the connection is permanently lost.
 func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	for ctx.Err() == nil {
 		if err := f.link.Await(ctx); failure.Hopeless(err) {
 			return fmt.Errorf("subscription lost: %w", err)
 		}
 		switch err := f.link.Do(ctx, f.take); {
-		case ctx.Err() != nil: // what it got goes back with the connection
+		case ctx.Err() != nil: // unsettled messages return with the connection
 		case err != nil:
 			sink.Fault(err)
 			retry.Pause(ctx, f.cfg.ReconnectWait)
@@ -89,14 +89,14 @@ func (f *feed) take(s *session) error {
 	return err
 }
 
-// deliver hands over the item that the feed holds, and settles it.
+// deliver delivers the item that the feed holds, and settles it.
 func (f *feed) deliver(sink driver.Sink) {
 	refused := sink.Deliver(f.ds[:])
 	end := "/close"
 	if refused != nil {
 		end = "/abort"
 	}
-	// Not ended by the context of Run: what was accepted is settled.
+	// Independent of Run's context: accepted messages are settled.
 	err := f.link.Do(context.Background(), func(s *session) error { _, _, err := s.get(f.key + end); return err })
 	if err != nil {
 		sink.Fault(err)

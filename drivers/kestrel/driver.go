@@ -22,7 +22,7 @@ package kestrel
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"fmt"
 	"strconv"
 	"strings"
@@ -39,7 +39,7 @@ import (
 )
 
 //go:embed page.md
-var page string // what the driver says to a reader; driver.MustPage says how it looks
+var page string // documentation page; driver.MustPage defines its format
 
 func Definition() driver.Definition {
 	return driver.Definition{
@@ -65,7 +65,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address       string        `option:"address" help:"Server, as host:port."`
 	Fanout        bool          `option:"fanout" help:"Each subscription reads a child queue of its own (queue+subscription). no: all consumers compete for the items of the queue."`
@@ -76,13 +76,13 @@ type Config struct {
 	ReconnectWait time.Duration `option:"reconnect-wait" min:"1ms" max:"1m" help:"Pause before each attempt to connect again. The attempts never end."`
 }
 
-// longest is how many bytes of a key the protocol takes, less those of options of a get.
+// longest is the protocol's maximum key length in bytes, minus the options of a get.
 const longest = 200
 
-// servers is what addresses look like.
+// servers describes valid addresses.
 var servers = endpoint.Kind{Schemes: []string{"tcp"}, Port: "22133", Like: "127.0.0.1:22133"}
 
-// Validate reports every fault in the settings, joined.
+// Validate reports every invalid setting, joined.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", []string{c.Address})
 	return err
@@ -94,10 +94,10 @@ func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	return to
 }
 
-// A link is a connection that is kept.
+// A link is a maintained connection.
 type link = keeper.Keeper[*session]
 
-// connect keeps a connection of the run's.
+// connect opens and maintains a connection for the run.
 func (c *Config) connect(ctx context.Context, run driver.Run, name string) (*link, error) {
 	at, err := servers.Parse(c.Address)
 	if err != nil {
@@ -122,8 +122,8 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 		return nil, err
 	}
 	x := &conn{cfg: *c, run: run, link: l, children: map[string]bool{}}
-	// An open port is not yet a server that answers. Do, because another answer to the
-	// same question would be as wrong.
+	// An open port does not prove that a server answers. This uses Do, because a wrong answer would
+	// not improve on retry.
 	if err := l.Do(ctx, func(s *session) error { _, err := s.stats(); return err }); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("asking for the server's figures: %w", failure.Map{}.Unreachable(err))
@@ -131,17 +131,17 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// A conn is one run's hold on the server.
+// A conn is one run's connection to the server.
 type conn struct {
 	cfg  Config
 	run  driver.Run
-	link *link // for questions
+	link *link // for requests
 
 	mu       sync.Mutex
 	children map[string]bool // queues of subscriptions
 }
 
-// queue returns the queue of a destination. It has no dot: Siberite reads one as the
+// queue returns the queue of a destination. Its name has no dot, which Siberite would read as the
 // name of a cursor.
 func (c *conn) queue(destination string) (string, error) {
 	if !c.run.Existing {
@@ -164,10 +164,10 @@ func (c *conn) child(queue, subscription string) string {
 	return key
 }
 
-// Declare does nothing: the server makes a queue when a client names it.
+// Declare does nothing: the server creates a queue when a client names it.
 func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
-// Delete deletes the queues, and those of this Conn's subscriptions.
+// Delete deletes the queues, and their child queues of this Conn's subscriptions.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		queue, err := c.queue(d.Name)
@@ -192,7 +192,7 @@ func (c *conn) kept(queue string) (children []string) {
 	return children
 }
 
-// Backlog implements driver.Backlogger: items that wait, and those that consumers hold.
+// Backlog implements driver.Backlogger: items that wait, plus items that consumers hold.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	figures, err := c.stats(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	})
 }
 
-// stats asks the server for its figures.
+// stats asks the server for its statistics.
 func (c *conn) stats(ctx context.Context) (figures map[string]string, err error) {
 	err = c.link.Ask(ctx, func(s *session) (err error) { figures, err = s.stats(); return err })
 	return figures, err

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The suite runs against a stand-in: no registry of packages has a server.
+// The suite runs against a simulated server: no package registry offers a real one.
 func TestConformance(t *testing.T) {
 	for name, fanout := range map[string]string{"queue": "no", "fanout": "yes"} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestACommandAllocatesNothing(t *testing.T) {
 		"get": {"VALUE q 0 1024\r\n" + string(item) + "\r\nEND\r\n", func(s *session) error { _, _, err := s.get("q"); return err }},
 	} {
 		s := &session{r: bufio.NewReader(strings.NewReader(strings.Repeat(test.answer, runs+2))), w: bufio.NewWriter(io.Discard)}
-		if err := test.do(s); err != nil { // the buffers grow once
+		if err := test.do(s); err != nil { // buffers grow once
 			t.Fatal(err)
 		}
 		var err error

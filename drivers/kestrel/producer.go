@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// A producer sets one item at a time, so that the order is kept, on a connection of its
-// own. The rest of what is in flight waits in the Pool.
+// A producer sets one item at a time to preserve order, on its own connection. Other messages in
+// flight wait in the Pool.
 type producer struct {
 	*blocking.Pool
 	link   *link

@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	longestLine = 64 << 10 // bytes of a line of an answer
-	largest     = 64 << 20 // bytes of an item that a session reads
+	longestLine = 64 << 10 // bytes of a line in an answer
+	largest     = 64 << 20 // bytes of an item that a session accepts
 )
 
-// Answers after which a connection goes on.
+// Errors that keep a connection usable.
 var (
 	errNotStored = errors.New("the server did not store the item")
 	errRefused   = errors.New("the server refused the command")
 	errServer    = errors.New("the server failed")
 )
 
-// answers has what they are in the contract's words.
+// answers maps them to the contract's errors.
 var answers = failure.Table{errNotStored: driver.ErrOverloaded, errRefused: driver.ErrUnsupported, errServer: nil}
 
-// errAnswer: the server does not speak this protocol, or a part of an answer is missing.
+// errAnswer means that the server does not speak this protocol, or that an answer is incomplete.
 var errAnswer = errors.New("the answer is not of the memcache protocol")
 
-// A session is a connection. One goroutine at a time uses it. Each method sends one
-// command and reads its whole answer.
+// A session is a connection, used by one goroutine at a time. Each method sends one command and
+// reads its whole answer.
 type session struct {
 	r    *bufio.Reader
 	w    *bufio.Writer
 	c    net.Conn
 	line []byte // of a command
-	item []byte // that was read last
+	item []byte // the last item read
 }
 
 func newSession(c net.Conn) *session {
@@ -67,7 +67,7 @@ func (s *session) flush(line []byte) error {
 	return s.w.Flush()
 }
 
-// answer reads a line without its end. It is the session's until the next call.
+// answer reads a line without its line ending. The line is valid until the next call.
 func (s *session) answer() ([]byte, error) {
 	line, err := s.r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -112,8 +112,8 @@ func (s *session) set(queue string, expiry int64, item []byte) error {
 	return err
 }
 
-// get sends a get of the whole key, with its options. The item is the session's until
-// the next get; ok is false where there is none.
+// get sends a get of the whole key, with its options. The item is valid until the next get; ok is
+// false if there is none.
 func (s *session) get(key string) (item []byte, ok bool, err error) {
 	if err := s.command("get", key); err != nil {
 		return nil, false, err
@@ -144,7 +144,7 @@ func (s *session) get(key string) (item []byte, ok bool, err error) {
 	return s.item[:n], err == nil, err
 }
 
-// tell sends a command with an answer of one line.
+// tell sends a command with a one-line answer.
 func (s *session) tell(words ...string) (string, error) {
 	if err := s.command(words...); err != nil {
 		return "", err
@@ -153,7 +153,7 @@ func (s *session) tell(words ...string) (string, error) {
 	return string(line), err
 }
 
-// stats returns the server's figures by their names.
+// stats returns the server's statistics by name.
 func (s *session) stats() (map[string]string, error) {
 	if err := s.command("stats"); err != nil {
 		return nil, err
@@ -173,5 +173,5 @@ func (s *session) stats() (map[string]string, error) {
 	return nil, fmt.Errorf("%w: stats has more than %d figures", errAnswer, maxFigures)
 }
 
-// maxFigures is how many figures stats may have: a server has some 20 for each queue.
+// maxFigures limits the number of statistics: a server reports about 20 per queue.
 const maxFigures = 1 << 20

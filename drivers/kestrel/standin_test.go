@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A standIn speaks Kestrel's protocol as its guide describes it, from memory. It is no
-// proof of what Kestrel does.
+// A standIn simulates a Kestrel server in memory, according to Kestrel's guide. It proves nothing
+// about Kestrel itself.
 type standIn struct {
 	address string
 
@@ -71,7 +71,7 @@ func (s *standIn) stop() {
 	s.all.Wait()
 }
 
-// restart breaks all connections; the queues stay.
+// restart breaks all connections; queues are kept.
 func (s *standIn) restart() error {
 	s.stop()
 	return s.start(s.address)
@@ -88,7 +88,7 @@ func (s *standIn) stall() (func(), error) {
 	return func() { set(false) }, nil
 }
 
-// held is an item that a connection has open.
+// held is an item that is open on a connection.
 type held struct {
 	queue string
 	item  []byte

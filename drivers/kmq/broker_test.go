@@ -25,7 +25,7 @@ import (
 
 func TestPageGuaranteesMatchServers(t *testing.T) { served.Guarantees(t, Definition(), shared, "") }
 
-// TestOneBroker has what kills the broker last: others share it.
+// TestOneBroker kills the broker last, because its tests share it.
 func TestOneBroker(t *testing.T) {
 	s := shared.Up(t, 1)
 	comesAgain(t, s, 1)
@@ -86,7 +86,7 @@ func theMarkers(t *testing.T, s *served.System) {
 		}
 		got = append(got, fmt.Sprintf("%d: % x", binary.BigEndian.Uint64(r.Key[4:]), r.Value))
 	}
-	// The first is ended by who sent it again, perhaps after the second's start.
+	// The first is ended by its redelivery, perhaps after the second's start.
 	start := "01 00 00 00 00 00 00 13 88"
 	if len(got) != 4 || got[0] != "0: "+start || !slices.Contains(got, "0: 00") || !slices.Contains(got, "1: "+start) || got[3] != "1: 00" && got[2] != "1: 00" {
 		t.Errorf("markers %q", got)
@@ -148,7 +148,7 @@ func existing(t *testing.T, s *served.System) {
 	}
 }
 
-// durable has one process accept some and leave the rest, and another take over.
+// durable lets one process accept some messages and leave the rest, and another take over.
 func durable(t *testing.T, s *served.System) {
 	theirs := open(t, s.Address, driver.Run{ID: "theirs"}, nil)
 	if err := theirs.Link.CreateTopic(t.Context(), "kept", driver.Destination{Partitions: 1}, nil); err != nil {
@@ -204,7 +204,7 @@ func durable(t *testing.T, s *served.System) {
 	}
 }
 
-// removed removes a message from the log that was refused.
+// removed removes a rejected message from the log.
 func removed(t *testing.T, s *served.System) {
 	c := open(t, s.Address, driver.Run{ID: "gone"}, map[string]string{"redeliver-after": "5s"}, driver.Destination{Name: "d"})
 	g := trial.NewLog()
@@ -267,8 +267,7 @@ func unconsumable(t *testing.T, s *served.System) {
 	}
 }
 
-// through sends messages one after the other while fault happens, until all that was
-// confirmed has been delivered.
+// through sends messages one by one during fault, until everything confirmed has been delivered.
 func through(t *testing.T, s *served.System, id string, fault func()) *trial.Log {
 	t.Helper()
 	c := open(t, s.Address, driver.Run{ID: id}, map[string]string{"redeliver-after": "5s"}, driver.Destination{Name: "d", Partitions: 2})

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	spare      = 1024                   // the client counts a record until a moment after its completion
-	againPause = 100 * time.Millisecond // before a start marker that failed is written again
+	spare      = 1024                   // the client still counts a record for a moment after its completion
+	againPause = 100 * time.Millisecond // before a failed start marker is written again
 )
 
-// A consumer is a member of the queue's group, from when it runs.
+// A consumer is a member of the queue's group while it runs.
 type consumer struct {
 	*kafkaconn.Consumer
 	conn    *conn
-	markers map[string]string // topics of markers by topic
+	markers map[string]string // marker topics by topic
 }
 
-// Consumer finds the topics, makes their markers and where the group begins, and has
-// what is not settled tracked from now on. It joins the group in Run.
+// Consumer looks up the topics, creates their marker topics, sets the group's start position, and
+// starts tracking unsettled messages. Run joins the group.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	inner, err := c.Hold.Consumer(ctx, spec)
 	if err != nil {
@@ -55,21 +55,21 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	}, x.conn.marking(4*x.Spec.Prefetch+spare)...)
 }
 
-// A running is one Run. It implements kafkaconn.Reader.
+// A running is one call of Run. It implements kafkaconn.Reader.
 type running struct {
 	x    *consumer
 	sink driver.Sink
 	link *kafkaconn.Link
 	each bool
 
-	// Of Take alone.
+	// Used only by Take.
 	ds        []driver.Delivery
 	starting  starting
 	positions map[string]map[int32]kgo.EpochOffset
 
-	turn kafkaconn.Turn // of what is below
-	open int            // messages accepted without a confirmed end marker
-	free []*ending      // to be used again
+	turn kafkaconn.Turn // guards the fields below
+	open int            // accepted messages without a confirmed end marker
+	free []*ending      // for reuse
 }
 
 func newRunning(x *consumer, sink driver.Sink) *running {
@@ -81,7 +81,7 @@ func newRunning(x *consumer, sink driver.Sink) *running {
 	return r
 }
 
-// Room waits until half of what may be open can be delivered.
+// Room waits until half of the allowed open messages can be delivered.
 func (r *running) Room(ctx context.Context) int {
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -98,13 +98,13 @@ func (r *running) drain() {
 	defer cancel()
 	r.turn.Lock()
 	defer r.turn.Unlock()
-	_ = r.turn.Wait(ctx, func() bool { return r.open == 0 }) // what is not ended comes again
+	_ = r.turn.Wait(ctx, func() bool { return r.open == 0 }) // unended messages are redelivered
 }
 
-// Take has what a poll yielded started, commits that it is, and delivers it.
+// Take writes start markers for a poll's messages, commits their positions, and delivers them.
 func (r *running) Take(ctx context.Context, rs []*kgo.Record) {
 	if !r.start(ctx, rs) {
-		return // it comes again: nothing is committed
+		return // redelivered: nothing is committed
 	}
 	r.commit(rs)
 	r.ds = r.ds[:0]
@@ -116,8 +116,8 @@ func (r *running) Take(ctx context.Context, rs []*kgo.Record) {
 	}
 }
 
-// start writes the start markers and waits until they are confirmed. Those that fail
-// are written again, until ctx ends; then it returns false.
+// start writes the start markers and waits until they are confirmed. It rewrites failed ones until
+// ctx ends, and then returns false.
 func (r *running) start(ctx context.Context, rs []*kgo.Record) bool {
 	s := &r.starting
 	s.prepare(rs, r.x.markers)
@@ -137,7 +137,7 @@ func (r *running) start(ctx context.Context, rs []*kgo.Record) bool {
 	}
 }
 
-// commit commits the positions behind rs. A failure is made good by the next.
+// commit commits the positions after rs. The next commit makes up for a failure.
 func (r *running) commit(rs []*kgo.Record) {
 	for _, ps := range r.positions {
 		clear(ps)
@@ -150,7 +150,7 @@ func (r *running) commit(rs []*kgo.Record) {
 	}
 }
 
-// end writes the end markers of what was accepted, which is r.ds.
+// end writes the end markers of the accepted messages, r.ds.
 func (r *running) end(rs []*kgo.Record) {
 	e := r.ending(len(rs))
 	e.ds = append(e.ds[:0], r.ds...)
@@ -167,8 +167,8 @@ func (r *running) end(rs []*kgo.Record) {
 	}
 }
 
-// Taken implements kafkaconn.Reader. All positions are committed, and the one that has a
-// message may end it wherever its partition is.
+// Taken implements kafkaconn.Reader. All positions are committed, and whoever holds a message may
+// end it, wherever its partition is.
 func (*running) Taken(context.Context, *kgo.Client, map[string][]int32) {}
 
 func (*running) Anew(map[string][]int32) {}

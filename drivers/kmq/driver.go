@@ -42,7 +42,7 @@ package kmq
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"sync"
 	"time"
 
@@ -51,7 +51,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaserver"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string
@@ -88,7 +88,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	kafkaconn.Common
 	RedeliverAfter time.Duration `option:"redeliver-after" min:"100ms" max:"24h" help:"After how long a message that was delivered and not settled is sent again."`
@@ -96,8 +96,8 @@ type Config struct {
 
 func newConfig() *Config { return &Config{kafkaconn.Defaults(), 10 * time.Second} }
 
-// Open connects, within ctx and 4 s, and finds out whether each broker can be
-// reached at the address that it advertises.
+// Open connects, within ctx and 4 s, and checks that each broker is reachable at its advertised
+// address.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	k := &conn{cfg: *c, queues: map[string]*queue{}, sinks: map[driver.Sink]bool{}}
 	var err error
@@ -108,7 +108,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return k, nil
 }
 
-// A conn is one run's hold on the cluster.
+// A conn is one run's connection to the cluster.
 type conn struct {
 	*kafkaconn.Hold
 	cfg Config
@@ -116,12 +116,12 @@ type conn struct {
 	opening sync.Mutex // held while a queue is opened or removed
 
 	mu     sync.Mutex
-	queues map[string]*queue    // that consumers were opened of, by topic
-	sinks  map[driver.Sink]bool // of the consumers that run
+	queues map[string]*queue    // queues with consumers, by topic
+	sinks  map[driver.Sink]bool // of running consumers
 }
 
-// fault reports what a tracker survived to the consumers that run, or where there
-// is none to the log.
+// fault reports an error that a tracker survived to the running consumers, or to the log if there
+// are none.
 func (c *conn) fault(err error) {
 	c.mu.Lock()
 	sinks := make([]driver.Sink, 0, len(c.sinks))
@@ -137,7 +137,7 @@ func (c *conn) fault(err error) {
 	}
 }
 
-// listen has fault reach a consumer's sink until the function returned is called.
+// listen makes fault reach a consumer's sink until stop is called.
 func (c *conn) listen(s driver.Sink) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// shared is the broker of all tests but those that set it up otherwise.
+// shared is the broker of all tests that do not configure it differently.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -21,10 +21,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
-	// What is refused comes again soon: longer than anything is settled in, on a
-	// host that is busy.
+	// Rejected messages are redelivered soon, but later than it takes to settle anything on a busy
+	// host.
 	soon := func(s *served.System) map[string][]string {
 		options := maps.Clone(s.Options)
 		options["redeliver-after"] = []string{"5s"}
@@ -47,5 +47,5 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// offset says where the n-th message of a topic just made is.
+// offset returns the offset of the n-th message in a new topic.
 func offset(_, _ string, n int) (string, error) { return strconv.Itoa(n), nil }

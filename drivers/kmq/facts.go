@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/kafkaconn"
 )
 
-// Facts reads the settings of the topics at every broker that holds them.
+// Facts reads the settings of the topics from every broker that holds them.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f, err := c.Hold.Facts(ctx, guarantees)
 	if err == nil {
@@ -18,21 +18,21 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, err
 }
 
-// Backlog implements driver.Backlogger: what is in the log behind the positions that
-// the group has committed, and what was started and has not ended. What is being
-// started, or sent again, counts twice for that moment.
+// Backlog implements driver.Backlogger: messages in the log after the group's committed positions,
+// plus messages started and not ended. A message that is being started, or redelivered, counts
+// twice for that moment.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	n, err := c.Behind(ctx, subscription, destinations, c.open)
 	if n == 0 && err == nil {
-		// What was sent again between the two readings of a queue was in neither. It is
-		// not sent again so soon.
+		// A message that was redelivered between the two readings of a queue was in neither. It is
+		// not redelivered again so soon.
 		return c.Behind(ctx, subscription, destinations, c.open)
 	}
 	return n, err
 }
 
-// open returns how many messages of a topic's queue were started and have not ended. It reads
-// the markers from where the trackers have committed, in this process or others.
+// open returns how many messages of a topic's queue were started and not ended. It reads the
+// markers from the positions that the trackers, here or in other processes, have committed.
 func (c *conn) open(ctx context.Context, topic string) (n uint64, err error) {
 	c.mu.Lock()
 	q := c.queues[topic]
@@ -63,7 +63,7 @@ func (c *conn) open(ctx context.Context, topic string) (n uint64, err error) {
 	err = c.scan(ctx, map[string]map[int32]kgo.Offset{q.markers: from}, func(r *kgo.Record) bool {
 		l := ledgers[r.Partition]
 		if l.next >= ends[r.Partition] {
-			return true // written since
+			return true // written since then
 		}
 		if l.take(r, 0); l.next >= ends[r.Partition] {
 			left--

@@ -20,8 +20,7 @@ func open(t testing.TB, address []string, run driver.Run, options map[string]str
 	return driver.Inside(kafkatest.Open(t, Definition(), address, run, options, ds...)).(*conn)
 }
 
-// comesAgain refuses some of what comes, each once, and looks that it comes again,
-// flagged, and nothing else does.
+// comesAgain rejects some messages once, and checks that only they are redelivered, flagged.
 func comesAgain(t *testing.T, s *served.System, replicas int) {
 	for _, settle := range []driver.Settle{driver.SettleEach, driver.SettleBatch} {
 		t.Run("refused, settle "+settle.String(), func(t *testing.T) {
@@ -65,8 +64,7 @@ func comesAgain(t *testing.T, s *served.System, replicas int) {
 	}
 }
 
-// theLarge refuses messages, each once, of which one is more than a batch of the
-// client's own size holds.
+// theLarge rejects messages once, one of them larger than the client's default batch.
 func theLarge(t *testing.T, s *served.System) {
 	const most = kafkaconn.MaxPayload
 	c := open(t, s.Address, driver.Run{ID: "large"}, map[string]string{"redeliver-after": "1s"}, driver.Destination{Name: "d"})

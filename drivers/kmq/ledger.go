@@ -6,28 +6,27 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// compactAt is how many start markers that have ended a ledger keeps before it
-// moves the others down.
+// compactAt is how many ended start markers a ledger keeps before it compacts the rest.
 const compactAt = 1024
 
-// A ledger is what the markers of one partition say is being processed.
+// A ledger records, from the markers of one partition, which messages are being processed.
 type ledger struct {
-	next  int64           // behind the last marker read; -1: none was
-	open  map[int64]state // by the message's offset
-	order []started       // of the start markers read, from head on; some have ended
+	next  int64           // offset after the last marker read; -1: none
+	open  map[int64]state // by message offset
+	order []started       // start markers read, live from head on; some have ended
 	head  int
 
-	// Messages that were due at asOf are sent again when all markers before until
-	// are read: their end may be among them.
+	// Messages that were due at asOf are redelivered when all markers before until have been read,
+	// because their end markers may be among them.
 	asked       bool
 	asOf, until int64
 }
 
-// A state is of a message that is being processed.
+// A state describes a message that is being processed.
 type state struct {
 	marker  int64 // offset of its last start marker
-	tick    int64 // when that was read
-	sending bool  // it is being sent again, and ends thereby
+	tick    int64 // when that marker was read
+	sending bool  // being redelivered, which ends it
 }
 
 // A started is a start marker.
@@ -35,7 +34,7 @@ type started struct{ offset, marker int64 }
 
 func newLedger() *ledger { return &ledger{next: -1, open: map[int64]state{}} }
 
-// take reads a marker; false where the record is none.
+// take reads a marker; it returns false if the record is not a marker.
 func (l *ledger) take(r *kgo.Record, tick int64) bool {
 	l.next = r.Offset + 1
 	m, ok := readMarker(r)
@@ -46,13 +45,13 @@ func (l *ledger) take(r *kgo.Record, tick int64) bool {
 		delete(l.open, m.offset)
 		return true
 	}
-	// A message that was started twice counts from the second time on.
+	// A message that was started twice counts from the second start.
 	l.open[m.offset] = state{marker: r.Offset, tick: tick}
 	l.order = append(l.order, started{m.offset, r.Offset})
 	return true
 }
 
-// first returns the oldest start marker that has not ended; false for none.
+// first returns the oldest start marker without an end; false for none.
 func (l *ledger) first() (started, bool) {
 	for ; l.head < len(l.order); l.head++ {
 		s := l.order[l.head]
@@ -67,8 +66,7 @@ func (l *ledger) first() (started, bool) {
 	return started{}, false
 }
 
-// position returns where one who reads the markers anew has to begin; -1 where
-// nothing was read.
+// position returns where a new reader of the markers must begin; -1 if nothing was read.
 func (l *ledger) position() int64 {
 	if s, ok := l.first(); ok {
 		return s.marker
@@ -76,8 +74,7 @@ func (l *ledger) position() int64 {
 	return l.next
 }
 
-// due reports whether a message has not ended ticks after it was started, and is
-// not being sent again.
+// due reports whether a message has not ended ticks after its start, and is not being redelivered.
 func (l *ledger) due(now, ticks int64) bool {
 	if _, ok := l.first(); !ok {
 		return false
@@ -89,14 +86,14 @@ func (l *ledger) due(now, ticks int64) bool {
 		case now-o.tick >= ticks:
 			return true
 		default:
-			return false // those behind it are younger
+			return false // later ones are younger
 		}
 	}
 	return false
 }
 
-// take out the messages that were due when that was asked, if every marker before
-// until is read, in the order of their offsets.
+// overdue returns the messages that were due at the time of asking, once every marker before until
+// has been read, sorted by offset.
 func (l *ledger) overdue(ticks int64) []int64 {
 	if !l.asked || l.next < l.until {
 		return nil
@@ -116,7 +113,7 @@ func (l *ledger) overdue(ticks int64) []int64 {
 	return offsets
 }
 
-// failed has messages that were being sent again be so anew.
+// failed makes messages whose redelivery failed due again.
 func (l *ledger) failed(offsets []int64) {
 	for _, offset := range offsets {
 		if o, ok := l.open[offset]; ok {

@@ -48,7 +48,7 @@ func TestLedgerTracksOpenAndDueMessages(t *testing.T) {
 	if l.position() != 2 {
 		t.Errorf("position %d; want 2, of message 7", l.position())
 	}
-	// What is due waits for the markers that were there then.
+	// What is due waits for the markers that existed then.
 	l.asked, l.asOf, l.until = true, 10, at.next+1
 	if got := l.overdue(ticks); got != nil {
 		t.Errorf("%v before the last marker was read", got)
@@ -131,7 +131,7 @@ func TestTicksAreShortAndCoverTheTime(t *testing.T) {
 	}
 }
 
-// A silent sink counts what was settled, and how often it was told.
+// A silent sink counts settlements and calls.
 type silent struct{ settled, failed, calls, faults int }
 
 func (s *silent) Ready()                          {}
@@ -176,8 +176,8 @@ func TestEndMarkersAck(t *testing.T) {
 	}
 }
 
-// TestMarkersAllocateNothingOfTheDriversOwn covers what Take does for each message
-// beside the client.
+// TestMarkersAllocateNothingOfTheDriversOwn covers what Take does per message, apart from the
+// client.
 func TestMarkersAllocateNothingOfTheDriversOwn(t *testing.T) {
 	r := newRunning(&consumer{Consumer: &kafkaconn.Consumer{}, conn: &conn{cfg: *newConfig()}}, &silent{})
 	rs := make([]*kgo.Record, 500)

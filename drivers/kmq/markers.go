@@ -7,17 +7,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Markers are written as KMQ writes them: the key is the message's partition and
-// offset, the value says start, with the milliseconds that its processing may take,
-// or end.
-// (https://github.com/softwaremill/kmq/tree/master/core/src/main/java/com/softwaremill/kmq)
+// Markers have KMQ's format: the key is the message's partition and offset; the value says start,
+// with the milliseconds that processing may take, or end
+// (https://github.com/softwaremill/kmq/tree/master/core/src/main/java/com/softwaremill/kmq).
 const (
 	keySize   = 4 + 8
 	endKind   = 0
 	startKind = 1
 )
 
-// countHeader says how often a message was sent again.
+// countHeader counts a message's redeliveries.
 const countHeader = "kmq-redelivery-count"
 
 // putKey writes the key of a message's markers to b, which has keySize bytes.
@@ -30,13 +29,13 @@ func startValue(after time.Duration) []byte {
 	return binary.BigEndian.AppendUint64([]byte{startKind}, uint64(after.Milliseconds()))
 }
 
-// A marker is what a record of a marker topic says.
+// A marker is the content of a marker topic's record.
 type marker struct {
-	offset int64 // of the message, in the partition of the marker's own number
+	offset int64 // of the message, in the partition with the marker's partition number
 	start  bool
 }
 
-// readMarker reads one; false where it is none.
+// readMarker parses a marker; false if it is not one.
 func readMarker(r *kgo.Record) (marker, bool) {
 	if len(r.Key) != keySize || len(r.Value) == 0 || int32(binary.BigEndian.Uint32(r.Key)) != r.Partition {
 		return marker{}, false
@@ -45,7 +44,7 @@ func readMarker(r *kgo.Record) (marker, bool) {
 	return m, m.start || r.Value[0] == endKind
 }
 
-// sentAgain returns how often a message was sent again before.
+// sentAgain returns how often a message was redelivered before.
 func sentAgain(r *kgo.Record) int {
 	for i := range r.Headers {
 		if h := &r.Headers[i]; h.Key == countHeader {
@@ -60,11 +59,11 @@ func sentAgain(r *kgo.Record) int {
 	return 0
 }
 
-// again returns a message as it is sent again: to its partition, counted.
+// again returns a message for redelivery: in its partition, with its count incremented.
 func again(r *kgo.Record) *kgo.Record {
 	n := sentAgain(r) + 1
 	count := []byte{byte(n)}
-	if n > 127 { // a byte of Java's
+	if n > 127 { // limit of a Java byte
 		count = binary.BigEndian.AppendUint32(nil, uint32(n))
 	}
 	headers := make([]kgo.RecordHeader, 0, len(r.Headers)+1)

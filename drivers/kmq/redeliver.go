@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	atOnce    = 500              // messages that are sent again together
-	readLimit = 10 * time.Second // for reading them, and for reading the markers that are open
+	atOnce    = 500              // messages redelivered together
+	readLimit = 10 * time.Second // for reading them, and for reading open markers
 )
 
-// redeliver sends the messages at offsets, which are sorted, again, and ends them. It
-// returns those for which that did not succeed.
+// redeliver republishes the messages at offsets, which are sorted, and writes their end markers. It
+// returns the offsets that failed.
 func (t *tracker) redeliver(ctx context.Context, link *kafkaconn.Link, partition int32, offsets []int64) (left []int64, err error) {
 	for part := range slices.Chunk(offsets, atOnce) {
 		l, e := t.some(ctx, link, partition, part)
@@ -72,7 +72,7 @@ func (t *tracker) some(ctx context.Context, link *kafkaconn.Link, partition int3
 		return left, err
 	}
 	for _, res := range link.ProduceSync(ctx, ends...) {
-		if res.Err != nil { // then it comes a third time
+		if res.Err != nil { // then it is delivered a third time
 			m, _ := readMarker(res.Record)
 			left, err = append(left, m.offset), errors.Join(err, res.Err)
 		}
@@ -87,8 +87,8 @@ func (t *tracker) end(partition int32, offset int64) *kgo.Record {
 	return &kgo.Record{Topic: t.queue.markers, Partition: partition, Key: key, Value: []byte{endKind}}
 }
 
-// read reads the messages at offsets, which are sorted, of a partition. Those that
-// are there no more are gone, those that could not be read in time are left.
+// read reads a partition's messages at offsets, which are sorted. gone are the offsets that no
+// longer exist, left those that could not be read in time.
 func (t *tracker) read(ctx context.Context, partition int32, offsets []int64) (rs []*kgo.Record, gone, left []int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
@@ -106,7 +106,7 @@ func (t *tracker) read(ctx context.Context, partition int32, offsets []int64) (r
 	return rs, gone, wanted, err
 }
 
-// scan reads partitions, by a client of its own, until enough returns false.
+// scan reads partitions with its own client until more returns false.
 func (c *conn) scan(ctx context.Context, from map[string]map[int32]kgo.Offset, more func(*kgo.Record) bool) error {
 	link, err := c.Connect(ctx, c.Run, "reading again", nil,
 		kgo.ConsumePartitions(from), kgo.FetchMaxWait(c.cfg.FetchMaxWait), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))

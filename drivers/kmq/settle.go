@@ -15,19 +15,19 @@ import (
 // endValue is the value of every end marker.
 var endValue = [1]byte{endKind}
 
-// A starting is the start markers of one poll. The next poll uses its memory again.
+// A starting holds the start markers of one poll. The next poll reuses its memory.
 type starting struct {
 	value   []byte
 	records []kgo.Record
 	keys    []byte
-	todo    []*kgo.Record // to be sent
+	todo    []*kgo.Record // still to be sent
 	done    func(*kgo.Record, error)
-	over    chan struct{} // has a token when nothing is left
+	over    chan struct{} // holds a token when nothing is left
 
 	mu     sync.Mutex
 	left   int
 	failed []*kgo.Record
-	err    error // the last
+	err    error // the last error
 }
 
 func (s *starting) init(value []byte) {
@@ -68,14 +68,14 @@ func (s *starting) complete(r *kgo.Record, err error) {
 	}
 }
 
-// wait waits until the fate of all is known, and has those that failed to be sent
-// next. Where ctx ends meanwhile it returns what is left then; the starting is of no
-// use any more.
+// wait waits until the outcome of all markers is known, and queues the failed ones to be sent
+// again. If ctx ends meanwhile, it returns how many are left, and the starting must not be used
+// again.
 func (s *starting) wait(ctx context.Context) (failed int, err error) {
 	select {
 	case <-s.over:
 	case <-ctx.Done():
-		// What is written was written for nothing, unless it is in a moment.
+		// Markers written now are wasted, unless they are confirmed in a moment.
 		short, cancel := context.WithTimeout(context.Background(), endLimit)
 		defer cancel()
 		select {
@@ -92,26 +92,26 @@ func (s *starting) wait(ctx context.Context) (failed int, err error) {
 	return len(s.todo), s.err
 }
 
-// An ending is the end markers of one poll. Its memory is used again.
+// An ending holds the end markers of one poll. Its memory is reused.
 type ending struct {
 	r     *running
 	ds    []driver.Delivery
 	marks []*mark
 	left  atomic.Int64
-	told  atomic.Bool // a fault was
+	told  atomic.Bool // a fault was reported
 }
 
 // A mark is one end marker.
 type mark struct {
 	e      *ending
-	i      int // of e.ds
+	i      int // index in e.ds
 	record kgo.Record
 	key    [keySize]byte
 	err    error
 	done   func(*kgo.Record, error)
 }
 
-// ending returns one for n messages, which are open from now on.
+// ending returns an ending for n messages, which are open from now on.
 func (r *running) ending(n int) *ending {
 	r.turn.Lock()
 	r.open += n
@@ -131,7 +131,7 @@ func (r *running) ending(n int) *ending {
 	return e
 }
 
-// complete is called by the client when the fate of an end marker is known.
+// complete is the client's callback for an end marker's outcome.
 func (m *mark) complete(_ *kgo.Record, err error) {
 	e := m.e
 	r := e.r

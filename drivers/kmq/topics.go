@@ -15,25 +15,25 @@ const (
 	trackerSuffix = ".redelivery"
 )
 
-// A queue is a topic with its markers, of one subscription.
+// A queue is a topic with its markers, for one subscription.
 type queue struct {
 	topic, markers string
-	partitions     int // of each of the two
+	partitions     int // of both topics
 	subscription   string
 	redeliver      string // the group of the trackers
-	ours           bool   // the topic of markers goes with the Conn
+	ours           bool   // the marker topic is removed with the Conn
 	tracker        *tracker
 }
 
-// Delete removes the topics, and what this run's groups have committed of them. A
-// tracker of them ends.
+// Delete removes the topics, and the offsets that this run's groups have committed for them. It
+// stops their trackers.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	c.opening.Lock()
 	defer c.opening.Unlock()
 	err := each.Of(ds, func(d driver.Destination) error {
 		topic, err := kafkaconn.Topic(c.Run, d.Name)
 		if err != nil {
-			return nil // it has none, which is said below
+			return nil // it has none, which is reported below
 		}
 		c.drop(topic)
 		return c.Remove(ctx, topic+markersSuffix, d.Partitions)
@@ -41,7 +41,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return errors.Join(err, c.Hold.Delete(ctx, ds...))
 }
 
-// drop ends the tracker of a topic, if there is one.
+// drop stops a topic's tracker, if there is one.
 func (c *conn) drop(topic string) {
 	c.mu.Lock()
 	q := c.queues[topic]
@@ -52,8 +52,8 @@ func (c *conn) drop(topic string) {
 	}
 }
 
-// queue returns the topic's queue, with markers and a tracker, or why it cannot be
-// the subscription's.
+// queue returns the topic's queue, with markers and a tracker, or why the subscription cannot use
+// it.
 func (c *conn) queue(ctx context.Context, topic string, spec *driver.ConsumerSpec) (*queue, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
@@ -87,7 +87,7 @@ func (c *conn) queue(ctx context.Context, topic string, spec *driver.ConsumerSpe
 	return q, nil
 }
 
-// begin makes the queue's markers, if they are not there, and has both groups begin.
+// begin creates the queue's marker topic, if missing, and sets both groups' start positions.
 func (c *conn) begin(ctx context.Context, q *queue, spec *driver.ConsumerSpec) error {
 	partitions, replicas, err := c.Link.Shape(ctx, q.topic)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *conn) begin(ctx context.Context, q *queue, spec *driver.ConsumerSpec) e
 	return c.Begin(ctx, q.redeliver, spec.Durable, map[string]int{q.markers: marked}, earliest)
 }
 
-// Close ends the trackers, removes the groups that this run made, and the markers of
-// topics that exist without it, and ends the control connection.
+// Close stops the trackers, removes the groups that this run created and the marker topics of
+// existing topics, and closes the control connection.
 func (c *conn) Close(ctx context.Context) error {
 	c.opening.Lock()
 	defer c.opening.Unlock()

@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	ticksOf     = 10 // of redeliver-after
+	ticksOf     = 10 // per redeliver-after
 	slowestTick = 500 * time.Millisecond
-	trackerRoom = 10_000 // markers of one poll
+	trackerRoom = 10_000 // markers per poll
 	startPause  = time.Second
 	endLimit    = 5 * time.Second
 )
 
-// A tracker sends the messages of one queue again that were started and not ended in
-// time. It implements kafkaconn.Reader.
+// A tracker redelivers messages of one queue that were started and not ended in time. It implements
+// kafkaconn.Reader.
 type tracker struct {
 	conn  *conn
 	queue *queue
-	ticks int64 // after how many a message is due
+	ticks int64 // after which a message is due
 	ended context.CancelFunc
 	done  chan struct{}
 
 	mu      sync.Mutex
 	now     int64 // ticks so far
 	ledgers map[int32]*ledger
-	strange bool            // something was read that is not a marker
-	written map[int32]int64 // positions committed
+	strange bool            // a record was not a marker
+	written map[int32]int64 // committed positions
 }
 
-// tick returns how long a tick is, and how many of them after is.
+// tick returns the length of a tick, and how many ticks make up after.
 func tick(after time.Duration) (each time.Duration, n int64) {
 	each = min(after/ticksOf, slowestTick)
 	return each, int64((after + each - 1) / each)
@@ -64,13 +64,13 @@ func (c *conn) track(q *queue) *tracker {
 	return t
 }
 
-// stop returns when the tracker has ended.
+// stop stops the tracker and waits for it.
 func (t *tracker) stop() {
 	t.ended()
 	<-t.done
 }
 
-// run is one membership of the group of trackers, until ctx ends or it is lost.
+// run is one membership in the trackers' group, until ctx ends or it is lost.
 func (t *tracker) run(ctx context.Context, each time.Duration) error {
 	most, err := t.conn.Link.MaxMessage(ctx, t.queue.topic)
 	if err != nil {
@@ -111,8 +111,8 @@ func (t *tracker) run(ctx context.Context, each time.Duration) error {
 	return err
 }
 
-// marking returns the options of a client that writes markers. At most inFlight may be on
-// their way.
+// marking returns the options of a client that writes markers, of which at most room may be in
+// flight.
 func (c *conn) marking(room int) []kgo.Opt {
 	return append(c.cfg.Client(""), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(room), kgo.DisableAutoCommit())
 }
@@ -145,7 +145,7 @@ func (t *tracker) Take(_ context.Context, rs []*kgo.Record) {
 	}
 }
 
-// Taken has others begin where this one would.
+// Taken commits where this tracker's successors must begin.
 func (t *tracker) Taken(ctx context.Context, client *kgo.Client, ps map[string][]int32) {
 	short, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
@@ -153,7 +153,7 @@ func (t *tracker) Taken(ctx context.Context, client *kgo.Client, ps map[string][
 	t.Anew(ps)
 }
 
-// Anew forgets partitions.
+// Anew clears the state of partitions.
 func (t *tracker) Anew(ps map[string][]int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +163,7 @@ func (t *tracker) Anew(ps map[string][]int32) {
 	}
 }
 
-// tick lets a tick go by, and sends again what is due.
+// tick advances by one tick, and redelivers what is due.
 func (t *tracker) tick(ctx context.Context, link *kafkaconn.Link) {
 	t.mu.Lock()
 	t.now++
@@ -197,7 +197,7 @@ func (t *tracker) tick(ctx context.Context, link *kafkaconn.Link) {
 	t.commit(ctx, link.Client, nil)
 }
 
-// ask finds out where the markers end. Those of what is due may be the last.
+// ask finds out where the markers end: the last ones may end what is due.
 func (t *tracker) ask(ctx context.Context, link *kafkaconn.Link) {
 	t.mu.Lock()
 	now := t.now
@@ -218,8 +218,7 @@ func (t *tracker) ask(ctx context.Context, link *kafkaconn.Link) {
 	}
 }
 
-// commit commits where one who reads the markers of the partitions, or with nil of
-// all, has to begin.
+// commit commits where a new reader of the partitions' markers must begin; nil: all partitions.
 func (t *tracker) commit(ctx context.Context, client *kgo.Client, ps map[string][]int32) {
 	at := map[int32]kgo.EpochOffset{}
 	t.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A consumer reads its partitions on a connection of its own.
+// A consumer reads its partitions on its own connection.
 type consumer struct {
 	conn   *conn
 	run    driver.Run
@@ -35,12 +35,12 @@ type part struct {
 	ds    [1]driver.Delivery
 }
 
-// name names what a subscription has of a partition.
+// name returns the name for a subscription's position in a partition.
 func name(subscription, destination string, partition int32) string {
 	return fmt.Sprintf("%q %q %d", subscription, destination, partition)
 }
 
-// Consumer connects, and finds where the subscription begins or continues.
+// Consumer connects, and determines where the subscription begins or continues.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{conn: c, run: c.run.For(&spec)}
 	err := each.Name(spec.Destinations, func(source int, d string) error {
@@ -91,7 +91,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	})
 }
 
-// receive delivers from the place on, until ctx ends or the subscription does. It returns why.
+// receive delivers from place on, until ctx or the subscription ends, and returns why.
 func (p *part) receive(ctx context.Context, k client.Client, sink driver.Sink, ready func()) error {
 	lost := make(chan error, 1)
 	if err := k.Subscribe(ctx, p.stream, func(m *client.Message, err error) {
@@ -112,7 +112,7 @@ func (p *part) receive(ctx context.Context, k client.Client, sink driver.Sink, r
 	}
 }
 
-// deliver hands over a message. Nothing is settled.
+// deliver delivers a message. Nothing is settled.
 func (p *part) deliver(m *client.Message, sink driver.Sink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *part) deliver(m *client.Message, sink driver.Sink) {
 	}
 }
 
-// end has nothing delivered any more.
+// end stops deliveries.
 func (p *part) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,7 +21,7 @@ package liftbridge
 import (
 	"cmp"
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"errors"
 	"fmt"
 	"slices"
@@ -50,13 +50,13 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 	servers    = endpoint.Kind{Schemes: []string{"liftbridge"}, Port: "9292", Like: "127.0.0.1:9292"}
 )
 
-// largest is the servers' replication.max.bytes, less what an envelope adds.
+// largest is the servers' replication.max.bytes, minus the envelope.
 const largest = 1_000_000
 
 // Definition returns the driver.
@@ -81,7 +81,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address       []string      `option:"address" help:"Servers to begin with, as host:port; they name the others."`
 	Acks          string        `option:"acks" allowed:"leader,all,none" firm:"all" help:"Replicas that have written a message before it is acknowledged: the leader, or all that are in sync; none: no acknowledgement."`
@@ -91,7 +91,7 @@ type Config struct {
 	Version       string        `option:"version" help:"Version of the servers, which they do not report."`
 }
 
-// Validate reports every fault in the settings, joined.
+// Validate reports every invalid setting, joined.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", c.Address)
 	faults := driver.Faults{err}
@@ -110,7 +110,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return k
 }
 
-// words puts errors into the contract's words.
+// words maps errors to the contract's.
 var words = failure.Map{Is: func(err error) error {
 	switch {
 	case errors.Is(err, client.ErrAckTimeout), status.Code(err) == codes.DeadlineExceeded:
@@ -125,7 +125,7 @@ var words = failure.Map{Is: func(err error) error {
 	return nil
 }}
 
-// connect makes a client by the first server that answers, within ctx and the option timeout.
+// connect creates a client with the first server that answers, within ctx and the option timeout.
 func (c *Config) connect(ctx context.Context) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -154,13 +154,13 @@ func end(k client.Client) {
 	}
 }
 
-// A conn is one run's hold on the servers.
+// A conn is one run's connection to the servers.
 type conn struct {
 	cfg      Config
 	run      driver.Run
 	client   client.Client
-	declared known.Table[int]   // replicas of streams
-	parts    known.Table[*part] // of subscriptions with consumers here
+	declared known.Table[int]   // stream replicas
+	parts    known.Table[*part] // of subscriptions with consumers in this process
 }
 
 // Open connects, within ctx and the option timeout.
@@ -169,8 +169,8 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return &conn{cfg: *c, run: run, client: k}, err
 }
 
-// ask asks a question, within ctx and the option timeout: again while the servers have no
-// leader among themselves.
+// ask sends a request, within ctx and the option timeout, and repeats it while the servers have no
+// leader.
 func (c *conn) ask(ctx context.Context, question func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -186,7 +186,7 @@ func (c *conn) stream(destination string) string {
 	return names.Join(200, "weir", c.run.ID, destination)
 }
 
-// Declare makes the streams.
+// Declare creates the streams.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error {
 		s := c.stream(d.Name)
@@ -202,7 +202,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// everywhere returns when every server knows a stream: the client takes any of them.
+// everywhere waits until every server knows a stream, because the client may use any of them.
 func (c *conn) everywhere(ctx context.Context, stream string) error {
 	m, err := c.client.FetchMetadata(ctx)
 	if err != nil {
@@ -222,7 +222,7 @@ func (c *conn) everywhere(ctx context.Context, stream string) error {
 	})
 }
 
-// led reports whether a server knows a stream, and the addresses of those that lead it.
+// led reports whether a server knows a stream and the addresses of its leaders.
 func led(m *proto.FetchMetadataResponse) bool {
 	for _, p := range m.StreamMetadata[0].Partitions {
 		if !slices.ContainsFunc(m.Brokers, func(b *proto.Broker) bool { return b.Id == p.Leader }) {
@@ -232,7 +232,8 @@ func led(m *proto.FetchMetadataResponse) bool {
 	return m.StreamMetadata[0].Error == proto.StreamMetadata_OK
 }
 
-// visit asks one server: the client does not choose it, or by a list that may be old.
+// visit queries one particular server, which the client cannot select, or only from an outdated
+// list.
 func visit(at string, ask func(proto.APIClient) error) error {
 	k, err := grpc.NewClient(at, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -267,7 +268,7 @@ func (c *conn) metadata(ctx context.Context) (m *client.Metadata, err error) {
 	return m, err
 }
 
-// partitions returns how many partitions a stream has, which must exist.
+// partitions returns the partition count of a stream, which must exist.
 func (c *conn) partitions(ctx context.Context, stream string) (n int32, err error) {
 	m, err := c.metadata(ctx)
 	if err == nil {
@@ -278,7 +279,7 @@ func (c *conn) partitions(ctx context.Context, stream string) (n int32, err erro
 	return n, err
 }
 
-// next asks the leader of a partition for the offset of the next message.
+// next asks a partition's leader for the offset of the next message.
 func (c *conn) next(ctx context.Context, stream string, partition int32) (next int64, err error) {
 	m, err := c.metadata(ctx)
 	if err != nil {
@@ -298,7 +299,7 @@ func (c *conn) next(ctx context.Context, stream string, partition int32) (next i
 	return next, err
 }
 
-// Backlog implements driver.Backlogger: the messages behind the subscription's positions.
+// Backlog implements driver.Backlogger: the messages after the subscription's positions.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (sum uint64, err error) {
 		for i := int32(0); err == nil; i++ {

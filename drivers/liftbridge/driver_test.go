@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// shared is the server of tests that leave it as it was.
+// shared is the server of tests that leave it unchanged.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(map[int]string{1: "one node", 3: "three nodes"}[nodes], func(t *testing.T) {

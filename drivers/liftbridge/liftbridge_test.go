@@ -16,7 +16,8 @@ func TestGuaranteesAreTheServers(t *testing.T) {
 	served.Guarantees(t, Definition(), shared, "")
 }
 
-// TestServerIsKilled has all that it had confirmed arrive, and producer and consumer go on.
+// TestServerIsKilled checks that all confirmed messages arrive, and that producer and consumer
+// continue.
 func TestServerIsKilled(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	c, log := trial.Declared(t, Definition(), s.Options, "timeout", "1s"), trial.NewLog()
@@ -39,7 +40,7 @@ func TestServerIsKilled(t *testing.T) {
 	stop()
 }
 
-// TestLeaderDies has the leader of three servers killed.
+// TestLeaderDies kills the leader of three servers.
 func TestLeaderDies(t *testing.T) {
 	s := served.Up(t, Definition(), 3, served.With{Settings: map[string]string{
 		"max-idle-wait": "1s", "max-lag-time": "2s", "max-leader-timeout": "2s",

@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A producer sends on a connection of its own. Publish queues for the goroutine that sends.
+// A producer sends on its own connection. Publish queues messages for the sending goroutine.
 type producer struct {
 	*inflight.Set[uint64]
 	conn    *conn
@@ -37,7 +37,7 @@ type target struct {
 	turn       int32 // of messages without a key
 }
 
-// A sending is a message with its number.
+// A sending is a message with its target and number.
 type sending struct {
 	key uint64
 	m   *driver.Message
@@ -77,7 +77,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// send sends what is queued. The client copies a message before it sends.
+// send sends queued messages. The client copies a message before sending it.
 func (p *producer) send() {
 	for s, ok := p.queue.Take(); ok; s, ok = p.queue.Take() {
 		if p.life.Err() != nil {
@@ -86,7 +86,7 @@ func (p *producer) send() {
 		}
 		partition := s.to.turn % s.to.partitions
 		if s.m.Key != nil {
-			partition = int32(crc32.ChecksumIEEE(s.m.Key) % uint32(s.to.partitions)) // as client.PartitionByKey
+			partition = int32(crc32.ChecksumIEEE(s.m.Key) % uint32(s.to.partitions)) // like client.PartitionByKey
 		} else {
 			s.to.turn = partition + 1
 		}
@@ -105,7 +105,7 @@ func (p *producer) send() {
 	}
 }
 
-// renew makes a new client. It gives up when the producer is closed.
+// renew creates a new client. It gives up when the producer is closed.
 func (p *producer) renew(why error) {
 	end(*p.client.Load())
 	for retry.Pause(p.life, p.conn.cfg.ReconnectWait) {
@@ -122,7 +122,7 @@ func (p *producer) Close(ctx context.Context) error {
 	return p.Set.Close(ctx, func() error {
 		p.stop()
 		p.queue.Close()
-		end(*p.client.Load()) // a call that waits for the network returns
+		end(*p.client.Load()) // unblocks a call that waits for the network
 		p.sender.Wait()
 		end(*p.client.Load())
 		return nil

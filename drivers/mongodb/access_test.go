@@ -11,8 +11,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestPasswordsAndTLS has a server that asks for a user and a password, with and without
-// TLS.
+// TestPasswordsAndTLS uses a server that requires a user and a password, with and without TLS.
 func TestPasswordsAndTLS(t *testing.T) {
 	cert, key := trial.Certificate(t)
 	other, _ := trial.Certificate(t)
@@ -56,7 +55,7 @@ func TestPasswordsAndTLS(t *testing.T) {
 				t.Errorf("%v, %s: %v", way, name, err)
 			}
 		}
-		// FerretDB answers hello without a login. What needs one is refused then.
+		// FerretDB answers hello without a login, and refuses later what needs one.
 		c, err := try(way...)
 		if err == nil {
 			err = errors.Join(c.Declare(t.Context(), driver.Destination{Name: "e", Partitions: 1, Replicas: 1}), c.Close(t.Context()))

@@ -17,23 +17,23 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A feed takes a message, hands it over, settles it, and begins again.
+// A feed repeatedly takes a message, delivers it, and settles it.
 type feed struct {
 	conn   *conn
 	run    driver.Run
 	link   *link
-	end    func() // ends link
+	end    func() // closes link
 	name   string
 	from   *mongo.Collection
-	scout  chan struct{} // of those of one collection, the one that found nothing and looks again has the token
-	auto   bool          // the message is deleted when it is taken
+	scout  chan struct{} // holds a token while a feed of the collection polls after finding nothing
+	auto   bool          // the message is deleted when taken
 	source int32
 	lost   bool
 	ds     [1]driver.Delivery
 }
 
-// Consumer looks for the collections. A message is one document, so that a destination has
-// one subscription.
+// Consumer looks up the collections. A message is one document, so a destination has only one
+// subscription.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	receivers := c.cfg.Receivers
 	if spec.Prefetch > 0 {
@@ -44,8 +44,8 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	if err != nil {
 		return nil, err
 	}
-	end := sync.OnceFunc(l.close) // the feeds share it
-	var x blocking.Feeds          // a collection keeps its documents for whoever asks
+	end := sync.OnceFunc(l.close) // shared by the feeds
+	var x blocking.Feeds          // a collection keeps its documents for any consumer
 	for source, d := range spec.Destinations {
 		collection, err := c.found(ctx, d)
 		if err != nil {
@@ -65,8 +65,8 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 
 func (f *feed) Close() { f.end() }
 
-// Run implements blocking.Feed. It ends when no message can ever be taken again. The end of
-// ctx does not cut a call off: what the server has taken by then would be hidden from all.
+// Run implements blocking.Feed. It ends when messages can no longer be taken. The end of ctx does
+// not interrupt a call: a message that the server had already taken would be hidden from everyone.
 func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	life, end := context.WithCancel(context.Background())
 	defer end()
@@ -103,8 +103,8 @@ func (f *feed) answered() {
 	}
 }
 
-// look waits for a message: one feed of a collection at a time asks the server for the time,
-// takes, and pauses. It returns nothing when ctx has ended.
+// look waits for a message: one feed per collection at a time asks the server for the time, takes,
+// and pauses. It returns nothing when ctx has ended.
 func (f *feed) look(ctx, life context.Context) (*taken, error) {
 	select {
 	case f.scout <- struct{}{}:
@@ -132,7 +132,7 @@ type taken struct {
 	token bson.ObjectID
 }
 
-// serial calls f, alone of the consumers of this process where the server needs that.
+// serial calls do, one consumer of this process at a time if the server needs that.
 func (f *feed) serial(ctx context.Context, do func() error) error {
 	if f.conn.cfg.Atomic {
 		return do()
@@ -146,7 +146,7 @@ func (f *feed) serial(ctx context.Context, do func() error) error {
 	}
 }
 
-// take takes the first message; nil where there is none.
+// take takes the first message; nil if there is none.
 func (f *feed) take(ctx context.Context) (m *taken, err error) {
 	err = f.serial(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, f.conn.cfg.Timeout)
@@ -174,15 +174,15 @@ func (f *feed) take(ctx context.Context) (m *taken, err error) {
 	return m, err
 }
 
-// held is the document of a message, as long as this delivery has it.
+// held matches a message's document while this delivery holds it.
 func (m *taken) held() bson.D {
 	return bson.D{{Key: "_id", Value: m.raw.Lookup("_id")}, {Key: "token", Value: m.token}}
 }
 
-// handOver delivers a message, and settles it or gives it back.
+// handOver delivers a message, and then settles it or gives it back.
 func (f *feed) handOver(ctx context.Context, m *taken, sink driver.Sink) {
 	deliveries, _ := m.raw.Lookup("deliveries").AsInt64OK()
-	_, payload, _ := m.raw.Lookup("payload").BinaryOK() // none in what another program stored otherwise
+	_, payload, _ := m.raw.Lookup("payload").BinaryOK() // nil if another program stored something else
 	_, key, _ := m.raw.Lookup("key").BinaryOK()
 	f.ds[0] = driver.Delivery{Payload: payload, Key: key, Partition: -1, Source: f.source, Redelivered: deliveries > 1}
 	if f.auto {
@@ -203,14 +203,14 @@ func (f *feed) handOver(ctx context.Context, m *taken, sink driver.Sink) {
 	sink.Settled(f.ds[:], err)
 }
 
-// errLate: another consumer may have taken the message.
+// errLate means that another consumer may have taken the message.
 var errLate = errors.New("the visibility timeout was over")
 
-// settle deletes a message. It is tried a second time where the first had no answer: then
-// nothing to delete means that the first had succeeded.
+// settle deletes a message. It retries once after a missing answer: if there is then nothing to
+// delete, the first attempt had succeeded.
 func (f *feed) settle(m *taken) error {
 	for attempt := 1; ; attempt++ {
-		// Not bound to the context of Run: what was accepted is settled.
+		// Independent of Run's context: accepted messages are settled.
 		ctx, cancel := context.WithTimeout(context.Background(), f.conn.cfg.Timeout)
 		r, err := f.from.DeleteOne(ctx, m.held())
 		cancel()
@@ -224,7 +224,7 @@ func (f *feed) settle(m *taken) error {
 	}
 }
 
-// giveBack lets a message be taken at once.
+// giveBack makes a message available at once.
 func (f *feed) giveBack(m *taken) error {
 	ctx, cancel := context.WithTimeout(context.Background(), f.conn.cfg.Timeout)
 	defer cancel()

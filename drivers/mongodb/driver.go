@@ -36,7 +36,7 @@ package mongodb
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"errors"
 	"fmt"
 	"strconv"
@@ -57,13 +57,13 @@ var (
 	//go:embed recipe.yaml
 	recipe []byte
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
 
-// The largest document, and what one has beside payload and key.
-// (https://www.mongodb.com/docs/manual/reference/limits/)
+// The maximum document size, and a document's size besides payload and key
+// (https://www.mongodb.com/docs/manual/reference/limits/).
 const (
 	documentMost = 16 << 20
 	overhead     = 256
@@ -83,11 +83,11 @@ func Definition() driver.Definition {
 			Competing:       true,
 			Nack:            true,
 			SettleConfirmed: true,
-			Retains:         true, // a document waits for whoever takes it
+			Retains:         true, // a document waits for any consumer
 			Settle:          []driver.Settle{driver.SettleEach, driver.SettleAuto},
 			Guarantees:      []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:        driver.AtLeastOnce,
-			Ordering:        driver.Unordered, // several inserts and several takes are under way
+			Ordering:        driver.Unordered, // inserts and takes run concurrently
 			MaxPayload:      documentMost - overhead,
 		},
 		New: func() driver.Config {
@@ -103,7 +103,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address           []string      `option:"address" help:"Servers of one system, as host:port or mongodb://host:port; of a replica set, some members are enough."`
 	Database          string        `option:"database" help:"Name of the database."`
@@ -131,11 +131,11 @@ type TLS struct {
 // majority is a value of the option w.
 const majority = "majority"
 
-// servers is what addresses look like. In a URL of MongoDB the path names a database: that
-// is an option here.
+// servers describes valid addresses. In a MongoDB URL, the path names a database, which is an
+// option here.
 var servers = endpoint.Kind{Schemes: []string{"mongodb"}, Port: "27017", Like: "mongodb://127.0.0.1:27017"}
 
-// members returns the number that w asks for; 0: the majority.
+// members returns the number that w requests; 0: the majority.
 func (c *Config) members() (int, error) {
 	if c.W == majority {
 		return 0, nil
@@ -147,7 +147,7 @@ func (c *Config) members() (int, error) {
 	return n, nil
 }
 
-// Validate reports every fault that the options' bounds do not tell, joined.
+// Validate reports every fault that option bounds do not catch, joined.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", c.Address)
 	_, w := c.members()
@@ -190,16 +190,16 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// A conn is one run's hold on the servers.
+// A conn is one run's connection to the servers.
 type conn struct {
 	cfg    Config
 	run    driver.Run
-	link   *link // for questions
+	link   *link // for requests
 	clock  clock
-	end    context.CancelFunc // of the question under way
-	asking func()             // ends the questions for the time
+	end    context.CancelFunc // cancels the request in progress
+	asking func()             // stops the requests for the time
 
-	alone chan struct{} // has a token while a consumer takes, without the option atomic
+	alone chan struct{} // holds a token while a consumer takes, without the option atomic
 }
 
 func (c *conn) name(destination string) (string, error) {
@@ -212,7 +212,7 @@ func (c *conn) name(destination string) (string, error) {
 	return destination, nil
 }
 
-// found returns the name of a destination's collection, which must be there.
+// found returns a destination's collection, which must exist.
 func (c *conn) found(ctx context.Context, destination string) (string, error) {
 	name, err := c.name(destination)
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *conn) found(ctx context.Context, destination string) (string, error) {
 	return name, words.Cause(err)
 }
 
-// each does something with the collection of each destination, and names those of its errors.
+// each calls do for each destination's collection, and names the destination in errors.
 func (c *conn) each(ctx context.Context, ds []driver.Destination, do func(ctx context.Context, name string) error) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		name, err := c.name(d.Name)
@@ -244,10 +244,10 @@ func (c *conn) each(ctx context.Context, ds []driver.Destination, do func(ctx co
 	})
 }
 
-// alreadyThere is the server's code for a collection that exists.
+// alreadyThere is the server's error code for an existing collection.
 const alreadyThere = 48
 
-// Declare makes the collections with their index.
+// Declare creates the collections with their index.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return c.each(ctx, ds, func(ctx context.Context, name string) error {
 		err := c.link.db.CreateCollection(ctx, name)
@@ -264,7 +264,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return c.each(ctx, ds, func(ctx context.Context, name string) error { return c.link.db.Collection(name).Drop(ctx) })
 }
 
-// Backlog implements driver.Backlogger: documents that are there, taken or not.
+// Backlog implements driver.Backlogger: existing documents, taken or not.
 func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (uint64, error) {
 		name, err := c.name(d)

@@ -8,17 +8,17 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A durability is what decides what the answer to a write means.
+// A durability holds what decides the meaning of an answer to a write.
 type durability struct {
-	unknown bool // nothing more is known of the server: FerretDB, or one that passes writes on (mongos)
-	nodes   int  // members with data; 0: not told
-	w       int  // of them have the write; 0: a majority
+	unknown bool // nothing more is known: FerretDB, or a server that forwards writes (mongos)
+	nodes   int  // members with data; 0: unknown
+	w       int  // members that have the write; 0: a majority
 	journal bool // they have written it to their journals
-	stored  bool // the storage engine keeps what it has, as it says itself
+	stored  bool // the storage engine reports that it is persistent
 }
 
-// known are the settings of the page's table. Journal counts as no where the storage engine is in
-// memory, or is not told, and a number of members as too low where the members are not told.
+// known returns the settings in the page's table. Journal counts as no if the storage engine is in
+// memory or unknown, and a number of members counts as too low if the members are unknown.
 func (d durability) known() driver.Known {
 	if d.unknown {
 		return driver.Known{"atomic": "no", "journal": "ignored", "w": "ignored", "nodes": "not told"}
@@ -33,11 +33,11 @@ func (d durability) known() driver.Known {
 	return k
 }
 
-// Known implements driver.GuaranteePredictor. The only servers that weir starts and that have no
-// atomic findAndModify are FerretDB's. Servers of others may be one alone, or a set where so many
-// members are all of them.
+// Known implements driver.GuaranteePredictor. Of the servers that weir starts, only FerretDB's lack
+// an atomic findAndModify. Other servers may be a single one, or a set with exactly that many
+// members.
 func (c *Config) Known(s driver.Servers) driver.Known {
-	n, _ := c.members() // Validate has read it
+	n, _ := c.members() // checked by Validate
 	if s.Nodes > 0 {
 		return durability{unknown: !c.Atomic, nodes: s.Nodes, w: n, journal: c.Journal, stored: true}.known()
 	}
@@ -48,7 +48,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return k
 }
 
-// Facts asks the server. What a user may not ask counts as not told.
+// Facts asks the server. What the user may not query counts as unknown.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	if err := c.link.admin(ctx, "buildInfo", &build); err != nil {
 		return driver.Facts{}, words.Unreachable(err)
 	}
-	n, _ := c.cfg.members() // Validate has read it
+	n, _ := c.cfg.members() // checked by Validate
 	d := durability{w: n, journal: c.cfg.Journal, nodes: 1}
 	f := driver.Facts{Name: "MongoDB", Version: build.Version, Nodes: 1, Settings: map[string]string{
 		"w": c.cfg.W, "j": strconv.FormatBool(c.cfg.Journal), "visibility-timeout": c.cfg.VisibilityTimeout.String(),
@@ -99,7 +99,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// dataMembers asks how many members of the replica set have data; 0 where it is not told.
+// dataMembers asks how many members of the replica set have data; 0 if unknown.
 func (c *conn) dataMembers(ctx context.Context) (n int) {
 	var told struct {
 		Config struct {
@@ -120,7 +120,7 @@ func (c *conn) dataMembers(ctx context.Context) (n int) {
 	return n
 }
 
-// stored asks for the storage engine, and whether it keeps what it has.
+// stored asks for the storage engine, and whether it is persistent.
 func (c *conn) stored(ctx context.Context) (persistent bool, engine string) {
 	var told struct {
 		Engine struct {

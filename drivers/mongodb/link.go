@@ -20,20 +20,20 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// Time limits: how long a call waits for a server that takes it, and how long the end of a
-// client waits for its calls.
+// Time limits: for a call to find a server that accepts it, and for calls in progress when a client
+// is closed.
 const (
 	selectLimit = 3 * time.Second
 	endLimit    = time.Second
 )
 
-// A link is a client with connections of its own, up to a number.
+// A link is a client with its own connections, up to a limit.
 type link struct {
 	client *mongo.Client
 	db     *mongo.Database
 }
 
-// connect makes a client. It sends nothing.
+// connect creates a client. It sends nothing.
 func (c *Config) connect(calls int) (*link, error) {
 	at, err := servers.All("address", c.Address)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Config) connect(calls int) (*link, error) {
 		o.SetAuth(options.Credential{Username: c.User, Password: c.Password.Reveal(), AuthSource: c.AuthDatabase})
 	}
 	if c.TLS != (TLS{}) {
-		t, err := c.TLS.Config() // the client sets the name of each server
+		t, err := c.TLS.Config() // the client sets each server's name
 		if err != nil {
 			return nil, err
 		}
@@ -68,15 +68,14 @@ func (c *Config) connect(calls int) (*link, error) {
 	return &link{client: client, db: client.Database(c.Database)}, nil
 }
 
-// close ends the connections; calls under way have a second.
+// close closes the connections; calls in progress have one second.
 func (l *link) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
-	_ = l.client.Disconnect(ctx) // it waits for calls, and then ends them
+	_ = l.client.Disconnect(ctx) // waits for calls, and then aborts them
 }
 
-// again calls f, and a second time where its connection turns out to have been lost since it
-// was used last.
+// again calls f, and repeats it once if its connection turns out to be broken.
 func again(f func() error) error {
 	err := f()
 	if err != nil && mongo.IsNetworkError(err) && !mongo.IsTimeout(err) {
@@ -85,25 +84,23 @@ func again(f func() error) error {
 	return err
 }
 
-// admin asks the server that takes writes.
+// admin sends a command to the primary.
 func (l *link) admin(ctx context.Context, question string, answer any) error {
 	return l.client.Database("admin").RunCommand(ctx, bson.D{{Key: question, Value: 1}}).Decode(answer)
 }
 
-// A clock is the time of the server as it told it last. It never goes back.
+// A clock holds the server's time as last reported. It never goes back.
 type clock struct{ last atomic.Int64 }
 
-// now returns the time, which is not ahead of the server's.
+// now returns a time that is not ahead of the server's clock.
 func (c *clock) now() bson.DateTime { return bson.DateTime(c.last.Load()) }
 
-// later returns the time d after now, as the server's clock will show it at the earliest
-// when d has passed.
+// later returns the earliest time that the server's clock can show when d has passed.
 func (c *clock) later(d time.Duration) bson.DateTime {
 	return c.now() + bson.DateTime((d + clockEvery).Milliseconds())
 }
 
-// ask reads the server's clock, within ctx and 3 s. It asks once: a consumer reports what
-// becomes of it.
+// ask reads the server's clock, within ctx and 3 s. It does not retry: a consumer reports failures.
 func (l *link) ask(ctx context.Context, c *clock) error {
 	ctx, cancel := context.WithTimeout(ctx, selectLimit)
 	defer cancel()
@@ -124,14 +121,14 @@ func (l *link) ask(ctx context.Context, c *clock) error {
 	}
 }
 
-// words are the errors of the client and of the server. What is hidden are numbers of
-// connections, what the client knows of each server, and times.
+// words maps the errors of the client and of the server. It hides connection numbers, the client's
+// knowledge of each server, and times.
 var (
 	words  = failure.Map{Is: is, Hide: hidden}
 	hidden = regexp.MustCompile(`(?s)connection\([^)]*\) ?|, current topology: .*| \(-?\d+ ms\).*`)
 )
 
-// is returns the contract's error; nil: none.
+// is maps an error to the contract's error; nil: none.
 func is(err error) error {
 	var none topology.ServerSelectionError
 	var credentials *auth.Error
@@ -166,7 +163,7 @@ func is(err error) error {
 	return nil
 }
 
-// codes are those of the server that say more than "other"
+// codes maps the server's error codes that are more specific than "other"
 // (https://www.mongodb.com/docs/manual/reference/error-codes/).
 var codes = map[int]error{
 	13: driver.ErrAuth, 18: driver.ErrAuth, // unauthorized, authentication failed
@@ -177,5 +174,5 @@ var codes = map[int]error{
 	146: driver.ErrBlocked, 462: driver.ErrOverloaded, 14031: driver.ErrBlocked, // memory, rate, disk
 	10334: driver.ErrTooLarge,
 	26:    driver.ErrUnsupported, 59: driver.ErrUnsupported, 73: driver.ErrUnsupported, // no collection, no command, a name
-	79: driver.ErrUnsupported, 100: driver.ErrUnsupported, 238: driver.ErrUnsupported, // a write concern that the servers cannot give, and a command that they lack
+	79: driver.ErrUnsupported, 100: driver.ErrUnsupported, 238: driver.ErrUnsupported, // unavailable write concern, unknown command
 }

@@ -24,7 +24,7 @@ func open(t testing.TB, s *served.System, options ...string) (driver.Conn, *conn
 	return c, driver.Inside(c).(*conn)
 }
 
-// put sends messages as a batch, and returns what became of them.
+// put sends messages as a batch, and returns their outcomes.
 func put(t testing.TB, p driver.Producer, f trial.Fates, payloads ...string) (errs []error) {
 	t.Helper()
 	ms := make([]*driver.Message, len(payloads))
@@ -51,8 +51,8 @@ func consume(t testing.TB, c driver.Conn, s *trial.Log, settle driver.Settle) (e
 	return end
 }
 
-// TestLateMessageIsNotAcked works on a message for longer than the visibility
-// timeout. Another consumer gets it, as delivered before, and settles it.
+// TestLateMessageIsNotAcked processes a message for longer than the visibility timeout. Another
+// consumer receives it as redelivered, and settles it.
 func TestLateMessageIsNotAcked(t *testing.T) {
 	c, _ := open(t, shared.Up(t, 1), "visibility-timeout", "1s", "receivers", "1")
 	ctx, release := context.WithCancel(t.Context())
@@ -88,8 +88,8 @@ func TestLateMessageIsNotAcked(t *testing.T) {
 	}
 }
 
-// TestTimesUseServerClock reads the documents. None has a time from before the connection,
-// nor one ahead of the server's but for the visibility timeout.
+// TestTimesUseServerClock reads the documents. No time is before the connection, or ahead of the
+// server's clock by more than the visibility timeout.
 func TestTimesUseServerClock(t *testing.T) {
 	c, k := open(t, shared.Up(t, 1), "visibility-timeout", "1h")
 	opened := k.clock.now()
@@ -134,7 +134,7 @@ func TestTimesUseServerClock(t *testing.T) {
 	}
 }
 
-// TestAutoDeletesOnReceive ends a consumer in the middle of its work.
+// TestAutoDeletesOnReceive ends a consumer while it processes a message.
 func TestAutoDeletesOnReceive(t *testing.T) {
 	c, _ := open(t, shared.Up(t, 1), "receivers", "1")
 	p, f := trial.Producer(t, c, "d")
@@ -147,7 +147,7 @@ func TestAutoDeletesOnReceive(t *testing.T) {
 	}
 }
 
-// TestBatchReportsServerErrors has the server refuse one document of a batch.
+// TestBatchReportsServerErrors makes the server refuse one document of a batch.
 func TestBatchReportsServerErrors(t *testing.T) {
 	refused := mongo.BulkWriteException{WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Index: 1, Code: 10334, Message: "too large"}}}}
 	b := &batch{ms: make([]*driver.Message, 3)}
@@ -159,7 +159,7 @@ func TestBatchReportsServerErrors(t *testing.T) {
 	if err := words.Cause(b.each(refused)); !errors.Is(err, driver.ErrTimeout) || b.errs != nil {
 		t.Errorf("the write concern was not met: %v, %v", err, b.errs)
 	}
-	// A real batch of which some are refused before the call.
+	// A real batch in which some messages are refused before the call.
 	c, _ := open(t, shared.Up(t, 1))
 	p, f := trial.Producer(t, c, "d")
 	errs := put(t, p, f, "a", strings.Repeat("x", documentMost), "b")
@@ -171,7 +171,7 @@ func TestBatchReportsServerErrors(t *testing.T) {
 	}
 }
 
-// TestGuaranteeFollowsWriteConcern shows the table of confirms, and its guarantees as foreseen.
+// TestGuaranteeFollowsWriteConcern checks the confirmation table, and the predicted guarantees.
 func TestGuaranteeFollowsWriteConcern(t *testing.T) {
 	const none, fsync = driver.StableNone, driver.StableFsync
 	const one, quorum, all = driver.CopiesOne, driver.CopiesQuorum, driver.CopiesAll
@@ -199,7 +199,7 @@ func TestGuaranteeFollowsWriteConcern(t *testing.T) {
 	}
 }
 
-// TestFactsOfFerretDB has settings that would mean more of MongoDB.
+// TestFactsOfFerretDB uses settings that would mean more with MongoDB.
 func TestFactsOfFerretDB(t *testing.T) {
 	s := shared.Up(t, 1)
 	for _, w := range []string{"1", majority} {
@@ -246,7 +246,7 @@ func TestExistingCollections(t *testing.T) {
 	if err := f.Next(t); err != nil {
 		t.Error(err)
 	}
-	// A document that another program made, without a payload.
+	// A document from another program, without a payload.
 	if _, err := k.link.db.Collection("orders.new").InsertOne(t.Context(), bson.D{{Key: "next_delivery", Value: bson.DateTime(1)}}); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestExistingCollections(t *testing.T) {
 	}
 }
 
-// TestTimeLimits has servers that say nothing, or speak something else.
+// TestTimeLimits uses servers that are silent, or speak another protocol.
 func TestTimeLimits(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -292,7 +292,7 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
-// No registry of packages has a MongoDB, and FerretDB gives the first row only.
+// No package registry offers MongoDB, and FerretDB covers only the first row.
 func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), shared, "",
 		"received: atomic: yes, journal: yes",

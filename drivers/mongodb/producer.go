@@ -15,21 +15,21 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// closeLimit is how long Close waits for what is queued.
+// closeLimit is how long Close waits for queued messages.
 const closeLimit = 2 * time.Second
 
-// A document is a message as it is stored. Taking it adds token and deliveries.
+// A document is a message as stored. Taking it adds token and deliveries.
 type document struct {
-	ID           bson.ObjectID `bson:"_id"` // of this process it rises
+	ID           bson.ObjectID `bson:"_id"` // ascending within this process
 	NextDelivery bson.DateTime `bson:"next_delivery"`
 	Payload      []byte        `bson:"payload"`
 	Key          []byte        `bson:"key,omitempty"`
 }
 
-// order is that in which messages are taken, and the index for it.
+// order is the order in which messages are taken, and the index for it.
 var order = bson.D{{Key: "next_delivery", Value: 1}, {Key: "_id", Value: 1}}
 
-// A producer has a client of its own, with a connection for each sender.
+// A producer has its own client, with a connection per sender.
 type producer struct {
 	*blocking.Pool
 	conn    *conn
@@ -37,10 +37,10 @@ type producer struct {
 	link    *link
 	done    driver.Completer
 	targets *driver.Targets[*mongo.Collection]
-	lost    atomic.Bool // the last insert had no answer
+	lost    atomic.Bool // the last insert was not answered
 }
 
-// Producer looks for the collections.
+// Producer looks up the collections.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{conn: c, name: fmt.Sprintf("producer %d", spec.Index), done: done}
 	var err error
@@ -59,14 +59,14 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// A batch is messages that one call inserts. It travels through the pool as one message.
+// A batch is a set of messages inserted by one call. It passes through the pool as one message.
 type batch struct {
 	driver.Message
 	ms   []*driver.Message
-	errs []error // of each, where the answer tells them apart
+	errs []error // per message, if the answer distinguishes them
 }
 
-// refusal returns why m is not sent; nil: it may be.
+// refusal returns why m must not be sent, or nil.
 func (p *producer) refusal(ctx context.Context, m *driver.Message) error {
 	_, err := p.targets.Of(ctx, m)
 	if err == nil {
@@ -75,7 +75,7 @@ func (p *producer) refusal(ctx context.Context, m *driver.Message) error {
 	return err
 }
 
-// Publish implements driver.Producer. The pool has room for all that may be in flight.
+// Publish implements driver.Producer. The pool has room for everything that may be in flight.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	if err := p.refusal(ctx, m); err != nil {
 		p.done.Complete(m, err)
@@ -119,7 +119,7 @@ func (p *producer) stored(m *driver.Message) *document {
 	return &document{ID: bson.NewObjectID(), NextDelivery: p.conn.clock.now(), Payload: m.Payload, Key: m.Key}
 }
 
-// send makes one insert. The client copies the bytes before it writes them.
+// send performs one insert. The client copies the bytes before it writes them.
 func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, p.conn.cfg.Timeout)
 	defer cancel()
@@ -148,8 +148,8 @@ func (p *producer) send(ctx context.Context, _ int, m *driver.Message) error {
 	return err
 }
 
-// each notes which messages the server refused, where it tells. Otherwise it returns err,
-// which is all messages'.
+// each records which messages the server refused, if it reports that. Otherwise it returns err,
+// which applies to all messages.
 func (b *batch) each(err error) error {
 	var told mongo.BulkWriteException
 	if !errors.As(err, &told) || told.WriteConcernError != nil {
@@ -165,8 +165,8 @@ func (b *batch) each(err error) error {
 	return nil
 }
 
-// Close implements driver.Producer. It waits for what is queued and under way, within ctx
-// and 2 s; what is left then completes with ErrClosed.
+// Close implements driver.Producer. It waits for queued and active messages, within ctx and 2 s;
+// the rest then completes with ErrClosed.
 func (p *producer) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeLimit)
 	defer cancel()

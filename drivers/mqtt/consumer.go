@@ -19,37 +19,37 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// A consumer has a connection with a subscription to each of its topics, and a session that
-// outlives the connection.
+// A consumer has a connection that subscribes to each of its topics, and a session that outlives
+// the connection.
 type consumer struct {
 	conn    *conn
 	run     driver.Run
 	name    string
 	plan    plan
 	filters []string
-	sources map[string]int32 // by topic, which of the destinations it is
-	echo    string           // a topic of its own, for questions
+	sources map[string]int32 // by topic: index of the destination
+	echo    string           // its own topic, for round trips
 	set     sockets.Set
 
 	now    atomic.Pointer[line] // nil: Run has not begun
-	forgot bool                 // the server has no session any more
-	asks   chan struct{}        // has a token while somebody asks
-	sends  chan struct{}        // has a token while the client sends a question
+	forgot bool                 // the server no longer has the session
+	asks   chan struct{}        // holds a token during a round trip
+	sends  chan struct{}        // holds a token while the client sends a probe
 	asked  uint64
-	heard  chan uint64 // questions that came back
+	heard  chan uint64 // probes that came back
 
 	mu      sync.Mutex
-	sink    driver.Sink // nil: nothing is delivered
+	sink    driver.Sink // nil: deliver nothing
 	one     [1]driver.Delivery
-	leaving atomic.Bool   // nor is anything that waits for mu
-	taken   atomic.Uint64 // deliveries begun
-	settled atomic.Uint64 // of these, those that need nothing more
+	leaving atomic.Bool   // nor anything that waits for mu
+	taken   atomic.Uint64 // deliveries started
+	settled atomic.Uint64 // deliveries that need nothing more
 }
 
 // forgetLimit is how long Close waits for the server to forget a session.
 const forgetLimit = 2 * time.Second
 
-// Consumer connects, subscribes and disconnects: from then on the session keeps what comes.
+// Consumer connects, subscribes and disconnects: from then on, the session stores messages.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
 		conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index),
@@ -97,7 +97,7 @@ func (x *consumer) connect(ctx context.Context) (*line, error) {
 	return l, nil
 }
 
-// subscribe subscribes to the topics and to the consumer's own.
+// subscribe subscribes to the topics and to the consumer's own topic.
 func (x *consumer) subscribe(ctx context.Context, l *line) error {
 	granted, err := l.subscribe(ctx, byte(x.conn.cfg.QoS), x.filters...)
 	if err != nil {
@@ -149,22 +149,22 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return nil
 }
 
-// leave delivers nothing more, and ends the session when what was accepted is settled.
+// leave stops deliveries, and ends the session once accepted messages are settled.
 func (x *consumer) leave(l *line) {
-	x.leaving.Store(true) // what the client holds would take mu again and again before this goroutine has it
+	x.leaving.Store(true) // messages in the client would otherwise keep taking mu before this goroutine
 	x.mu.Lock()
 	x.sink = nil
 	x.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	for range x.conn.cfg.QoS + 1 {
-		_ = l.ask(ctx) // a server that does not answer finds the end of the connection
+		_ = l.ask(ctx) // an unresponsive server notices the closed connection
 	}
 	l.close(true)
 	x.forgot = x.conn.cfg.Version == version5
 }
 
-// take delivers a message, and reports whether it is to be acknowledged.
+// take delivers a message, and reports whether to acknowledge it.
 func (x *consumer) take(topic string, payload []byte, again bool) bool {
 	if topic == x.echo {
 		x.hear(payload)
@@ -191,25 +191,25 @@ func (x *consumer) take(topic string, payload []byte, again bool) bool {
 	return err == nil
 }
 
-// hear notes a question that came back.
+// hear records a probe that came back.
 func (x *consumer) hear(payload []byte) {
 	if len(payload) != 8 {
 		return
 	}
 	select {
-	case <-x.heard: // an older one
+	case <-x.heard: // an older probe
 	default:
 	}
 	x.heard <- binary.BigEndian.Uint64(payload)
 }
 
-// left implements end. What the server has for the consumer comes before the answer to a
-// question, but for what waits for an acknowledgement: one of QoS 1 frees its place with one
-// packet of the client's, one of QoS 2 with two.
+// left implements end. Messages that the server has for the consumer arrive before a probe, except
+// those waiting for acknowledgements: with QoS 1, one packet from the client frees a slot, with QoS
+// 2 two.
 func (x *consumer) left(ctx context.Context) (uint64, error) {
 	l := x.now.Load()
 	if l == nil {
-		return 0, nil // it has not subscribed
+		return 0, nil // not subscribed
 	}
 	if n := x.open(); n > 0 {
 		return n, nil
@@ -229,16 +229,16 @@ func (x *consumer) left(ctx context.Context) (uint64, error) {
 	if n := x.open(); n > 0 || x.taken.Load() == before {
 		return n, nil
 	}
-	return 1, nil // there may be more behind what has come
+	return 1, nil // more may follow
 }
 
-// open returns how many deliveries are not settled.
+// open returns the number of unsettled deliveries.
 func (x *consumer) open() uint64 {
-	settled := x.settled.Load() // before taken, which is never less
+	settled := x.settled.Load() // load before taken, which is never smaller
 	return x.taken.Load() - settled
 }
 
-// question sends a message to the consumer itself and waits for it.
+// question sends a probe message to the consumer itself and waits for it.
 func (x *consumer) question(ctx context.Context, l *line) error {
 	select {
 	case x.sends <- struct{}{}:
@@ -247,7 +247,7 @@ func (x *consumer) question(ctx context.Context, l *line) error {
 	}
 	x.asked++
 	n := x.asked
-	go func() { // it may wait for the network
+	go func() { // may wait for the network
 		defer func() { <-x.sends }()
 		l.publish(x.echo, 0, &driver.Message{Payload: binary.BigEndian.AppendUint64(nil, n)})
 	}()
@@ -265,8 +265,8 @@ func (x *consumer) question(ctx context.Context, l *line) error {
 	}
 }
 
-// Close implements driver.Consumer. Where Run has not ended the session, the server forgets
-// it when the client connects without one. Close waits for that for 2 s at most.
+// Close implements driver.Consumer. If Run has not ended the session, Close reconnects without a
+// session, so that the server drops it, and waits at most 2 s for that.
 func (x *consumer) Close(ctx context.Context) error {
 	x.conn.ends.Remove(x)
 	defer x.set.Refuse()

@@ -8,7 +8,7 @@ package mqtt
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"fmt"
 	"math"
 	"strconv"
@@ -26,12 +26,12 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader
+	page string // documentation page
 
 	guarantees = driver.MustPage(page).Confirmations
 )
 
-// The versions of the protocol.
+// Versions of the protocol.
 const (
 	version3 = "3.1.1"
 	version5 = "5"
@@ -61,7 +61,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address  string            `option:"address" help:"Server, as host:port or URL (mqtt, mqtts)."`
 	User     string            `option:"user" help:"User name; none: anonymous."`
@@ -79,7 +79,7 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are the vendor's defaults.
+// Server holds the settings of a server that weir starts; these are the vendor's defaults.
 type Server struct {
 	Persistence       string `option:"persistence" allowed:"no,yes" help:"Server that weir starts: save messages to a file at times."`
 	AutosaveInterval  int    `option:"autosave-interval" min:"0" help:"Server that weir starts: seconds between two saves, or with autosave-on-changes the number of changes; 0: it saves only when it ends."`
@@ -89,12 +89,12 @@ type Server struct {
 	NoDelay           string `option:"set-tcp-nodelay" allowed:"no,yes" help:"Server that weir starts: send each packet at once (TCP_NODELAY)."`
 }
 
-// servers is what addresses look like.
+// servers describes valid addresses.
 var servers = endpoint.Kind{
 	Schemes: []string{"mqtt"}, Secure: []string{"mqtts"}, Port: "1883", Ports: map[string]string{"mqtts": "8883"}, Like: "127.0.0.1:1883",
 }
 
-// Validate reports every fault in the settings, joined. It reads no files.
+// Validate reports every invalid setting, joined. It reads no files.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", []string{c.Address})
 	faults := driver.Faults{err, c.TLS.Validate()}
@@ -104,8 +104,8 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// Narrow implements driver.Narrowed. The client for 3.1.1 delivers a message of QoS 2 again
-// that the server sends again.
+// Narrow implements driver.Narrowed. The client for 3.1.1 redelivers a QoS 2 message that the
+// server resends.
 func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	can.Competing = c.Shared
 	can.Settle, can.Guarantees = []driver.Settle{driver.SettleEach}, []driver.Guarantee{driver.Received}
@@ -128,7 +128,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// A conn is one run's hold on the server. It keeps no connection of its own.
+// A conn is one run's connection to the server, but keeps no connection open.
 type conn struct {
 	cfg  Config
 	run  driver.Run
@@ -137,11 +137,12 @@ type conn struct {
 
 // An end is a producer or a consumer.
 type end interface {
-	// left returns how many messages the end has still to take, by an answer of the server.
+	// left returns how many messages the producer or consumer has still to take, based on an answer
+	// from the server.
 	left(ctx context.Context) (uint64, error)
 }
 
-// Declare does nothing: a topic is where a message goes, and the server keeps none.
+// Declare does nothing: a topic is only an address, and the server stores none.
 func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
 // Delete does nothing: messages end with the sessions of the consumers.
@@ -157,12 +158,12 @@ func (c *conn) topic(destination string) (string, error) {
 	return destination, nil
 }
 
-// own returns a topic of the run's.
+// own returns one of the run's own topics.
 func (c *conn) own(name string) string { return "weir/" + names.Token(c.run.ID) + "/" + name }
 
-// Backlog implements driver.Backlogger. The server tells no number for a subscription. With
-// QoS 0 messages have no answer, so each producer makes a round trip first. Then each
-// consumer sends itself messages that come back behind all that the server had for it.
+// Backlog implements driver.Backlogger. The server does not report a subscription's backlog. QoS 0
+// messages are not answered, so each producer first makes a round trip. Then each consumer sends
+// itself probe messages, which arrive after everything the server had for it.
 func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (uint64, error) {
 	if c.cfg.QoS == 0 {
 		if _, err := c.sum(ctx, ""); err != nil {
@@ -172,7 +173,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (ui
 	return c.sum(ctx, subscription)
 }
 
-// sum asks all ends of a subscription; "" for the producers.
+// sum adds up the results for a subscription's consumers; "" for the producers.
 func (c *conn) sum(ctx context.Context, subscription string) (sum uint64, err error) {
 	for _, e := range c.ends.Of(subscription) {
 		n, err := e.left(ctx)
@@ -184,21 +185,20 @@ func (c *conn) sum(ctx context.Context, subscription string) (sum uint64, err er
 	return sum, nil
 }
 
-// versionTopic is where Mosquitto tells what it is. Other brokers may have the topic, too.
+// versionTopic is where Mosquitto reports its version. Other brokers may also have the topic.
 const versionTopic = "$SYS/broker/version"
 
-// droppedTopic is where Mosquitto counts the messages that it has not kept for a client, of
-// all clients. It brings the count up to date every sys_interval.
-// (https://mosquitto.org/man/mosquitto-8.html)
+// droppedTopic is where Mosquitto counts messages that it did not store for a client, over all
+// clients. It updates the count every sys_interval (https://mosquitto.org/man/mosquitto-8.html).
 const droppedTopic = "$SYS/broker/publish/messages/dropped"
 
-// versionWait is how long a message may take that the server has sent before its answer.
+// versionWait is how long to wait for a message that the server sent before its answer.
 const versionWait = 100 * time.Millisecond
 
 // Known implements driver.GuaranteePredictor.
 func (c *Config) Known(driver.Servers) driver.Known { return driver.KnownOf(c, "qos") }
 
-// Facts connects. The guarantee is the level that the server grants.
+// Facts connects. The guarantee is the QoS level that the server grants.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "MQTT broker", Nodes: 1, Confirms: guarantees.Of(c.cfg.Known(driver.Servers{})), Settings: map[string]string{
 		"version": c.cfg.Version, "qos": strconv.Itoa(c.cfg.QoS), "shared": strconv.FormatBool(c.cfg.Shared),
@@ -248,7 +248,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// tell adds to the facts what the broker says at a topic.
+// tell adds a message from one of the broker's topics to the facts.
 func (c *conn) tell(f *driver.Facts, topic, text string) {
 	if topic == droppedTopic {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
@@ -262,7 +262,7 @@ func (c *conn) tell(f *driver.Facts, topic, text string) {
 	}
 }
 
-// number is a limit that the server told.
+// number formats a limit that the server reported.
 func number(n uint64) string {
 	if n == 0 {
 		return "not told"

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// shared is the server of tests that leave it as it was.
+// shared is the server of tests that leave it unchanged.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	for _, test := range []struct {
 		version, qos, shared string

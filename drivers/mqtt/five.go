@@ -14,12 +14,11 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// sessionLife is how long, in seconds, the server keeps the session of a consumer that is
-// gone.
+// sessionLife is how long, in seconds, the server keeps a session after its consumer has gone.
 const sessionLife = 3600
 
-// five is the client for version 5. It tells nothing of a message that it has sent without
-// waiting. So five stands between the client and its session, where answers arrive.
+// five is the client for version 5. That client does not report on messages sent without waiting,
+// so five sits between the client and its session, where answers arrive.
 type five struct {
 	session.SessionManager // the client's own
 	l                      *line
@@ -27,7 +26,7 @@ type five struct {
 
 	out     paho.Publish // what publish sends
 	current *driver.Message
-	held    bool // the session has taken current
+	held    bool // the session has accepted current
 	ack     packets.Publish
 
 	mu     sync.Mutex
@@ -54,7 +53,7 @@ func (c *Config) five(ctx context.Context, l *line) error {
 		},
 		OnClientError: func(err error) { l.fail(words.Lost(err)) },
 	})
-	// Mosquitto does not save a session that began with Clean Start. The client's name is new.
+	// Mosquitto does not save a session that began with Clean Start. The client ID is new.
 	p := &paho.Connect{
 		ClientID: l.id, CleanStart: !l.keep, KeepAlive: uint16(c.KeepAlive.Seconds()),
 		Username: c.User, UsernameFlag: c.User != "", Password: []byte(c.Password.Reveal()), PasswordFlag: !c.Password.IsZero(),
@@ -74,7 +73,7 @@ func (c *Config) five(ctx context.Context, l *line) error {
 	if err != nil {
 		return err
 	}
-	l.most.inflight = 65535 // of the standard, where the server tells nothing
+	l.most.inflight = 65535 // the standard's default
 	if n := a.Properties.ReceiveMaximum; n != nil {
 		l.most.inflight = *n
 	}
@@ -87,14 +86,14 @@ func (c *Config) five(ctx context.Context, l *line) error {
 	return nil
 }
 
-// publish implements client. The session copies what it takes.
+// publish implements client. The session copies what it accepts.
 func (f *five) publish(topic string, qos byte, m *driver.Message) {
 	f.out.Topic, f.out.QoS, f.out.Payload = topic, qos, m.Payload
 	f.current, f.held = m, false
 	_, err := f.client.PublishWithOptions(f.l.life, &f.out, paho.PublishOptions{Method: paho.PublishMethod_AsyncSend})
 	switch {
 	case f.held && err != nil:
-		f.l.fail(words.Lost(err)) // m with it
+		f.l.fail(words.Lost(err)) // including m
 	case f.held:
 	case err != nil:
 		f.l.complete(m, words.Lost(err))
@@ -160,7 +159,7 @@ func (f *five) over(why error) {
 	}
 }
 
-// take hands over a message, and acknowledges it.
+// take delivers a message, and acknowledges it.
 func (f *five) take(p paho.PublishReceived) (bool, error) {
 	m := p.Packet
 	if f.l.take(m.Topic, m.Payload, m.Duplicate()) && m.QoS > 0 {
@@ -170,7 +169,7 @@ func (f *five) take(p paho.PublishReceived) (bool, error) {
 	return true, nil
 }
 
-// Ack implements session.SessionManager for the client: take has done it.
+// Ack implements session.SessionManager for the client: take has already acknowledged.
 func (f *five) Ack(*packets.Publish) error { return nil }
 
 func (f *five) subscribe(ctx context.Context, qos byte, filters ...string) ([]byte, error) {

@@ -21,37 +21,37 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// closeWait is how long the end of a connection may wait for the network.
+// closeWait is how long closing a connection may wait for the network.
 const closeWait = 500 * time.Millisecond
 
-// A client is one of the two, connected. One goroutine at a time publishes.
+// A client is one of the two MQTT clients, connected. One goroutine at a time publishes.
 type client interface {
-	// publish begins to send m, and does not keep it after plan.complete.
+	// publish starts to send m, and does not keep it after plan.complete.
 	publish(topic string, qos byte, m *driver.Message)
-	// subscribe returns what the server granted for each filter: a level, or refused and
-	// above.
+	// subscribe returns what the server granted for each filter: a level, or a value of at least
+	// refused.
 	subscribe(ctx context.Context, qos byte, filters ...string) ([]byte, error)
-	// ask makes a round trip: the answer comes behind all that was sent before.
+	// ask makes a round trip: the answer follows everything sent before.
 	ask(ctx context.Context) error
-	// end says goodbye and waits for the client's goroutines, closeWait at most. With forget,
-	// version 5 ends a kept session, too.
+	// end disconnects and waits for the client's goroutines, at most closeWait. With forget,
+	// version 5 also ends a kept session.
 	end(forget bool)
-	// over completes what is in flight with why, and takes no more.
+	// over completes the messages in flight with why, and accepts no more.
 	over(why error)
 }
 
-// A plan says what a connection is for.
+// A plan describes a connection.
 type plan struct {
-	id     string // of the client; "": the server chooses one
+	id     string // client ID; "": chosen by the server
 	keep   bool   // the session outlives the connection
-	ahead  uint16 // most messages that the server sends ahead; 0: as many as it likes
+	ahead  uint16 // maximum of unacknowledged messages from the server; 0: no limit
 	memory *state.State
 
-	take     func(topic string, payload []byte, again bool) bool // whether it is acknowledged
+	take     func(topic string, payload []byte, again bool) bool // reports whether to acknowledge
 	complete func(*driver.Message, error)
 }
 
-// limits are what the server told when it took the connection; 0: it did not.
+// limits are the limits in the server's CONNACK; 0: not given.
 type limits struct {
 	inflight uint16
 	packet   uint32
@@ -64,12 +64,12 @@ type line struct {
 	plan
 	most   limits
 	socket net.Conn
-	life   context.Context // ends with the connection; its cause says why
+	life   context.Context // ends with the connection; its cause is the reason
 	stop   context.CancelCauseFunc
 	once   sync.Once
 }
 
-// fail ends a line, with all that is in flight on it.
+// fail ends a line and everything in flight on it.
 func (l *line) fail(why error) {
 	l.once.Do(func() {
 		_ = l.socket.Close()
@@ -78,7 +78,7 @@ func (l *line) fail(why error) {
 	})
 }
 
-// close ends a line that is not needed any more, and with forget its session.
+// close closes a line that is no longer needed, and with forget its session.
 func (l *line) close(forget bool) {
 	late := time.AfterFunc(closeWait, func() { _ = l.socket.Close() })
 	defer late.Stop()
@@ -93,7 +93,7 @@ func (l *line) during(ctx context.Context) (context.Context, context.CancelFunc)
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// dial connects within ctx and the option timeout. Its error is in the contract's words.
+// dial connects within ctx and the option timeout. It maps errors to the contract's.
 func (c *Config) dial(ctx context.Context, set *sockets.Set, p plan) (*line, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -132,15 +132,15 @@ func (c *Config) dial(ctx context.Context, set *sockets.Set, p plan) (*line, err
 	return l, nil
 }
 
-// name returns a name for a client that no other has.
+// name returns a unique client ID.
 func (c *conn) name(end string) string {
 	return strings.Join([]string{"weir", c.run.ID, end, rand.Text()[:8]}, "-")
 }
 
-// nothing is a filter for questions. weir publishes nothing to it.
+// nothing is a filter for round trips. weir never publishes to it.
 const nothing = "weir/nothing"
 
-// cause returns why ctx ended where it has, and err where it has not.
+// cause returns why ctx ended, or err if it has not.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.Canceled) {
 		return context.Cause(ctx)
@@ -148,19 +148,19 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// isTLS reports whether a socket is one of TLS.
+// isTLS reports whether a socket uses TLS.
 func isTLS(c net.Conn) bool {
 	_, is := c.(*tls.Conn)
 	return is
 }
 
-// refused and above are reasons, not levels.
+// Values from refused up are reasons, not levels.
 const refused = 0x80
 
-// A reason is why a server of version 5 refused something.
+// A reason is a reason code of a version 5 server.
 type reason byte
 
-// reasons are those that servers give, of chapter 2.4 of the standard.
+// reasons lists the codes from chapter 2.4 of the standard.
 var reasons = map[reason]struct {
 	text string
 	is   error
@@ -191,20 +191,19 @@ var reasons = map[reason]struct {
 	0x9F: {"connection rate exceeded", driver.ErrOverloaded},
 }
 
-// Error returns the standard's words.
+// Error returns the standard's text.
 func (r reason) Error() string {
 	return fmt.Sprintf("reason code 0x%02X (%s)", byte(r), reasons[r].text)
 }
 
-// refusals are the answers to CONNECT of version 3.1.1.
+// refusals maps the answers to CONNECT in version 3.1.1.
 var refusals = failure.Table{
 	v3.ErrorRefusedBadUsernameOrPassword: driver.ErrAuth, v3.ErrorRefusedNotAuthorised: driver.ErrAuth,
 	v3.ErrorRefusedBadProtocolVersion: driver.ErrUnsupported, v3.ErrorRefusedIDRejected: driver.ErrUnsupported,
 	v3.ErrorRefusedServerUnavailable: driver.ErrUnreachable,
 }
 
-// words puts errors into the contract's words. The client refuses what the server has said
-// that it cannot do.
+// words maps errors to the contract's. The client itself refuses what the server does not support.
 var words = failure.Map{Is: func(err error) error {
 	var r reason
 	if errors.As(err, &r) {

@@ -24,10 +24,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// versions are those that most tests go through.
+// versions lists the protocol versions that most tests use.
 var versions = []string{version5, version3}
 
-// open opens a Conn until the test ends.
+// open opens a Conn until the end of the test.
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
 	t.Helper()
 	if run.ID == "" {
@@ -57,14 +57,14 @@ func put(t testing.TB, p driver.Producer, f trial.Fates, n int) (confirmed int) 
 	return confirmed
 }
 
-// has returns how many different messages came, and all faults.
+// has returns the number of distinct messages received, and all faults.
 func has(l *trial.Log) (int, error) {
 	l.Lock()
 	defer l.Unlock()
 	return len(slices.Compact(slices.Sorted(slices.Values(l.Got)))), errors.Join(l.Faults...)
 }
 
-// times returns how often a message came, and how many were told as redelivered.
+// times returns how often a message was received, and how often as redelivered.
 func times(l *trial.Log, text string) (times, again int) {
 	l.Lock()
 	defer l.Unlock()
@@ -76,7 +76,7 @@ func times(l *trial.Log, text string) (times, again int) {
 	return times, len(l.Again)
 }
 
-// settle waits until the subscription has all that the server had for it.
+// settle waits until the subscription has received everything from the server.
 func settle(t testing.TB, c driver.Conn) {
 	t.Helper()
 	if !trial.Eventually(func() bool {
@@ -89,8 +89,7 @@ func settle(t testing.TB, c driver.Conn) {
 	}
 }
 
-// subscribe runs a consumer until the test ends. Its deliveries wait for hold, where it is
-// not nil.
+// subscribe runs a consumer until the end of the test. Its deliveries wait for hold, if not nil.
 func subscribe(t testing.TB, c driver.Conn, hold chan struct{}) (*trial.Log, *consumer) {
 	t.Helper()
 	l := trial.NewLog()
@@ -101,8 +100,7 @@ func subscribe(t testing.TB, c driver.Conn, hold chan struct{}) (*trial.Log, *co
 	return l, driver.Inside(c).(*conn).ends.Of("s")[0].(*consumer)
 }
 
-// start starts a server with lines of its configuration, in a folder, and returns its
-// address.
+// start starts a server with lines of configuration, in a folder, and returns its address.
 func start(t testing.TB, dir string, lines ...string) (*served.Process, map[string][]string) {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", served.FreePorts(t, 1)[0])
@@ -122,8 +120,8 @@ func start(t testing.TB, dir string, lines ...string) (*served.Process, map[stri
 	return p, map[string][]string{"address": {address}, "reconnect-wait": {"10ms"}}
 }
 
-// TestTheGuaranteeFollowsTheLevel asks the running server for each level, and one that
-// grants less than was asked for.
+// TestTheGuaranteeFollowsTheLevel requests each level, and uses a server that grants less than
+// requested.
 func TestTheGuaranteeFollowsTheLevel(t *testing.T) {
 	s := shared.Up(t, 1)
 	_, low := start(t, t.TempDir(), "allow_anonymous true", "max_qos 1")
@@ -148,11 +146,11 @@ func TestTheGuaranteeFollowsTheLevel(t *testing.T) {
 	}
 }
 
-// TestCredentialsAndTLS uses a server that wants a password over TLS.
+// TestCredentialsAndTLS uses a server that requires a password over TLS.
 func TestCredentialsAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := trial.Certificate(t)
-	// Made by mosquitto_passwd for user weir and password secret.
+	// Created by mosquitto_passwd for user weir and password secret.
 	const hash = "weir:$7$101$AdNFNh2NNoORBey1$W9+aPRs56gWl9ivNE7xOWFNMKhDdOBhEvWjvVm2MYIcprEJN39QaDzimRowf3a7eeg848sxgVXETKfO0syybgw==\n"
 	passwords := filepath.Join(dir, "passwords")
 	if err := os.WriteFile(passwords, []byte(hash), 0o600); err != nil {
@@ -195,7 +193,8 @@ func TestCredentialsAndTLS(t *testing.T) {
 	}
 }
 
-// steal has a server break the connection of a client, by another of its name that leaves.
+// steal makes a server drop a client's connection, by briefly connecting another client with its
+// ID.
 func steal(t *testing.T, address, id string) {
 	t.Helper()
 	k := three3.NewClient(three3.NewClientOptions().AddBroker("tcp://" + address).SetClientID(id).SetCleanSession(false).SetProtocolVersion(4))
@@ -205,8 +204,8 @@ func steal(t *testing.T, address, id string) {
 	k.Disconnect(100)
 }
 
-// TestASessionOutlivesItsConnection breaks a consumer's connection: what is sent until it
-// has connected again waits for it, and is delivered.
+// TestASessionOutlivesItsConnection breaks a consumer's connection: messages sent meanwhile wait
+// and are delivered after the reconnect.
 func TestASessionOutlivesItsConnection(t *testing.T) {
 	s := shared.Up(t, 1)
 	for _, version := range versions {
@@ -232,8 +231,8 @@ func TestASessionOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// TestExactlyOnceNeedsVersionFive breaks the connection while a message of QoS 2 is delivered:
-// the server sends it again, and only the client for version 5 remembers it.
+// TestExactlyOnceNeedsVersionFive breaks the connection during delivery of a QoS 2 message: the
+// server resends it, and only the version 5 client recognizes it.
 func TestExactlyOnceNeedsVersionFive(t *testing.T) {
 	s := shared.Up(t, 1)
 	for version, want := range map[string]int{version5: 1, version3: 2} {
@@ -254,8 +253,8 @@ func TestExactlyOnceNeedsVersionFive(t *testing.T) {
 	}
 }
 
-// TestClosedConsumersShareIsLost ends one of two consumers of a shared subscription: what
-// the server has given it does not go to the other.
+// TestClosedConsumersShareIsLost ends one of two consumers of a shared subscription: messages
+// already assigned to it do not go to the other.
 func TestClosedConsumersShareIsLost(t *testing.T) {
 	s := shared.Up(t, 1)
 	for _, version := range versions {
@@ -286,7 +285,7 @@ func TestClosedConsumersShareIsLost(t *testing.T) {
 	}
 }
 
-// TestAConsumerEndsItsSession looks at the server with a client of the same name.
+// TestAConsumerEndsItsSession checks the server with a client of the same ID.
 func TestAConsumerEndsItsSession(t *testing.T) {
 	s := shared.Up(t, 1)
 	for _, version := range versions {
@@ -310,8 +309,8 @@ func TestAConsumerEndsItsSession(t *testing.T) {
 	}
 }
 
-// TestServerPersistence stops a server that holds 80 confirmed messages for a consumer, which
-// has 20 more. What is saved at the end survives, and a kill saves nothing.
+// TestServerPersistence stops a server that holds 80 confirmed messages for a consumer, which has
+// 20 more. Messages saved at exit survive; a kill saves nothing.
 func TestServerPersistence(t *testing.T) {
 	for name, test := range map[string]struct {
 		lines []string
@@ -364,7 +363,7 @@ func TestServerPersistence(t *testing.T) {
 	}
 }
 
-// TestBrokerCountsDroppedMessages has a consumer that takes nothing, and a queue of 5.
+// TestBrokerCountsDroppedMessages uses a consumer that accepts nothing, and a queue of 5.
 func TestBrokerCountsDroppedMessages(t *testing.T) {
 	_, options := start(t, t.TempDir(), "sys_interval 1", "max_queued_messages 5", "max_inflight_messages 1", "allow_anonymous true")
 	for _, v := range versions {
@@ -394,7 +393,7 @@ func TestBrokerCountsDroppedMessages(t *testing.T) {
 	}
 }
 
-// TestNamesOfTopics: topics of a user's own are used as they are.
+// TestNamesOfTopics: a user's own topics are used unchanged.
 func TestNamesOfTopics(t *testing.T) {
 	s := shared.Up(t, 1)
 	for _, version := range versions {
@@ -416,7 +415,7 @@ func TestNamesOfTopics(t *testing.T) {
 	}
 }
 
-// TestInvalidSettings shows the refusals that bounds do not tell.
+// TestInvalidSettings covers the faults that option bounds do not catch.
 func TestInvalidSettings(t *testing.T) {
 	for option, bad := range map[string]string{"address": "http://127.0.0.1:1", "qos": "3", "keep-alive": "1500ms", "max-inflight": "65536"} {
 		_, err := trial.Open(t, Definition(), driver.Run{}, nil, option, bad)
@@ -424,7 +423,7 @@ func TestInvalidSettings(t *testing.T) {
 			t.Errorf("%s %q: %v", option, bad, err)
 		}
 	}
-	// One that accepts and says nothing.
+	// A server that accepts but sends nothing.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -437,7 +436,7 @@ func TestInvalidSettings(t *testing.T) {
 	}
 }
 
-// TestTheServersLimitOfPackets has version 5 refuse what is too large before it is sent.
+// TestTheServersLimitOfPackets: version 5 rejects oversized messages before sending.
 func TestTheServersLimitOfPackets(t *testing.T) {
 	_, options := start(t, t.TempDir(), "allow_anonymous true", "max_packet_size 2000")
 	c := open(t, driver.Run{}, options)
@@ -454,8 +453,8 @@ func TestTheServersLimitOfPackets(t *testing.T) {
 	}
 }
 
-// TestMessageAllocatesOnlyInClient: the driver allocates nothing of its own for a message
-// that is sent, beside what the client does when it waits for the answer itself.
+// TestMessageAllocatesOnlyInClient: sending a message allocates nothing beyond what the client does
+// when it waits for the answer itself.
 func TestMessageAllocatesOnlyInClient(t *testing.T) {
 	s := shared.Up(t, 1)
 	const rounds = 300
@@ -488,7 +487,8 @@ func TestMessageAllocatesOnlyInClient(t *testing.T) {
 	}
 }
 
-// allocs is the least of a few counts: what else the process does adds to one.
+// allocs returns the minimum of several counts, because other activity in the process may add to
+// one.
 func allocs(rounds int, f func()) float64 {
 	least := testing.AllocsPerRun(rounds, f)
 	for range 3 {
@@ -497,7 +497,7 @@ func allocs(rounds int, f func()) float64 {
 	return least
 }
 
-// TestADeliveryCostsNothing measures the driver's part of a message received.
+// TestADeliveryCostsNothing measures the driver's part of receiving a message.
 func TestADeliveryCostsNothing(t *testing.T) {
 	x := &consumer{conn: &conn{cfg: *Definition().New().(*Config)}, sources: map[string]int32{"d": 0}, sink: nowhere{}}
 	body := make([]byte, 64)
@@ -506,12 +506,11 @@ func TestADeliveryCostsNothing(t *testing.T) {
 	}
 }
 
-// nowhere is a sink that costs nothing.
+// nowhere is a sink without any cost.
 type nowhere struct{ driver.Sink }
 
 func (nowhere) Deliver([]driver.Delivery) error { return nil }
 
-// TestReasonsOfTheStandard: what a server answers becomes the contract's error.
 func TestReasonsOfTheStandard(t *testing.T) {
 	for code, want := range map[byte]error{packets.ConnackNotAuthorized: driver.ErrAuth, packets.PubackQuotaExceeded: driver.ErrOverloaded, 0x95: driver.ErrTooLarge} {
 		if err := words.Cause(reason(code)); !errors.Is(err, want) {

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	window   = 20 // messages in flight to a server that tells no number: Mosquitto's default
-	overhead = 16 // most bytes of a PUBLISH around topic and payload
+	window   = 20 // in flight to a server without a stated limit: Mosquitto's default
+	overhead = 16 // most bytes of a PUBLISH besides topic and payload
 )
 
-// A producer has a connection. Its messages wait in the queue for their turn in the window.
+// A producer has one connection. Its messages are queued until the window has room.
 type producer struct {
 	*blocking.Outgoing
 	conn   *conn
@@ -29,11 +29,11 @@ type producer struct {
 
 	out     *retry.Kept[line]
 	queue   *fifo.Queue[item]
-	room    chan struct{} // has a token for each message that the client has
+	room    chan struct{} // holds a token per message in the client
 	sending sync.WaitGroup
 }
 
-// An item is a message that waits to be sent, with its Publish's context.
+// An item is a message waiting to be sent, with the context of its Publish.
 type item struct {
 	ctx   context.Context
 	m     *driver.Message
@@ -85,8 +85,8 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// window returns how many messages a producer may have in flight, where the server told a
-// number; 0: it did not.
+// window returns how many messages a producer may have in flight, given the server's limit; 0: none
+// stated.
 func (c *Config) window(told int) int {
 	switch {
 	case c.MaxInflight > 0 && told > 0:
@@ -113,7 +113,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// send hands the messages to the client.
+// send passes messages to the client.
 func (p *producer) send() {
 	for {
 		it, ok := p.queue.Take()
@@ -138,14 +138,14 @@ func (p *producer) send() {
 	}
 }
 
-// left implements end: what was written before the question has reached the server.
+// left implements end: everything written before the round trip has reached the server.
 func (p *producer) left(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.conn.cfg.Timeout)
 	defer cancel()
 	return 0, p.out.Now().ask(ctx)
 }
 
-// Close implements driver.Producer. It waits for answers under way, at most 2 s.
+// Close implements driver.Producer. It waits at most 2 s for outstanding answers.
 func (p *producer) Close(ctx context.Context) error {
 	return p.End(ctx, func(late bool) error {
 		p.conn.ends.Remove(p)

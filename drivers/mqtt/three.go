@@ -16,14 +16,14 @@ import (
 type three struct {
 	l      *line
 	client paho.Client
-	sent   chan receipt // to the goroutine that waits for answers, in the order of messages
+	sent   chan receipt // read by the goroutine that waits for answers, in message order
 	all    sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
 }
 
-// A receipt is a message that waits for its answer.
+// A receipt is a message waiting for its answer.
 type receipt struct {
 	paho.Token
 	m *driver.Message
@@ -64,13 +64,13 @@ func (t *three) publish(topic string, qos byte, m *driver.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed {
-		t.sent <- r // the producer's window is not larger
+		t.sent <- r // never blocks: the producer's window is no larger
 		return
 	}
 	t.l.complete(m, context.Cause(t.l.life))
 }
 
-// confirm waits for the answers. The server gives them in the order of the messages.
+// confirm waits for answers, which the server sends in message order.
 func (t *three) confirm() {
 	for r := range t.sent {
 		select {
@@ -97,7 +97,7 @@ func (t *three) over(error) {
 	t.all.Wait()
 }
 
-// take hands over a message, and acknowledges it.
+// take delivers a message, and acknowledges it.
 func (t *three) take(_ paho.Client, m paho.Message) {
 	if t.l.take(m.Topic(), m.Payload(), m.Duplicate()) {
 		m.Ack()
@@ -128,5 +128,5 @@ func (t *three) ask(ctx context.Context) error {
 	return t.wait(ctx, t.client.Unsubscribe(nothing))
 }
 
-// end implements client. A kept session ends when the same client connects without it.
+// end implements client. A kept session ends when the same client reconnects without it.
 func (t *three) end(bool) { t.client.Disconnect(uint(closeWait.Milliseconds())) }

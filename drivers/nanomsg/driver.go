@@ -19,7 +19,7 @@ package nanomsg
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
@@ -27,7 +27,7 @@ import (
 )
 
 //go:embed page.md
-var page string // what the driver says to a reader; driver.MustPage says how it looks
+var page string // documentation page; driver.MustPage defines its format
 
 // module is the client library; version is the one in go.mod.
 const (
@@ -47,13 +47,13 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	mesh.Options
 	HWM int `option:"hwm" min:"1" max:"1048576" help:"Messages that a queue of a socket holds. A full PUSH waits; a full PUB drops the new message; a full SUB drops the oldest."`
 }
 
-// Validate finds nothing that the bounds of the options do not.
+// Validate returns nil: the options' bounds check everything.
 func (c *Config) Validate() error { return nil }
 
 // Open returns a Conn without sockets; there is no server to connect to.

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	expect := map[string]int{"pipeline": 24, "pubsub": 24}
 	for _, pattern := range []string{"pipeline", "pubsub"} {

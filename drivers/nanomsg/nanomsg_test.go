@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestAFullPipelineWaits: what does not fit is not confirmed, and nothing is lost.
+// TestAFullPipelineWaits: excess messages are not confirmed, and nothing is lost.
 func TestAFullPipelineWaits(t *testing.T) {
 	for _, transport := range []string{"inproc", "tcp"} {
 		t.Run(transport, func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestAPipelineWithoutConsumersClosesAtOnce(t *testing.T) {
 	}
 }
 
-// TestAFullSubscriberLoses: all is confirmed. What was dropped is in the backlog only
-// while the subscriber stands still.
+// TestAFullSubscriberLoses: everything is confirmed. Dropped messages count in the backlog only
+// while the subscriber is stalled.
 func TestAFullSubscriberLoses(t *testing.T) {
 	for _, transport := range []string{"inproc", "tcp"} {
 		t.Run(transport, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestAFullSubscriberLoses(t *testing.T) {
 	}
 }
 
-// TestConsumersOfAPipelineShare has producers and consumers of different numbers.
+// TestConsumersOfAPipelineShare uses different numbers of producers and consumers.
 func TestConsumersOfAPipelineShare(t *testing.T) {
 	for _, bind := range []string{"producers", "consumers"} {
 		c := trial.Declared(t, Definition(), nil, "bind", bind)
@@ -123,5 +123,5 @@ func TestExistingDestinationsAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheVersionIsTheModules: the library does not tell its own.
+// TestTheVersionIsTheModules: the library does not report its own version.
 func TestTheVersionIsTheModules(t *testing.T) { trial.ModuleVersion(t, module, version) }

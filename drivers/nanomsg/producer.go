@@ -18,13 +18,13 @@ import (
 	"github.com/weirmq/weir/drivers/internal/mesh"
 )
 
-// A socket is one of mangos, of producers and consumers alike.
+// A socket is a mangos socket, for producers and consumers alike.
 type socket struct {
 	s     mangos.Socket
 	peers atomic.Int64
 }
 
-// kinds are what makes each kind of socket, and its queue's option.
+// kinds has a constructor for each kind of socket, and the option for its queue.
 var kinds = map[mesh.Kind]struct {
 	open  func() (mangos.Socket, error)
 	queue string
@@ -43,7 +43,7 @@ func open(kind mesh.Kind, hwm int) (mesh.Socket, error) {
 	}
 	options := map[string]any{
 		kinds[kind].queue:        hwm,
-		mangos.OptionMaxRecvSize: 0, // no limit; the peers are this process
+		mangos.OptionMaxRecvSize: 0, // unlimited; the peers are in this process
 	}
 	if kind == mesh.Sub {
 		options[mangos.OptionSubscribe] = ""
@@ -59,7 +59,7 @@ func open(kind mesh.Kind, hwm int) (mesh.Socket, error) {
 	return x, nil
 }
 
-// pipe counts connections. The protocol knows a connection that is attached.
+// pipe counts connections. An attached connection is known to the protocol.
 func (x *socket) pipe(e mangos.PipeEvent, _ mangos.Pipe) {
 	switch e {
 	case mangos.PipeEventAttached:
@@ -107,7 +107,7 @@ func (x *socket) Close() error {
 	return nil
 }
 
-// failure says what an error of mangos is in the contract's words.
+// failure maps a mangos error to the contract's.
 func failure(err error) error {
 	if errors.Is(err, mangos.ErrClosed) {
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)

@@ -15,18 +15,16 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// readyLimit bounds how long the servers may take to show that they have the
-// subscriptions.
+// readyLimit limits how long the servers may take to confirm that they have the subscriptions.
 const readyLimit = 10 * time.Second
 
-// A consumer is a member of the subscription's queue group, on a connection of
-// its own.
+// A consumer is a member of the subscription's queue group, on its own connection.
 type consumer struct {
 	*natsconn.Receiver
 	group    string
 	subjects []string
-	room     int        // bytes of one subject that may wait in the client
-	answers  *gate.Gate // of a responder, for its answers; nil: none are sent
+	room     int        // bytes per subject that may wait in the client
+	answers  *gate.Gate // for a responder's answers; nil: not a responder
 	ends     *natsconn.Ends
 	dropped  *dropped
 }
@@ -52,12 +50,11 @@ func (c *conn) consumer(ctx context.Context, spec *driver.ConsumerSpec) (x *cons
 	return x, nil
 }
 
-// Run subscribes and delivers each message from the client's own callback: one
-// hop after the goroutine that reads the socket, the fewest the client offers
-// with a bound on bytes.
+// Run subscribes and delivers each message from the client's own callback: one hop after the
+// goroutine that reads the socket, the fewest the client offers with a bound on bytes.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	x.Begin(sink)
-	var mu sync.Mutex // one Deliver at a time: each subject has a goroutine of its own
+	var mu sync.Mutex // one Deliver at a time: each subject has its own goroutine
 	ended := false
 	ds := make([]driver.Delivery, 1)
 	deliver := func(source int32, m *nats.Msg) {
@@ -83,7 +80,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	for i, s := range x.subjects {
 		sub, err := x.QueueSubscribe(s, x.group, func(m *nats.Msg) {
 			source := int32(i)
-			if !natsconn.Matches(s, m.Subject) { // the server's word for the subject is another
+			if !natsconn.Matches(s, m.Subject) { // the server uses another form of the subject
 				source = x.source(m.Subject)
 			}
 			deliver(source, m)
@@ -116,7 +113,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	}
 }
 
-// source returns which of the destinations takes a subject; -1: none.
+// source returns the index of the destination that matches a subject; -1: none.
 func (x *consumer) source(subject string) int32 {
 	return int32(slices.IndexFunc(x.subjects, func(s string) bool { return natsconn.Matches(s, subject) }))
 }

@@ -21,7 +21,7 @@ package nats
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"fmt"
 	"sync"
@@ -33,13 +33,13 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// Ways of confirming.
+// Confirmation modes.
 const (
 	confirmNone  = "none"
 	confirmFlush = "flush"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string
@@ -86,7 +86,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	natsconn.Options
 	Confirm        string        `option:"confirm" allowed:"none,flush" firm:"flush" help:"When a message completes: when the client has taken it, or when the server has answered a PING sent behind it."`
@@ -108,7 +108,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return &conn{cfg: *c, run: run, link: link}, nil
 }
 
-// A conn is one run's hold on the servers.
+// A conn is one run's connection to the servers.
 type conn struct {
 	cfg      Config
 	run      driver.Run
@@ -118,10 +118,10 @@ type conn struct {
 	dropped  dropped
 
 	mu       sync.Mutex
-	interest *natsconn.Link // nil: it holds no other subscriptions
+	interest *natsconn.Link // nil: no other subscriptions
 }
 
-// Declare makes the other subscriptions, where the options ask for some, and nothing else.
+// Declare creates only the other subscriptions, if the options ask for some.
 func (c *conn) Declare(ctx context.Context, _ ...driver.Destination) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ func (c *conn) Declare(ctx context.Context, _ ...driver.Destination) (err error)
 	return err
 }
 
-// Delete has nothing to remove.
+// Delete does nothing: there is nothing to remove.
 func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil }
 
 // Facts asks the server it is connected to.
@@ -160,12 +160,12 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return driver.KnownOf(c, "confirm")
 }
 
-// Backlog implements driver.Backlogger. The server keeps nothing.
+// Backlog implements driver.Backlogger. The server stores nothing.
 func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (uint64, error) {
 	return c.ends.Backlog(ctx, subscription)
 }
 
-// Close ends the control connection, and that of the other subscriptions.
+// Close closes the control connection, and the one with the other subscriptions.
 func (c *conn) Close(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

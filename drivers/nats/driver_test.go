@@ -17,10 +17,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quiet is short: over loopback what should not come would come in microseconds.
+// quiet is short: over loopback, an unexpected message would arrive within microseconds.
 const quiet = 60 * time.Millisecond
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	for _, confirm := range []string{confirmNone, confirmFlush} {
 		t.Run(confirm, func(t *testing.T) {

@@ -8,13 +8,13 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// dropped counts what the client has dropped of a Conn's subscriptions, because it waited
-// for a slow consumer beyond the option pending-bytes. The server's own drops are only in
-// its log: it cuts off a client that reads too slowly.
+// dropped counts messages that the client dropped for a Conn's subscriptions because a slow
+// consumer exceeded the option pending-bytes. The server's own drops appear only in its log: it
+// disconnects a client that reads too slowly.
 type dropped struct {
 	mu    sync.Mutex
 	open  map[*nats.Subscription]struct{}
-	ended uint64 // of subscriptions that have ended
+	ended uint64 // of ended subscriptions
 }
 
 func (d *dropped) begin(sub *nats.Subscription) {
@@ -26,7 +26,7 @@ func (d *dropped) begin(sub *nats.Subscription) {
 	d.open[sub] = struct{}{}
 }
 
-// end ends a subscription. The client forgets its count then.
+// end ends a subscription. The client then loses its count.
 func (d *dropped) end(sub *nats.Subscription) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,7 +36,7 @@ func (d *dropped) end(sub *nats.Subscription) {
 }
 
 func of(sub *nats.Subscription) uint64 {
-	n, _ := sub.Dropped() // of one whose connection has ended: -1
+	n, _ := sub.Dropped() // -1 if the connection has ended
 	return uint64(max(0, n))
 }
 

@@ -11,18 +11,17 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// flushers is how many flushes of one producer may be in flight: with one, a
-// message published just after a PING would wait for two round trips.
+// flushers is how many flushes of one producer may be in flight: with only one, a message published
+// just after a PING would wait for two round trips.
 const flushers = 4
 
-// An item is a message that waits for a PONG.
+// An item is a message waiting for a PONG.
 type item struct {
 	m     *driver.Message
-	epoch uint64 // of the link, before it was published
+	epoch uint64 // of the link, before publishing
 }
 
-// pending holds what was published and not yet flushed, and the goroutines that
-// flush it.
+// pending holds messages published and not yet flushed, and the goroutines that flush them.
 type pending struct {
 	link   *natsconn.Link
 	done   driver.Completer
@@ -49,7 +48,7 @@ func newPending(link *natsconn.Link, done driver.Completer, timeout time.Duratio
 	return p
 }
 
-// add takes a message that the client has taken. It does not wait.
+// add adds a message that the client has accepted. It does not wait.
 func (p *pending) add(m *driver.Message, epoch uint64) {
 	p.open.Add(1)
 	p.mu.Lock()
@@ -61,7 +60,7 @@ func (p *pending) add(m *driver.Message, epoch uint64) {
 	}
 }
 
-// take returns what waits, and has other messages wait in room.
+// take returns the waiting messages, and stores later ones in room.
 func (p *pending) take(room []item) []item {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +69,7 @@ func (p *pending) take(room []item) []item {
 	return mine
 }
 
-// flush completes, again and again, all that was published before its PING.
+// flush repeatedly completes everything published before its PING.
 func (p *pending) flush(timeout time.Duration, inFlight int) {
 	mine := make([]item, 0, inFlight)
 	for {
@@ -93,10 +92,10 @@ func (p *pending) flush(timeout time.Duration, inFlight int) {
 	}
 }
 
-// complete completes messages as a flush of all of them ended.
+// complete completes messages with the result of their flush.
 func (p *pending) complete(items []item, flushed error) {
-	// The same epoch before the message and after the PONG: one connection
-	// carried both, in this order.
+	// The same epoch before the message and after the PONG: one connection carried both, in this
+	// order.
 	now := p.link.Epoch()
 	for i, it := range items {
 		err := flushed

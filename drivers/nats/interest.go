@@ -13,21 +13,21 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// Forms of other subscriptions.
+// Subject patterns of the other subscriptions.
 const (
 	formLiteral  = "literal"
 	formWildcard = "wildcard"
 )
 
-// Interest are the subscriptions that one more client holds while a run lasts. The server
-// goes through them for each message, and none takes one.
+// Interest configures subscriptions held by an additional client during a run. The server checks
+// each message against them, and none matches.
 type Interest struct {
 	Subscriptions int    `option:"subscriptions" min:"0" max:"1000000" help:"Other subscriptions that one more client holds during the run. The server looks through them for each message, and none gets one."`
 	Form          string `option:"form" allowed:"literal,wildcard" help:"What they are like: literal subjects beside those of the run, or subjects with wildcards, which match all but the last token."`
 }
 
-// subject is that of the n-th of them. A destination's is weir, the run's and its own
-// token, and no token has a tilde.
+// subject returns the subject of the n-th subscription. A destination's subject consists of weir,
+// the run's token and its own, and no token contains a tilde.
 func (i *Interest) subject(run string, n int) string {
 	run, last := natsconn.Token(run), "other~"+strconv.Itoa(n)
 	if i.Form == formWildcard {
@@ -43,11 +43,11 @@ func (i *Interest) subject(run string, n int) string {
 	return "weir." + run + "." + last
 }
 
-// interestLimit bounds how long a server may take to know all subscriptions.
+// interestLimit limits how long a server may take to register all subscriptions.
 const interestLimit = 30 * time.Second
 
-// hold subscribes, on a connection of its own. A server that answers a PING behind the
-// last subscription knows all.
+// hold subscribes, on its own connection. When the server answers a PING after the last
+// subscription, it knows them all.
 func (i *Interest) hold(ctx context.Context, o *natsconn.Options, run driver.Run) (*natsconn.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, interestLimit)
 	defer cancel()
@@ -55,7 +55,7 @@ func (i *Interest) hold(ctx context.Context, o *natsconn.Options, run driver.Run
 	if err != nil {
 		return nil, err
 	}
-	none := make(chan *nats.Msg, 1) // what all share, and what gets nothing
+	none := make(chan *nats.Msg, 1) // shared by all, and never receives anything
 	for n := range i.Subscriptions {
 		if _, err = link.ChanSubscribe(i.subject(run.ID, n), none); err != nil {
 			break
@@ -74,5 +74,5 @@ func (i *Interest) hold(ctx context.Context, o *natsconn.Options, run driver.Run
 	return link, nil
 }
 
-// errInterest says where there are none.
+// errInterest is returned if subscriptions are not possible.
 var errInterest = &driver.OptionError{Name: "interest.subscriptions", Err: errors.New("is for subjects that weir makes (leave out topology.names)")}

@@ -14,8 +14,8 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// TestOtherSubscriptionsMatchNoRunMessage: all tokens but the last, where they have
-// wildcards, and never all.
+// TestOtherSubscriptionsMatchNoRunMessage: with wildcards, all tokens but the last may match, but
+// never all.
 func TestOtherSubscriptionsMatchNoRunMessage(t *testing.T) {
 	t.Parallel()
 	run := driver.Run{ID: "r-1"}
@@ -46,8 +46,8 @@ func TestOtherSubscriptionsMatchNoRunMessage(t *testing.T) {
 	}
 }
 
-// TestOtherSubscriptionsExistDuringRun asks it: of a request without a
-// subscriber it says so at once.
+// TestOtherSubscriptionsExistDuringRun asks the server, which reports at once that a request has no
+// subscriber.
 func TestOtherSubscriptionsExistDuringRun(t *testing.T) {
 	s := natstest.Start(t, natsd.Options{})
 	nc, err := client.Connect(s.Address[0])
@@ -62,7 +62,7 @@ func TestOtherSubscriptionsExistDuringRun(t *testing.T) {
 	}
 	there := func(subject string) bool {
 		before, _, err := answers.Pending()
-		err = errors.Join(err, nc.PublishRequest(subject, reply, nil), nc.Flush()) // its answer comes behind that of the request
+		err = errors.Join(err, nc.PublishRequest(subject, reply, nil), nc.Flush()) // its answer follows that of the request
 		after, _, err2 := answers.Pending()
 		if err = errors.Join(err, err2); err != nil {
 			t.Fatal(err)

@@ -104,7 +104,7 @@ func TestFlushAfterReconnectConfirmsNothingOld(t *testing.T) {
 	}
 	defer resume()
 	p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte("x")})
-	p.link.Kill() // with the message sent, as far as the client knows, and never read
+	p.link.Kill() // sent, from the client's point of view, and never read
 	resume()
 	if err := done.Next(t); !errors.Is(err, driver.ErrDisconnected) {
 		t.Errorf("completed with %v; want ErrDisconnected", err)

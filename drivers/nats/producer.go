@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// A producer publishes on a connection of its own.
+// A producer publishes on its own connection.
 type producer struct {
 	link     *natsconn.Link
 	done     driver.Completer
@@ -46,16 +46,15 @@ func (c *conn) targets(spec *driver.ProducerSpec) (*driver.Targets[string], erro
 	return driver.NewTargets(spec.Destinations, func(d string) (string, error) { return natsconn.Target(c.run, d) })
 }
 
-// Publish implements driver.Producer. The payload is copied by the client before
-// it returns.
+// Publish implements driver.Producer. The client copies the payload before it returns.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	subject, err := p.subjects.Of(ctx, m)
 	if err != nil {
 		p.done.Complete(m, err)
 		return
 	}
-	// Read before the message is handed over: had the connection changed since,
-	// a PONG on the new one would say nothing of it.
+	// Read before publishing: if the connection changed in between, a PONG on the new one would
+	// prove nothing.
 	epoch := p.link.Epoch()
 	p.gate.Enter(ctx)
 	err = p.link.Publish(subject, m.Payload)
@@ -70,7 +69,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// Flush implements driver.Producer. With confirm: none all is complete already.
+// Flush implements driver.Producer. With confirm: none, all messages have already completed.
 func (p *producer) Flush(ctx context.Context) error {
 	if p.pending == nil {
 		return nil
@@ -81,7 +80,7 @@ func (p *producer) Flush(ctx context.Context) error {
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()
 	p.ends.Producers.Remove(p.link)
-	_ = p.Flush(ctx) // what is left fails below
+	_ = p.Flush(ctx) // the rest fails below
 	if p.pending != nil {
 		p.pending.stop()
 		defer p.pending.joined.Wait()

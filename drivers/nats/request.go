@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// errNobody is why a request fails that found no responder.
+// errNobody is the error of a request without a responder.
 var errNobody = errors.New("no responder answers requests there")
 
 // A requester is a producer of requests.
@@ -21,7 +21,7 @@ type requester struct {
 	ends *natsconn.Ends
 }
 
-// Requester connects. The replies come back on the same connection.
+// Requester connects. Replies arrive on the same connection.
 func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	subjects, err := c.targets(&spec)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done dri
 	p, err := natsconn.NewPublisher(ctx, &c.cfg.Options, c.run, natsconn.Publishing{
 		Name: fmt.Sprintf("requester %d", spec.Index), Spec: spec, Subjects: subjects, Done: done,
 		Timeout: c.cfg.RequestTimeout, Room: int(c.cfg.PendingBytes), Answered: c.answered,
-		Only: natsconn.Responds, // one of the subscription's consumers answers
+		Only: natsconn.Responds, // one consumer of the subscription answers
 	})
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (c *conn) Requester(ctx context.Context, spec driver.ProducerSpec, done dri
 	return requester{p, &c.ends}, nil
 }
 
-// answered takes a reply to m, or says why there is none.
+// answered handles a reply to m, or returns why there is none.
 func (c *conn) answered(m *driver.Message, reply *nats.Msg, err error) error {
 	switch {
 	case err == nil && natsconn.NoResponders(reply):
@@ -68,11 +68,10 @@ func (c *conn) Responder(ctx context.Context, spec driver.ConsumerSpec) (driver.
 	return x, nil
 }
 
-// answer sends a request's bytes back. It may wait for the network, at most
-// until ctx ends.
+// answer sends a request's bytes back. It may wait for the network until ctx ends.
 func (x *consumer) answer(ctx context.Context, m *nats.Msg) error {
 	if m.Reply == "" {
-		return nil // a message that is not a request
+		return nil // not a request
 	}
 	x.answers.Enter(ctx)
 	defer x.answers.Leave()

@@ -14,8 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// ask opens a requester with the options and returns it, and where its
-// completions come out.
+// ask opens a requester with the options, and returns it with its completions.
 func ask(t testing.TB, options map[string]string) (driver.Conn, driver.Producer, trial.Fates) {
 	t.Helper()
 	c := open(t, natstest.Start(t, natsd.Options{}), options)
@@ -28,7 +27,7 @@ func ask(t testing.TB, options map[string]string) (driver.Conn, driver.Producer,
 	return c, p, done
 }
 
-// answerBy opens a responder that asks deliver.
+// answerBy opens a responder that calls deliver.
 func answerBy(t testing.TB, c driver.Conn, deliver func() error) {
 	t.Helper()
 	x, err := c.(driver.Requester).Responder(t.Context(), driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleNone})
@@ -81,10 +80,10 @@ func TestLateReplyAnswersNoOtherRequest(t *testing.T) {
 	if err := done.Next(t); !errors.Is(err, driver.ErrTimeout) {
 		t.Fatalf("the first request completed with %v; want ErrTimeout", err)
 	}
-	for n := range 100 { // where the host is so slow that this one is late too, there is another
+	for n := range 100 { // on a host slow enough for this one to be late too, another follows
 		text := fmt.Sprintf("later %d", n)
 		later := &driver.Message{Destination: "d", Payload: []byte(text)}
-		p.Publish(t.Context(), later) // in the place of the one before, whose reply comes now
+		p.Publish(t.Context(), later) // in the slot of the previous request, whose reply arrives now
 		if n == 0 {
 			close(let)
 		}

@@ -10,11 +10,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// servedMain makes this process one that installs, starts or guards servers where
-// it was started as one.
+// servedMain makes this process install, start or guard servers if it was started for that.
 func servedMain() { served.Main(Definition()) }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformanceOfRealServers(t *testing.T) {
 	for _, run := range []struct {
 		name, confirm string

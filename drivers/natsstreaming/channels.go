@@ -14,23 +14,22 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// durableName is the durable name of every group that is weir's own.
+// durableName is the durable name of all of weir's own groups.
 const durableName = "weir"
 
-// Bounds of waiting for what a cluster does behind its answers.
+// Limits for waiting until a cluster has caught up with its answers.
 const (
 	spreadLimit = 10 * time.Second // for every node to have a channel
-	removeLimit = 10 * time.Second // of removing all groups
+	removeLimit = 10 * time.Second // for removing all groups
 )
 
-// A group is a durable queue group on a channel. The server calls it
-// "durable:queue".
+// A group is a durable queue group on a channel, which the server calls "durable:queue".
 type group struct{ channel, durable, queue string }
 
 func (g group) name() string { return g.durable + ":" + g.queue }
 
-// channel returns the channel of a destination. One that exists without weir must
-// be there, as far as that can be asked.
+// channel returns a destination's channel. An existing one must be there, as far as the server can
+// be asked.
 func (c *conn) channel(ctx context.Context, destination string) (string, error) {
 	if !c.run.Existing {
 		return natsconn.Subject(c.run, destination), nil
@@ -50,8 +49,8 @@ func (c *conn) channel(ctx context.Context, destination string) (string, error) 
 	return destination, nil
 }
 
-// Declare makes a channel for each destination. A cluster keeps every message on
-// every node: replicas are 1 or all.
+// Declare creates a channel for each destination. A cluster stores every message on every node:
+// replicas are 1 or all.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	if err := each.InTurn(ds, func(d driver.Destination) error { return c.checkReplicas(ctx, d) }); err != nil {
 		return err
@@ -67,7 +66,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// checkReplicas refuses what is neither one replica nor one on each node.
+// checkReplicas returns an error unless there is one replica, or one on each node.
 func (c *conn) checkReplicas(ctx context.Context, d driver.Destination) error {
 	if d.Replicas <= 1 {
 		return nil
@@ -91,8 +90,8 @@ func (c *conn) checkReplicas(ctx context.Context, d driver.Destination) error {
 	return nil
 }
 
-// makeChannel has the server make a channel, by a subscription that ends at once:
-// a message would stay.
+// makeChannel makes the server create a channel, by a subscription that ends at once: a message
+// would remain.
 func (s *session) makeChannel(name string) error {
 	sub, err := s.Subscribe(name, func(*stan.Msg) {}, stan.MaxInflight(1))
 	if err != nil {
@@ -101,8 +100,8 @@ func (s *session) makeChannel(name string) error {
 	return sub.Unsubscribe()
 }
 
-// Delete removes the groups that this Conn made on the destinations' channels. The
-// channels themselves, and the messages in them, no client can remove.
+// Delete removes the groups that this Conn created on the destinations' channels. No client can
+// remove the channels themselves, or their messages.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	gone := map[string]bool{}
 	for _, d := range ds {
@@ -117,8 +116,8 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return nil
 }
 
-// removeGroups removes those of the groups that this Conn made on some channels,
-// within removeLimit: a group ends when its last member unsubscribes.
+// removeGroups removes this Conn's groups on matching channels, within removeLimit: a group ends
+// when its last member unsubscribes.
 func (c *conn) removeGroups(ctx context.Context, on func(channel string) bool) error {
 	var gone []group
 	for k, keep := range c.begun.Range {
@@ -150,16 +149,14 @@ func (c *conn) removeGroups(ctx context.Context, on func(channel string) bool) e
 	return nil
 }
 
-// join makes a member of a group that takes no message to heart: at most one is
-// sent to it, and to another as soon as it leaves. A group that does not exist
-// begins behind the last message.
+// join joins a group without processing messages: at most one is sent to this member, and to
+// another one as soon as it leaves. A missing group begins after the last message.
 func (s *session) join(g group) (stan.Subscription, error) {
 	return s.QueueSubscribe(g.channel, g.queue, func(*stan.Msg) {}, stan.DurableName(g.durable),
 		stan.SetManualAckMode(), stan.MaxInflight(1), stan.AckWait(time.Second))
 }
 
-// group returns the group of a subscription on a channel. A durable one is what its name
-// says.
+// group returns a subscription's group on a channel. The name of a durable one is used unchanged.
 func (c *conn) group(channel, subscription string, durable bool) (group, error) {
 	if !durable {
 		return group{channel, durableName, natsconn.Subscription(c.run, subscription)}, nil
@@ -174,8 +171,8 @@ func (c *conn) group(channel, subscription string, durable bool) (group, error) 
 	return group{channel, name, queue}, nil
 }
 
-// begin makes a group that this Conn has not made, as it exists from here on; one
-// that the server has already stays as it is.
+// begin creates a group unless this Conn already has; if the server has the group, it stays
+// unchanged.
 func (c *conn) begin(ctx context.Context, s *session, g group, keep bool) error {
 	if _, known := c.begun.LoadOrStore(g, keep); known {
 		return nil
@@ -194,8 +191,7 @@ func (c *conn) begin(ctx context.Context, s *session, g group, keep bool) error 
 	return nil
 }
 
-// used returns the group of a subscription on a channel, as this Conn's consumers
-// use it, or would.
+// used returns a subscription's group on a channel, as this Conn's consumers use it, or would.
 func (c *conn) used(subscription, channel string) (group, error) {
 	if g, err := c.group(channel, subscription, true); err == nil {
 		if keep, _ := c.begun.Load(g); keep == true {

@@ -14,24 +14,23 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// Bounds of a consumer.
+// Limits of a consumer.
 const (
-	readyLimit = 15 * time.Second // of subscribing, while a cluster elects
-	endLimit   = 5 * time.Second  // of having the server take the last acknowledgements
+	readyLimit = 15 * time.Second // for subscribing, while a cluster elects
+	endLimit   = 5 * time.Second  // for the server to take the last acknowledgements
 )
 
-// A consumer is a member of the subscription's groups, in a session on a
-// connection of its own.
+// A consumer is a member of the subscription's groups, in a session on its own connection.
 type consumer struct {
 	*natsconn.Receiver
 	conn      *conn
 	id        string // client ID
 	spec      driver.ConsumerSpec
 	groups    []group
-	inFlight  int                       // of each group
-	from      []stan.SubscriptionOption // none: behind the last message
-	current   *session                  // Consumer's, then Run's
-	forgotten chan lostSession          // holds the last one given up
+	inFlight  int                       // per group
+	from      []stan.SubscriptionOption // none: after the last message
+	current   *session                  // Consumer's session, then Run's
+	forgotten chan lostSession          // holds the last session given up
 }
 
 // A lostSession is a session that the client has given up.
@@ -40,8 +39,8 @@ type lostSession struct {
 	why  error
 }
 
-// Consumer connects, makes a session, and the subscription's groups where their
-// place is that of the last message: they get what comes from then on.
+// Consumer connects and starts a session. If the subscription's groups start after the last
+// message, it also creates the groups, which receive everything from then on.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{conn: c, spec: spec, id: c.clientID(), inFlight: spec.Prefetch, forgotten: make(chan lostSession, 1)}
 	if x.inFlight <= 0 {
@@ -74,7 +73,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// begin makes the session, and the groups.
+// begin starts the session, and creates the groups.
 func (x *consumer) begin(ctx context.Context) (err error) {
 	c := x.conn
 	if x.current, err = c.cfg.interruptible(ctx, x.Link, x.id, 1, x.sessionLost); err != nil {
@@ -82,7 +81,7 @@ func (x *consumer) begin(ctx context.Context) (err error) {
 	}
 	for _, g := range x.groups {
 		if len(x.from) > 0 {
-			c.begun.Store(g, x.spec.Durable) // a place that can be found later as well
+			c.begun.Store(g, x.spec.Durable) // a position that can be found later as well
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, readyLimit)
@@ -95,8 +94,7 @@ func (x *consumer) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// position returns where a group begins that does not exist; nil is behind the last
-// message.
+// position returns where a new group begins; nil means after the last message.
 func position(p driver.Position) ([]stan.SubscriptionOption, error) {
 	switch p.At {
 	case driver.AtDefault, driver.AtLatest:
@@ -112,11 +110,11 @@ func position(p driver.Position) ([]stan.SubscriptionOption, error) {
 	return nil, fmt.Errorf("position %v: %w", p.At, driver.ErrUnsupported)
 }
 
-// sessionLost is what the client calls when it has given a session up.
+// sessionLost is the client's callback when it has given up a session.
 func (x *consumer) sessionLost(of stan.Conn, why error) {
 	select {
 	case x.forgotten <- lostSession{of, why}:
-	default: // Run has one to look at, and looks at the current session then
+	default: // Run already has one to check, and then checks the current session
 	}
 }
 
@@ -142,20 +140,19 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return err
 }
 
-// A running is one Run.
+// A running is one call of Run.
 type running struct {
 	x    *consumer
 	sink driver.Sink
 	subs []stan.Subscription // of the current session
 
-	mu    sync.Mutex // one Deliver at a time: each group has a goroutine of its own
+	mu    sync.Mutex // one Deliver at a time: each group has its own goroutine
 	ended bool
-	first int64 // the server's time of the first message, in ns
+	first int64 // server timestamp of the first message, in ns
 	ds    [1]driver.Delivery
 }
 
-// subscribe joins the groups in the current session. What does not exist begins at
-// from.
+// subscribe joins the groups in the current session. Missing groups begin at from.
 func (r *running) subscribe(from []stan.SubscriptionOption) error {
 	r.unsubscribe()
 	for i, g := range r.x.groups {
@@ -173,8 +170,8 @@ func (r *running) subscribe(from []stan.SubscriptionOption) error {
 	return nil
 }
 
-// unsubscribe leaves the groups, which stay, and ends the client's subscriptions,
-// also those in a session that is over.
+// unsubscribe leaves the groups, which remain, and ends the client's subscriptions, even in a
+// session that is over.
 func (r *running) unsubscribe() {
 	for _, sub := range r.subs {
 		_ = sub.Close()
@@ -183,8 +180,8 @@ func (r *running) unsubscribe() {
 	r.x.Drop()
 }
 
-// until returns when ctx ends, or with why the connection is lost for good. A lost
-// session is made again.
+// until waits until ctx ends or the connection is permanently lost, and returns why. It replaces
+// lost sessions.
 func (r *running) until(ctx context.Context) error {
 	for {
 		select {
@@ -194,7 +191,7 @@ func (r *running) until(ctx context.Context) error {
 			return lostFor(err)
 		case l := <-r.x.forgotten:
 			if l.conn != r.x.current.Conn {
-				continue // one that was replaced
+				continue // an already replaced session
 			}
 			r.sink.Fault(fmt.Errorf("session lost: %w", words.Cause(l.why)))
 			if err := r.renew(ctx); err != nil {
@@ -204,12 +201,12 @@ func (r *running) until(ctx context.Context) error {
 	}
 }
 
-// lostFor is the end of a subscription.
+// lostFor returns the error of a lost subscription.
 func lostFor(why error) error { return fmt.Errorf("subscription lost: %w", why) }
 
-// renew makes a session and subscribes, again and again until both are done, ctx has
-// ended or the connection is lost for good. Where the server has forgotten the group
-// too, as one in memory does, it begins anew.
+// renew starts a session and subscribes, and retries until ctx has ended or the connection is
+// permanently lost. If the server has lost the group too, as with memory storage, the group begins
+// anew.
 func (r *running) renew(ctx context.Context) error {
 	x := r.x
 	r.unsubscribe()
@@ -239,23 +236,22 @@ func (r *running) renew(ctx context.Context) error {
 	}
 }
 
-// anew returns where a group begins that the server has forgotten: such that
-// nothing is left out, at the price of duplicates. A channel of this run holds
-// nothing else.
+// anew returns where a group begins that the server has lost: it must not skip messages, at the
+// price of duplicates. A channel of this run contains nothing else.
 func (r *running) anew() []stan.SubscriptionOption {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case len(r.x.from) == 0 && !r.x.conn.run.Existing:
 		return []stan.SubscriptionOption{stan.DeliverAllAvailable()}
-	case r.first > 0: // a server that has forgotten the channel too counts from 1 again
+	case r.first > 0: // a server that also lost the channel counts from 1 again
 		return []stan.SubscriptionOption{stan.StartAtTime(time.Unix(0, r.first))}
 	}
 	return r.x.from
 }
 
-// deliver hands over one message of a group and acknowledges it. What is not
-// acknowledged comes again after ack-wait.
+// deliver delivers one message of a group and acknowledges it. Unacknowledged messages are
+// redelivered after ack-wait.
 func (r *running) deliver(group int32, m *stan.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -274,8 +270,8 @@ func (r *running) deliver(group int32, m *stan.Msg) {
 	}
 }
 
-// finish ends the deliveries and has the server take the acknowledgements, and the
-// end of the session behind them. A server that does not read is cut off.
+// finish stops the deliveries and makes the server take the acknowledgements, and then the end of
+// the session. A server that does not read is disconnected.
 func (r *running) finish() {
 	r.mu.Lock()
 	r.ended = true
@@ -290,17 +286,17 @@ func (r *running) finish() {
 			r.sink.Fault(fmt.Errorf("last acknowledgements: %w", words.Cause(err)))
 			return
 		}
-		// The server works off what it was sent before it ends a session.
+		// The server processes everything it was sent before it ends a session.
 		if err := x.current.Close(); err != nil {
 			r.sink.Fault(fmt.Errorf("end of the session: %w", words.Cause(err)))
 		}
 	}
 }
 
-// Close ends the session, where Run has not, and the connection.
+// Close ends the session, unless Run has, and closes the connection.
 func (x *consumer) Close(ctx context.Context) error {
 	x.conn.ends.Consumers.Remove(x.Receiver)
-	stop := context.AfterFunc(ctx, func() { _ = x.Link.Close(ctx) }) // nothing else ends the client's waiting
+	stop := context.AfterFunc(ctx, func() { _ = x.Link.Close(ctx) }) // nothing else interrupts the client
 	defer stop()
 	if x.Up() {
 		_ = x.current.Close()

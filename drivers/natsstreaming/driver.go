@@ -52,7 +52,7 @@ package natsstreaming
 import (
 	"context"
 	"crypto/rand"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"errors"
 	"fmt"
 	"regexp"
@@ -67,13 +67,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// MaxPayload is the largest message: the vendor's advice for the upper bound of a
-// server's max_payload, which by default is 1 MiB.
-// (https://docs.nats.io/reference/faq)
+// MaxPayload is the largest message: the vendor's recommended upper bound for a server's
+// max_payload, which defaults to 1 MiB (https://docs.nats.io/reference/faq).
 const MaxPayload = 8 << 20
 
-// recipe says how real servers are had and started, page what the driver says to a
-// reader.
+// recipe describes how to install and start servers; page is the documentation page.
 var (
 	//go:embed recipe.yaml
 	recipe string
@@ -96,7 +94,7 @@ func Definition() driver.Definition {
 			Subscriptions: true,
 			Competing:     true,
 			Nack:          true, // after ack-wait
-			Retains:       true, // the group is made when its first consumer is opened
+			Retains:       true, // the group is created when its first consumer is opened
 			PublishBlocks: true,
 			Resumes:       true,
 			Replays:       []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
@@ -112,7 +110,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	natsconn.Options
 	ClusterID           string        `option:"cluster-id" help:"Name of the streaming cluster, which one server has too."`
@@ -127,7 +125,7 @@ type Config struct {
 	Server              Server        `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are its defaults.
+// Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	Store         string        `option:"store" allowed:"file,memory" help:"Server that weir starts: where channels keep their messages; a cluster takes file only."`
 	FileSync      bool          `option:"file-sync" firm:"yes" help:"Server that weir starts: sync a channel's file before each confirmation."`
@@ -142,12 +140,12 @@ func newConfig() *Config {
 		Options:        natsconn.Defaults(),
 		ClusterID:      "test-cluster", // the server's default
 		DiscoverPrefix: stan.DefaultDiscoverPrefix,
-		// The client's own, 2 s, is less than an election takes.
+		// The client's default, 2 s, is shorter than an election.
 		RequestTimeout: 5 * time.Second,
 		AckTimeout:     stan.DefaultAckWait,
 		AckWait:        stan.DefaultAckWait,
-		// As the client's: 7 minutes. A server that says that it does not know the
-		// session is believed at once.
+		// As in the client: 7 minutes. If a server reports that it does not know the session, that
+		// is accepted at once.
 		SessionPingInterval: stan.DefaultPingInterval * time.Second,
 		SessionPingsOut:     stan.DefaultPingMaxOut,
 		Sync:                "unknown",
@@ -155,10 +153,10 @@ func newConfig() *Config {
 	}
 }
 
-// clusterIDs is what the server takes for the name of a cluster.
+// clusterIDs matches the cluster names that the server accepts.
 var clusterIDs = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Validate reports every fault in the settings, joined.
+// Validate reports every invalid setting, joined.
 func (c *Config) Validate() error {
 	_, monitor := natsconn.Monitors.All("monitor", c.Monitor)
 	faults := driver.Faults{c.Options.Validate(), monitor}
@@ -171,15 +169,14 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// Narrow implements driver.Narrowed: only the monitoring addresses tell who leads.
+// Narrow implements driver.Narrowed: only the monitoring addresses report the leader.
 func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	to.Leaders = to.Leaders && len(c.Monitor) > 0
 	return to
 }
 
-// Open connects, and has a session made and ended: the name of the cluster is
-// right then, and the cluster has a leader. It takes up to 4 s for the connection
-// and 5 s for the rest.
+// Open connects, and briefly starts a session, which proves that the cluster name is right and that
+// the cluster has a leader. It takes up to 4 s for the connection and 5 s for the rest.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	monitors, err := newMonitors(c)
 	if err != nil {
@@ -206,27 +203,26 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// A conn is one run's hold on the servers.
+// A conn is one run's connection to the servers.
 type conn struct {
 	cfg      Config
 	run      driver.Run
 	link     *natsconn.Link
 	monitors *monitors
-	prefix   string // of client IDs, which are the system's: no two sessions have the same
+	prefix   string // of client IDs, which must be unique in the system
 	sessions atomic.Uint64
 
-	ends     natsconn.Ends // the consumers that are open
-	channels sync.Map      // names; declared, or used where they exist without weir
-	begun    sync.Map      // each group that this Conn's consumers use; true: the user's to keep
+	ends     natsconn.Ends // open consumers
+	channels sync.Map      // names; declared, or used if they exist without weir
+	begun    sync.Map      // groups used by this Conn's consumers; true: kept for the user
 }
 
-// clientID returns a client ID that no other session has.
+// clientID returns a unique client ID.
 func (c *conn) clientID() string {
 	return fmt.Sprintf("%s-%d", c.prefix, c.sessions.Add(1))
 }
 
-// Close removes the groups made on channels that are not weir's and ends the
-// control connection.
+// Close removes the groups created on existing channels, and closes the control connection.
 func (c *conn) Close(ctx context.Context) error {
 	var err error
 	if c.run.Existing {

@@ -18,17 +18,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quiet is short: over loopback what should not come would come in microseconds.
+// quiet is short: over loopback, an unexpected message would arrive within microseconds.
 const quiet = 60 * time.Millisecond
 
-// offset is the sequence number of the n-th message of a channel.
+// offset returns the sequence number of a channel's n-th message.
 func offset(_, _ string, n int) (string, error) { return strconv.Itoa(n + 1), nil }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, nodes int, settings map[string]string, options map[string][]string) {
 		s := served.Up(t, Definition(), nodes, served.With{Settings: settings})
-		// A refused message comes again after it.
+		// A rejected message is redelivered after it.
 		s.Options["ack-wait"] = []string{"1s"}
 		s.Options["session-ping-interval"] = []string{"1s"}
 		for k, v := range options {
@@ -36,8 +36,8 @@ func TestConformance(t *testing.T) {
 				delete(s.Options, k)
 			}
 		}
-		// A cluster has every channel on each of its nodes, and takes no other
-		// number of replicas. The suite asks for 2: for one that cannot be had.
+		// A cluster has every channel on all nodes, and accepts no other number of replicas. The
+		// suite requests 2, as an impossible number.
 		def := Definition()
 		def.Capabilities = (&Config{Monitor: s.Options["monitor"]}).Narrow(def.Capabilities)
 		h := drivertest.Harness{

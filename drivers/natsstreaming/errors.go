@@ -12,34 +12,33 @@ import (
 	"github.com/weirmq/weir/drivers/internal/natsconn"
 )
 
-// Errors of the server, which it sends as texts (server/server.go,
-// stores/store.go).
+// Errors that the server sends as texts (server/server.go, stores/store.go).
 const (
-	unknownPublisher = "stan: invalid publish request"      // of a session that the server does not know
+	unknownPublisher = "stan: invalid publish request"      // the server does not know the session
 	unknownClient    = "stan: unknown clientID"             // the same, for a subscription
-	takenClient      = "stan: clientID already registered"  // another session has the client ID, and lives
+	takenClient      = "stan: clientID already registered"  // an active session has the client ID
 	tooManyChannels  = "too many channels"                  // max_channels
 	tooManySubs      = "too many subscriptions per channel" // max_subs
-	noLeader         = "node is not the leader"             // of Raft: the cluster elects
+	noLeader         = "node is not the leader"             // of Raft: the cluster is electing
 	lostLeader       = "leadership lost while committing log"
 )
 
-// errNoSession is what a message gets while there is no session.
+// errNoSession is the error of a message while there is no session.
 var errNoSession = fmt.Errorf("%w: the session is being made again", driver.ErrDisconnected)
 
-// unanswered are the ends of requests other than a publish that had no answer.
+// unanswered lists the timeouts of requests other than publishing.
 var unanswered = []error{stan.ErrConnectReqTimeout, stan.ErrSubReqTimeout, stan.ErrUnsubReqTimeout, stan.ErrCloseReqTimeout}
 
 func isAny(err error, errs ...error) bool {
 	return slices.ContainsFunc(errs, func(e error) bool { return errors.Is(err, e) })
 }
 
-// electing reports whether the server has said that it does not lead.
+// electing reports whether the server has answered that it is not the leader.
 func electing(err error) bool {
 	return strings.Contains(err.Error(), noLeader) || strings.Contains(err.Error(), lostLeader)
 }
 
-// words are the errors of the client, and those of sessions.
+// words maps the errors of the client, and of sessions.
 var words = natsconn.Words(func(err error) error {
 	text := err.Error()
 	switch {
@@ -57,9 +56,8 @@ var words = natsconn.Words(func(err error) error {
 	return nil
 })
 
-// passing reports whether an error may be gone when asked again: there was no answer,
-// as while a cluster elects, the server has said so, or the connection is being made
-// again.
+// passing reports whether an error may disappear on retry: there was no answer, as during an
+// election, the server has said so, or the client is reconnecting.
 func passing(err error) bool {
 	return errors.Is(err, driver.ErrDisconnected) || isAny(err, unanswered...) || electing(err) || err.Error() == unknownClient
 }

@@ -26,7 +26,7 @@ func theirs(t testing.TB, s *served.System) stan.Conn {
 	return sc
 }
 
-// groups returns the names of the queue groups on a channel.
+// groups returns the queue groups on a channel.
 func groups(t testing.TB, s *served.System, name string) []string {
 	t.Helper()
 	m := monitorsAt(t, s.Options["monitor"]...)
@@ -55,7 +55,7 @@ func TestExistingChannelReadFromGivenPosition(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(20 * time.Millisecond) // the server's clock and ours are one
+	time.Sleep(20 * time.Millisecond) // the server and the test share one clock
 	between := time.Now()
 	time.Sleep(20 * time.Millisecond)
 	newer := numbered("newer", 10)
@@ -115,7 +115,7 @@ func TestExistingChannelReadFromGivenPosition(t *testing.T) {
 func TestDurableResumes(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	sc := theirs(t, s)
-	// A group of the user's own, who has taken the first message.
+	// A user's group that has taken the first message.
 	first := make(chan struct{})
 	sub, err := sc.QueueSubscribe("ann.orders", "team", func(*stan.Msg) { close(first) }, stan.DurableName("billing"), stan.DeliverAllAvailable())
 	if err != nil {
@@ -139,7 +139,7 @@ func TestDurableResumes(t *testing.T) {
 		}
 		b := trial.NewLog()
 		p := produce(t, c, b, "ann.orders")
-		if i == 2 { // sent when nobody is there
+		if i == 2 { // sent while no consumer is there
 			send(t, p, b, "three")
 		}
 		stop := consume(t, c, spec, b)
@@ -198,8 +198,7 @@ func TestInvalidChannelIsRejected(t *testing.T) {
 	send(t, p, trial.NewLog(), "there it is")
 }
 
-// Without a monitor the server is asked all the same, so that one that stands still is
-// not taken for one that has nothing left.
+// Without a monitor, the server is still asked, so that a stalled server does not count as drained.
 func TestBacklogWithoutMonitor(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	delete(s.Options, "monitor")
@@ -222,8 +221,8 @@ func TestBacklogWithoutMonitor(t *testing.T) {
 	}
 }
 
-// TestServerRemovesInactiveChannels has a server that removes channels that nobody
-// uses: Delete has left no subscription that would keep one.
+// TestServerRemovesInactiveChannels uses a server that removes unused channels: Delete must leave
+// no subscription that would keep one.
 func TestServerRemovesInactiveChannels(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"max-inactivity": "1s"}})
 	c, b := open(t, driver.Run{ID: "gone"}, s.Options, "d"), trial.NewLog()

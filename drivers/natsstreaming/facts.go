@@ -13,8 +13,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
-// Facts has a session made, and asks the monitoring addresses. Without these it
-// can say only that a server has received a message.
+// Facts starts a session, and asks the monitoring addresses. Without these, it can guarantee only
+// that a server has received a message.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f, err := c.link.Base(ctx)
 	if err != nil {
@@ -47,7 +47,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		set.Add("max_age", l.MaxAge.String())
 		set.Add("max_inactivity", l.MaxInactivity.String())
 		clustered = clustered || n.clustered()
-		// One group elects the leader of all channels. Both lists have the servers in one order.
+		// One group elects the leader for all channels. Both lists have the servers in the same
+		// order.
 		if i := slices.Index(c.monitors.address, n.address); n.serves() && i >= 0 && len(at) == len(c.monitors.address) {
 			f.Leaders = append(f.Leaders, at[i])
 		}
@@ -61,14 +62,14 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 		f.Confirms = f.Confirms.Weaker(c.cfg.confirms(c.monitors.holders(ctx, nodes, name.(string))))
 	}
 	if f.Confirms == (driver.Confirms{}) {
-		f.Confirms = c.cfg.confirms(nodes[:1]) // what a destination would have at least
+		f.Confirms = c.cfg.confirms(nodes[:1]) // the minimum for a destination
 	}
 	return f, nil
 }
 
-// confirms returns what a confirmation means of a channel on those servers. Several of a cluster
-// that have it are members of it: its leader answers when a quorum has the message, which is two of
-// them at least.
+// confirms returns what a confirmation means for a channel on those servers. If several servers of
+// a cluster have the channel, they are its members: the leader answers when a quorum, at least two,
+// has the message.
 func (c *Config) confirms(holders []node) driver.Confirms {
 	members, files := 0, 0
 	for _, n := range holders {
@@ -87,22 +88,22 @@ func (c *Config) confirms(holders []node) driver.Confirms {
 	return guarantees.Of(k)
 }
 
-// Known implements driver.GuaranteePredictor. No endpoint tells whether servers sync, so the option sync says
-// it: a cluster goes by cluster_sync alone. Every server of a cluster has every channel.
+// Known implements driver.GuaranteePredictor. No endpoint reports whether servers sync, so the
+// option sync states it: in a cluster, only cluster_sync matters. Every server of a cluster has
+// every channel.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	k := driver.Known{"server.file-sync": c.Sync, "server.cluster-sync": c.Sync}
 	if s.Nodes > 0 {
 		k["server.store"], k["replication"] = c.Server.Store, strconv.Itoa(s.Nodes)
 	}
 	if s.Nodes > 1 {
-		k["server.store"] = storeFile // a cluster takes no other of the recipe's
+		k["server.store"] = storeFile // the recipe's only store for a cluster
 	}
 	return k
 }
 
-// Backlog implements driver.Backlogger: what the groups have not been sent, and
-// what they have been sent and not acknowledged. Where no monitoring address is
-// known, see heldHere.
+// Backlog implements driver.Backlogger: messages not sent to the groups, plus those sent and not
+// acknowledged. Without a monitoring address, see heldHere.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	if len(c.cfg.Monitor) == 0 {
 		return c.heldHere(ctx, subscription)
@@ -114,14 +115,13 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	return each.Sum(destinations, func(d string) (uint64, error) { return c.backlog(ctx, server, subscription, d) })
 }
 
-// heldHere is Backlog without a monitoring address: nothing else tells what a group
-// has still to get. It has the streaming server make a session, and the server answer
-// a PING behind all that it has sent to the consumers. What their clients hold after
-// that is all that is known; what the server holds for a consumer that has left
-// messages without an acknowledgement is not.
+// heldHere is Backlog without a monitoring address, when a group's backlog is otherwise unknown. It
+// makes the streaming server start a session, and the server answer a PING after everything it has
+// sent to the consumers. Only what their clients hold after that is known; messages that the server
+// holds for a departed consumer without an acknowledgement are not.
 func (c *conn) heldHere(ctx context.Context, subscription string) (uint64, error) {
 	var err error
-	// Not under ctx: the end of that would close the control connection.
+	// Not with ctx, whose end would close the control connection.
 	if !gate.Within(ctx, func() { err = c.with(context.WithoutCancel(ctx), nil) }, nil) {
 		return 0, words.Unreachable(ctx.Err())
 	}
@@ -155,7 +155,7 @@ func (c *conn) backlog(ctx context.Context, server, subscription, destination st
 		return 0, fmt.Errorf("the server has no queue group %s: %w", g.name(), driver.ErrUnsupported)
 	}
 	if ch.First > 0 {
-		sent = max(sent, ch.First-1) // the channel's limits have dropped what was before
+		sent = max(sent, ch.First-1) // earlier messages were dropped by the channel's limits
 	}
 	return ch.Last - min(sent, ch.Last) + pending, nil
 }

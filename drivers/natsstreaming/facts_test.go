@@ -14,7 +14,7 @@ func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), nil, "", "replicated: replication: 2 or more")
 }
 
-// TestUnreportedGuaranteeIsNotClaimed leaves out what the guarantee is read from.
+// TestUnreportedGuaranteeIsNotClaimed omits the sources of the guarantee.
 func TestUnreportedGuaranteeIsNotClaimed(t *testing.T) {
 	three := served.Up(t, Definition(), 3, served.With{Settings: map[string]string{"file-sync": "true", "cluster-sync": "true"}})
 	alone := start(t, "-store", "file", "-dir", t.TempDir(), "-clustered", "-cluster_bootstrap", "-cluster_node_id", "a", "-cluster_log_path", t.TempDir())

@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// impatient are options with which a test sees soon what takes minutes else.
+// impatient returns options that let a test see quickly what otherwise takes minutes.
 func impatient(s *served.System) map[string][]string {
 	s.Options["session-ping-interval"] = []string{"1s"}
 	s.Options["ack-wait"] = []string{"1s"}
@@ -23,8 +23,7 @@ func impatient(s *served.System) map[string][]string {
 	return s.Options
 }
 
-// lossless publishes until stop is called, one message after the other, and returns
-// those that were confirmed.
+// lossless publishes messages one by one until stop is called, and returns the confirmed ones.
 func lossless(t *testing.T, p *producer, b *trial.Log, label string) (stop func() []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan []string, 1)
@@ -68,8 +67,7 @@ func all(b *trial.Log, payloads []string) bool {
 	return !slices.ContainsFunc(payloads, func(p string) bool { return !got[p] })
 }
 
-// confirmedSince waits until a message was confirmed that had not been completed
-// when it was called.
+// confirmedSince waits for a confirmation after the call.
 func confirmedSince(t *testing.T, b *trial.Log) {
 	t.Helper()
 	b.Lock()
@@ -88,8 +86,8 @@ func confirmedSince(t *testing.T, b *trial.Log) {
 	})
 }
 
-// TestARestartIsSurvived restarts the server under way: what was confirmed after is
-// delivered, and with a store of files what was before too.
+// TestARestartIsSurvived restarts the server during a run: messages confirmed later are delivered,
+// and with a file store earlier ones too.
 func TestARestartIsSurvived(t *testing.T) {
 	for _, store := range []string{"file", "memory"} {
 		t.Run(store, func(t *testing.T) {
@@ -100,7 +98,7 @@ func TestARestartIsSurvived(t *testing.T) {
 			p := produce(t, c, b, "d")
 			before := lossless(t, p, b, "before")
 			confirmedSince(t, b)
-			if store == "memory" { // what it has forgotten cannot be delivered
+			if store == "memory" { // lost messages cannot be delivered
 				sent := before()
 				b.Until(t, "all before", func() bool { return all(b, sent) })
 				before = lossless(t, p, b, "lost")
@@ -135,8 +133,7 @@ func TestARestartIsSurvived(t *testing.T) {
 	}
 }
 
-// TestAPauseIsSurvived stops the server for longer than the client believes that it
-// is there.
+// TestAPauseIsSurvived stops the server for longer than the client's timeout for it.
 func TestAPauseIsSurvived(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	b := trial.NewLog()
@@ -160,7 +157,7 @@ func TestAPauseIsSurvived(t *testing.T) {
 	}
 }
 
-// TestNothingHangsWithoutAServer kills the server for good.
+// TestNothingHangsWithoutAServer kills the server permanently.
 func TestNothingHangsWithoutAServer(t *testing.T) {
 	s := start(t)
 	b := trial.NewLog()
@@ -192,7 +189,7 @@ func TestNothingHangsWithoutAServer(t *testing.T) {
 	}
 }
 
-// TestAClosedProducerLeavesNothingOpen closes one whose server is stopped.
+// TestAClosedProducerLeavesNothingOpen closes a producer whose server is stopped.
 func TestAClosedProducerLeavesNothingOpen(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	b := trial.NewLog()
@@ -215,12 +212,12 @@ func TestAClosedProducerLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// TestTheLossOfALeaderIsSurvived kills the leader of three: what was confirmed is
-// there, by whichever node the others talk to the cluster.
+// TestTheLossOfALeaderIsSurvived kills the leader of three: confirmed messages are available
+// through any remaining node.
 func TestTheLossOfALeaderIsSurvived(t *testing.T) {
 	s := served.Up(t, Definition(), 3)
 	b := trial.NewLog()
-	impatient(s)["ack-timeout"] = []string{"5s"} // of what meets no leader
+	impatient(s)["ack-timeout"] = []string{"5s"} // for messages without a leader
 	c := open(t, driver.Run{ID: "leader", Event: b.Event}, s.Options)
 	if err := c.Declare(t.Context(), driver.Destination{Name: "d", Partitions: 1, Replicas: 3}); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func TestAbandonedConnectionEndsUnstartedConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.(*consumer).Conn.Close() // as the client itself, when its credentials are refused twice
+	x.(*consumer).Conn.Close() // like the client itself, when its credentials are refused twice
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	b := trial.NewLog()

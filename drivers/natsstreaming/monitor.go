@@ -17,21 +17,21 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// monitorLimit bounds one question at a monitoring address.
+// monitorLimit limits one request to a monitoring address.
 const monitorLimit = 2 * time.Second
 
-// errNoChannel is what a monitoring address says of a channel that is not there.
+// errNoChannel is a monitoring address's answer for a missing channel.
 var errNoChannel = errors.New("no such channel")
 
-// monitors are the monitoring addresses.
-// (https://docs.nats.io/legacy/stan/intro/monitoring/endpoints)
+// monitors holds the monitoring addresses
+// (https://docs.nats.io/legacy/stan/intro/monitoring/endpoints).
 type monitors struct {
 	cluster string   // cluster-id
 	address []string // such as http://127.0.0.1:8222
 	web     *httpapi.Client
 }
 
-// newMonitors reads the certificates for addresses of https.
+// newMonitors reads the certificates for https addresses.
 func newMonitors(c *Config) (*monitors, error) {
 	l, err := natsconn.Monitors.All("monitor", c.Monitor)
 	var t *tls.Config
@@ -48,10 +48,10 @@ func newMonitors(c *Config) (*monitors, error) {
 // any reports whether there are monitoring addresses.
 func (m *monitors) any() bool { return len(m.address) > 0 }
 
-// A node is what one server says of itself.
+// A node is what one server reports about itself.
 type node struct {
 	address string
-	err     error // why it says nothing
+	err     error // why it reports nothing
 	Server  struct {
 		ClusterID string `json:"cluster_id"`
 		Version   string `json:"version"`
@@ -59,7 +59,7 @@ type node struct {
 		Role      string `json:"role"`  // Leader, Follower, Candidate; empty without a cluster
 	}
 	Store struct {
-		Type   string `json:"type"` // MEMORY, FILE, SQL; with RAFT_ before it in a cluster
+		Type   string `json:"type"` // MEMORY, FILE, SQL; with prefix RAFT_ in a cluster
 		Limits struct {
 			MaxMsgs       int           `json:"max_msgs"`
 			MaxBytes      int64         `json:"max_bytes"`
@@ -69,7 +69,7 @@ type node struct {
 	}
 }
 
-// Words of the server (server/server.go, server/ft.go, stores/store.go).
+// Values used by the server (server/server.go, server/ft.go, stores/store.go).
 const (
 	roleLeader   = "Leader"
 	stateStandby = "FT_STANDBY"
@@ -77,11 +77,11 @@ const (
 	storeRaft    = "RAFT_"
 )
 
-// clustered reports whether the server is one of a Raft cluster.
+// clustered reports whether the server is in a Raft cluster.
 func (n *node) clustered() bool { return n.Server.Role != "" }
 
-// serves reports whether clients talk to this server: the cluster's leader, or the
-// only one that is active.
+// serves reports whether clients talk to this server: the cluster's leader, or the only active
+// server.
 func (n *node) serves() bool {
 	if n.clustered() {
 		return n.Server.Role == roleLeader
@@ -89,7 +89,7 @@ func (n *node) serves() bool {
 	return n.Server.State != stateStandby
 }
 
-// A channel is what a server says of a channel, and of the members of its queue groups.
+// A channel is a server's report on a channel and the members of its queue groups.
 type channel struct {
 	First         uint64 `json:"first_seq"`
 	Last          uint64 `json:"last_seq"`
@@ -100,8 +100,8 @@ type channel struct {
 	} `json:"subscriptions"`
 }
 
-// ask asks the server what it is. One of another cluster is ErrUnsupported, as is what
-// is not a NATS Streaming server.
+// ask asks the server what it is. A server of another cluster, or one that is not NATS Streaming,
+// is ErrUnsupported.
 func (m *monitors) ask(ctx context.Context, n *node) error {
 	err := m.web.Get(ctx, n.address, "/streaming/serverz", nil, &n.Server)
 	if err == nil && n.Server.ClusterID != m.cluster {
@@ -116,7 +116,7 @@ func (m *monitors) ask(ctx context.Context, n *node) error {
 	return err
 }
 
-// all asks every server at the same time.
+// all asks every server concurrently.
 func (m *monitors) all(ctx context.Context) []node {
 	nodes := make([]node, len(m.address))
 	var asking sync.WaitGroup
@@ -133,9 +133,8 @@ func (m *monitors) survey(ctx context.Context) []node {
 	return slices.DeleteFunc(m.all(ctx), func(n node) bool { return n.err != nil })
 }
 
-// check refuses addresses at which something else answers, or nothing anywhere: a
-// wrong one would quietly weaken what the facts say. One server of several may be
-// down.
+// check returns an error if something else answers at an address, or nothing at any: a wrong
+// address would silently weaken the facts. One of several servers may be down.
 func (m *monitors) check(ctx context.Context) error {
 	var silent []error
 	for _, n := range m.all(ctx) {
@@ -152,8 +151,8 @@ func (m *monitors) check(ctx context.Context) error {
 	return fmt.Errorf("option monitor: %w", errors.Join(silent...))
 }
 
-// channel asks one server for a channel, with its subscriptions where asked for. One that
-// is not there is errNoChannel.
+// channel asks one server for a channel, with its subscriptions if requested. A missing one is
+// errNoChannel.
 func (m *monitors) channel(ctx context.Context, address, name string, subscriptions bool) (c channel, err error) {
 	query := url.Values{"channel": {name}}
 	if subscriptions {
@@ -165,7 +164,7 @@ func (m *monitors) channel(ctx context.Context, address, name string, subscripti
 	return c, err
 }
 
-// mustHave refuses a channel that none of the servers has: the server would make it.
+// mustHave returns an error if no server has a channel: using it would create it.
 func (m *monitors) mustHave(ctx context.Context, name string) error {
 	nodes := m.survey(ctx)
 	if len(nodes) == 0 {
@@ -179,7 +178,7 @@ func (m *monitors) mustHave(ctx context.Context, name string) error {
 	return fmt.Errorf("there is no such channel on the server: %w", driver.ErrUnsupported)
 }
 
-// holders returns those of the servers that have a channel.
+// holders returns the servers that have a channel.
 func (m *monitors) holders(ctx context.Context, nodes []node, name string) []node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n node) bool {
 		_, err := m.channel(ctx, n.address, name, false)
@@ -187,7 +186,7 @@ func (m *monitors) holders(ctx context.Context, nodes []node, name string) []nod
 	})
 }
 
-// serving returns the monitoring address of the server that clients talk to.
+// serving returns the monitoring address of the server that clients use.
 func (m *monitors) serving(ctx context.Context) (string, error) {
 	for _, n := range m.survey(ctx) {
 		if n.serves() {
@@ -197,9 +196,9 @@ func (m *monitors) serving(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("no server at %s leads: %w", strings.Join(m.address, ", "), driver.ErrUnreachable)
 }
 
-// awaitSpread returns when every node of the cluster that answers has the channel:
-// the followers learn of it after the leader has answered. One that does not in
-// spreadLimit has not failed; it does not count as holding a copy.
+// awaitSpread waits until every responding node of the cluster has the channel: followers learn of
+// it after the leader has answered. A node that is slower than spreadLimit is not an error; it does
+// not count as holding a copy.
 func (m *monitors) awaitSpread(ctx context.Context, name string) {
 	if len(m.address) < 2 {
 		return

@@ -70,7 +70,7 @@ func TestOpenErrorsAreExplained(t *testing.T) {
 	}
 }
 
-// TestMessagesPass has them pass with each way of being let in.
+// TestMessagesPass covers each way to authenticate.
 func TestMessagesPass(t *testing.T) {
 	cert, key := trial.Certificate(t)
 	guarded := start(t, "--user", "ann", "--pass", secret)
@@ -95,7 +95,7 @@ func TestMessagesPass(t *testing.T) {
 }
 
 func TestTooLargeMessageIsRejected(t *testing.T) {
-	vendor := start(t) // takes 1 MiB
+	vendor := start(t) // accepts 1 MiB
 	c, b := open(t, driver.Run{ID: "large"}, vendor.options(), "d"), trial.NewLog()
 	spec := driver.ProducerSpec{Destinations: []string{"d"}, InFlight: 10, Largest: 1 << 20}
 	if _, err := c.Producer(t.Context(), spec, b); !errors.Is(err, driver.ErrTooLarge) {
@@ -120,7 +120,7 @@ func TestTooLargeMessageIsRejected(t *testing.T) {
 	send(t, p, b, "small")
 }
 
-// TestTheLargestPasses sends what the page says is the most.
+// TestTheLargestPasses sends the maximum stated on the page.
 func TestTheLargestPasses(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		s := served.Up(t, Definition(), nodes)
@@ -152,7 +152,7 @@ func TestClientIDConflictIsReported(t *testing.T) {
 	send(t, p, b, "the first still sends")
 }
 
-// TestNodesThatAreNotThereAreRefused asks for replicas.
+// TestImpossibleReplicasAreRejected requests unavailable replicas.
 func TestImpossibleReplicasAreRejected(t *testing.T) {
 	one, three := served.Up(t, Definition(), 1), served.Up(t, Definition(), 3)
 	blind := map[string][]string{"address": three.Address, "cluster-id": {"weir"}}

@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A producer publishes in a session on a connection of its own.
+// A producer publishes in a session on its own connection.
 type producer struct {
 	*blocking.Outgoing
 	conn     *conn
@@ -27,27 +27,27 @@ type producer struct {
 	channels *driver.Targets[string]
 	gate     *gate.Gate
 
-	current atomic.Pointer[session] // nil while it is made again
+	current atomic.Pointer[session] // nil while it is being replaced
 	broken  chan struct{}           // holds a token after the session, or the connection, may be lost
 	stop    context.CancelFunc
 	joined  sync.WaitGroup
 }
 
-// A pending message is in the client's hands. There is one to each pooled message.
+// A pending message is in the client. Each pooled message has one.
 type pending struct {
 	p     *producer
 	s     *session
 	m     *driver.Message
-	ended func(guid string, err error) // acknowledged, made once
+	ended func(guid string, err error) // acknowledged, created once
 }
 
-// Producer connects, and makes a session.
+// Producer connects and starts a session.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{Outgoing: blocking.NewOutgoing(done), conn: c, id: c.clientID(), inFlight: spec.InFlight, broken: make(chan struct{}, 1)}
 	if p.inFlight <= 0 {
 		p.inFlight = stan.DefaultMaxPubAcksInflight
 	}
-	largest := 0 // with what the protocol adds
+	largest := 0 // including the protocol's overhead
 	var err error
 	p.channels, err = driver.NewTargets(spec.Destinations, func(d string) (string, error) {
 		name, err := c.channel(ctx, d)
@@ -80,15 +80,14 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// envelope returns how many bytes the protocol adds to a message, at most.
+// envelope returns the maximum number of bytes that the protocol adds to a message.
 func envelope(id, channel string) int {
 	unique := "1234567890123456789012"
 	m := pb.PubMsg{ClientID: id, Guid: unique, Subject: channel, ConnID: []byte(unique), Data: make([]byte, 0)}
-	return m.Size() + 2 + 5 // the data's tag and length, which Size leaves out
+	return m.Size() + 2 + 5 // the data's tag and length, which Size omits
 }
 
-// Publish implements driver.Producer. The client copies the payload before it
-// returns.
+// Publish implements driver.Producer. The client copies the payload before it returns.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	name, err := p.channels.Of(ctx, m)
 	s := p.current.Load()
@@ -108,20 +107,20 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.gate.Enter(ctx)
 	_, err = s.PublishAsync(name, m.Payload, w.ended)
 	p.gate.Leave()
-	switch { // with an error the client has not taken the message
+	switch { // on error, the client has not accepted the message
 	case err == nil:
 	case ctx.Err() != nil:
 		p.Complete(m, fmt.Errorf("%w: %w", ctx.Err(), err))
 	default:
 		if errors.Is(err, stan.ErrConnectionClosed) {
-			p.lost(s) // it may have been given up before it was the current one
+			p.lost(s) // it may have been given up before it became current
 		}
 		p.Complete(m, words.Cause(err))
 	}
 }
 
-// acknowledged is what the client calls once for each message that it has taken,
-// on the goroutine that reads acknowledgements, a timer's or one of its own.
+// acknowledged is the client's callback, called once for each accepted message, on the goroutine
+// that reads acknowledgements, a timer's or one of its own.
 func (w *pending) acknowledged(_ string, err error) {
 	if err != nil {
 		if err.Error() == unknownPublisher {
@@ -132,8 +131,7 @@ func (w *pending) acknowledged(_ string, err error) {
 	w.p.Complete(w.m, err)
 }
 
-// lost has keep look at the session. s is one that is known to be over; nil: the
-// connection broke.
+// lost makes keep check the session. s is known to be over; nil: the connection broke.
 func (p *producer) lost(s *session) {
 	if s != nil {
 		s.over.Store(true)
@@ -144,15 +142,15 @@ func (p *producer) lost(s *session) {
 	}
 }
 
-// sessionLost is what the client calls when it has given a session up.
+// sessionLost is the client's callback when it has given up a session.
 func (p *producer) sessionLost(of stan.Conn, _ error) {
 	if s := p.current.Load(); s != nil && s.Conn == of {
 		p.lost(s)
 	}
 }
 
-// keep makes the session again when it is lost, until ctx ends. What was in flight
-// in the old one fails: its acknowledgements may have been sent to no one.
+// keep replaces the session when it is lost, until ctx ends. Messages in flight in the old one
+// fail, because their acknowledgements may have been lost.
 func (p *producer) keep(ctx context.Context) {
 	for {
 		select {
@@ -162,10 +160,10 @@ func (p *producer) keep(ctx context.Context) {
 		}
 		s := p.current.Load()
 		if s.epoch == p.link.Epoch() && !s.over.Load() {
-			continue // it was made since
+			continue // already replaced
 		}
 		p.current.Store(nil)
-		_ = s.Close() // the server may not hear it; the next has the same client ID
+		_ = s.Close() // the server may miss it; the next session has the same client ID
 		for s = p.again(); s == nil; s = p.again() {
 			if !retry.Pause(ctx, p.conn.cfg.ReconnectWait) {
 				return
@@ -179,7 +177,7 @@ func (p *producer) keep(ctx context.Context) {
 	}
 }
 
-// again tries to make the session again; nil is that it could not be.
+// again tries to start the session again; nil means failure.
 func (p *producer) again() *session {
 	if !p.link.Up() {
 		return nil
@@ -191,20 +189,19 @@ func (p *producer) again() *session {
 	return s
 }
 
-// Close implements driver.Producer. It waits for acknowledgements of what is in flight,
-// at most 2 s, and for the server to take the end of the session, at most
-// request-timeout.
+// Close implements driver.Producer. It waits at most 2 s for outstanding acknowledgements, and at
+// most request-timeout for the server to end the session.
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()
-	return p.End(ctx, func(bool) error { // what is left ends with the session
+	return p.End(ctx, func(bool) error { // the rest ends with the session
 		p.stop()
 		p.joined.Wait()
-		stop := context.AfterFunc(ctx, func() { _ = p.link.Close(ctx) }) // nothing else ends the client's waiting
+		stop := context.AfterFunc(ctx, func() { _ = p.link.Close(ctx) }) // nothing else interrupts the client
 		defer stop()
 		if s := p.current.Swap(nil); s != nil {
 			_ = s.Close()
 		}
-		_ = p.Flush(context.Background()) // the client has told all ends, some on a goroutine of its own
+		_ = p.Flush(context.Background()) // the client has reported all ends, some on separate goroutines
 		return p.link.Close(ctx)
 	})
 }

@@ -20,17 +20,17 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// patience bounds every wait: a host may be slow.
+// patience limits every wait, because a host may be slow.
 const patience = time.Minute
 
-// A server is one that is started by hand, with what the recipe does not set.
+// A server is started without the recipe, with settings that the recipe lacks.
 type server struct {
 	address, monitor string
 	cmd              *exec.Cmd
 	said             *bytes.Buffer
 }
 
-// options are those by which a driver finds it.
+// options returns the options that connect a driver to it.
 func (s *server) options(more ...string) map[string][]string {
 	o := map[string][]string{"address": {s.address}, "monitor": {s.monitor}}
 	for i := 0; i < len(more); i += 2 {
@@ -39,16 +39,15 @@ func (s *server) options(more ...string) map[string][]string {
 	return o
 }
 
-// start starts a server of the vendor's defaults and args, for the length of the
-// test. It returns when its ports are open, which is all that is known of a server
-// that lets nobody in.
+// start starts a server with the vendor's defaults and args, for the duration of the test. It
+// returns when its ports are open, which is all that can be checked without credentials.
 func start(t testing.TB, args ...string) *server {
 	t.Helper()
 	ports := freePorts(t)
 	return startAt(t, ports[0], ports[1], args...)
 }
 
-// freePorts returns two that differ.
+// freePorts returns two different ports.
 func freePorts(t testing.TB) (ports [2]string) {
 	t.Helper()
 	for i := range ports {
@@ -93,8 +92,7 @@ func (s *server) kill() {
 	_ = s.cmd.Wait()
 }
 
-// program returns where the recipe's program is, and installs it where it is not
-// there yet.
+// program returns the path of the recipe's program, which it installs if necessary.
 func program(t testing.TB) string {
 	t.Helper()
 	r, err := broker.RecipeOf(Definition(), "")
@@ -127,7 +125,7 @@ func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.
 // inside returns the Conn behind the guard.
 func inside(c driver.Conn) *conn { return driver.Inside(c).(*conn) }
 
-// monitorsAt returns those of a cluster of weir's.
+// monitorsAt returns the monitors of one of weir's clusters.
 func monitorsAt(t testing.TB, addresses ...string) *monitors {
 	t.Helper()
 	m, err := newMonitors(&Config{ClusterID: "weir", Monitor: addresses})
@@ -138,8 +136,8 @@ func monitorsAt(t testing.TB, addresses ...string) *monitors {
 	return m
 }
 
-// open connects, and declares destinations of one replica. The connection is closed
-// when the test ends.
+// open connects, and declares destinations with one replica. The connection is closed at the end of
+// the test.
 func open(t testing.TB, run driver.Run, options map[string][]string, destinations ...string) driver.Conn {
 	t.Helper()
 	c, err := tryOpen(t, run, options)
@@ -174,8 +172,7 @@ func produce(t testing.TB, c driver.Conn, done driver.Completer, destination str
 	return p.(*producer)
 }
 
-// send publishes payloads and waits for their ends, and fails with the first that
-// was not confirmed.
+// send publishes payloads and waits for their completion, and fails at the first unconfirmed one.
 func send(t testing.TB, p *producer, b *trial.Log, payloads ...string) {
 	t.Helper()
 	destination := ""
@@ -208,8 +205,7 @@ func numbered(label string, n int) []string {
 	return ps
 }
 
-// consume opens a consumer and runs it until stop is called, which returns what Run
-// did.
+// consume opens a consumer and runs it until stop is called, which returns Run's error.
 func consume(t testing.TB, c driver.Conn, spec driver.ConsumerSpec, b *trial.Log) (stop func() error) {
 	t.Helper()
 	_, stop = trial.Run(t, c, spec, b)

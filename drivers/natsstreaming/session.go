@@ -15,23 +15,23 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// Bounds of asking a cluster that is electing: again, until it answers.
+// Limits for requests to a cluster that is electing, which are repeated until answered.
 const (
 	openLimit = 5 * time.Second  // for the first session
 	askLimit  = 20 * time.Second // for a request of the control connection
 	askPause  = 100 * time.Millisecond
 )
 
-// A session is what stan.Connect makes on a NATS connection.
+// A session is the result of stan.Connect on a NATS connection.
 type session struct {
 	stan.Conn
-	epoch uint64      // of the link, before
-	over  atomic.Bool // the server does not know it
+	epoch uint64      // of the link, before the session began
+	over  atomic.Bool // the server does not know the session
 }
 
-// newSession makes a session, which the client ends with lost when it finds that
-// the server does not know it. It takes request-timeout at most. inFlight is how
-// many messages may be published and not acknowledged.
+// newSession starts a session. The client calls lost when it finds that the server does not know
+// the session. It takes request-timeout at most. inFlight limits messages published and not
+// acknowledged.
 func (c *Config) newSession(link *natsconn.Link, id string, inFlight int, lost func(stan.Conn, error)) (*session, error) {
 	s := &session{epoch: link.Epoch()}
 	var err error
@@ -57,8 +57,8 @@ func (c *Config) newSession(link *natsconn.Link, id string, inFlight int, lost f
 	return nil, fmt.Errorf("asking for a session: %w", words.Cause(err))
 }
 
-// interruptible makes a session within ctx. When that ends before, the link is
-// closed: there is no other way to end the client's waiting.
+// interruptible starts a session within ctx. If ctx ends first, it closes the link: nothing else
+// interrupts the client.
 func (c *Config) interruptible(ctx context.Context, link *natsconn.Link, id string, inFlight int, lost func(stan.Conn, error)) (*session, error) {
 	stop := context.AfterFunc(ctx, func() { _ = link.Close(ctx) })
 	s, err := c.newSession(link, id, inFlight, lost)
@@ -68,8 +68,8 @@ func (c *Config) interruptible(ctx context.Context, link *natsconn.Link, id stri
 	return nil, errors.Join(ctx.Err(), err)
 }
 
-// with makes a session on the control connection for as long as f takes, or to see that
-// it can be had: a nil f. The server may have forgotten an older one.
+// with starts a session on the control connection and calls f in it; with a nil f, it only checks
+// that a session is possible. The server may have lost an older session.
 func (c *conn) with(ctx context.Context, f func(*session) error) error {
 	s, err := c.cfg.interruptible(ctx, c.link, c.clientID(), 1, nil)
 	if err != nil {
@@ -84,8 +84,8 @@ func (c *conn) with(ctx context.Context, f func(*session) error) error {
 	return err
 }
 
-// ask is with, asked again within limit while a cluster elects. The end of ctx does not
-// end the session.
+// ask is with, repeated within limit while a cluster elects. The end of ctx does not end the
+// session.
 func (c *conn) ask(ctx context.Context, limit time.Duration, f func(*session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

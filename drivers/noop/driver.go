@@ -9,7 +9,7 @@ package noop
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"runtime"
 	"time"
@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string
@@ -37,7 +37,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// config is how the system answers. Times of a run count from its first message.
+// config describes how the system answers. Times of a run count from its first message.
 type config struct {
 	Answer time.Duration `option:"answer" min:"0s" max:"1h" help:"How long a message takes until it is confirmed; 0s confirms inside the call that publishes it."`
 	Freeze struct {
@@ -50,7 +50,7 @@ type config struct {
 	} `option:"slow"`
 }
 
-// Validate refuses what a system that confirms at once cannot do.
+// Validate returns an error for settings that a system that confirms at once cannot have.
 func (c *config) Validate() error {
 	if c.Answer == 0 && (c.Freeze.For > 0 || c.Slow.Answer > 0) {
 		return &driver.OptionError{Name: "answer", Err: errors.New("is 0s, so nothing can freeze or become slow (a time, such as 1ms)")}
@@ -58,7 +58,7 @@ func (c *config) Validate() error {
 	return nil
 }
 
-// Open returns a Conn; it cannot fail with settings that fit.
+// Open returns a Conn; it cannot fail with valid settings.
 func (c *config) Open(context.Context, driver.Run) (driver.Conn, error) {
 	if err := driver.Check(c); err != nil {
 		return nil, err
@@ -83,13 +83,12 @@ func (conn) Producer(_ context.Context, _ driver.ProducerSpec, done driver.Compl
 	return &producer{done: done}, nil
 }
 
-// Consumer is refused: there is nothing to receive.
+// Consumer returns an error: there is nothing to receive.
 func (conn) Consumer(context.Context, driver.ConsumerSpec) (driver.Consumer, error) {
 	return nil, driver.ErrUnsupported
 }
 
-// Facts names the Go runtime that the driver was built with: there is no other
-// system.
+// Facts reports the Go version that the driver was built with: there is no other system.
 func (conn) Facts(context.Context) (driver.Facts, error) {
 	return driver.Facts{
 		Name:     "noop",

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformanceOfASimulatedSystem: what answers later keeps the same contract.
+// TestConformanceOfASimulatedSystem: delayed answers fulfill the same contract.
 func TestConformanceOfASimulatedSystem(t *testing.T) {
 	d := Definition()
 	d.New = func() driver.Config { return &config{Answer: 20 * time.Microsecond} }

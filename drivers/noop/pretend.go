@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// pretended is a system that confirms each message a set time after it was published. It
-// may freeze for a time, and become slow: it stands for a system with known true figures.
+// pretended is a simulated system with known latencies: it confirms each message a set time after
+// it was published, and may freeze for a while, or become slow.
 type pretended struct {
 	conn
 	config
@@ -17,17 +17,17 @@ type pretended struct {
 	mu     sync.Mutex
 	idle   *sync.Cond // a message has completed, or a Flush gives up
 	timers []*time.Timer
-	takes  time.Duration // what an answer takes now
+	takes  time.Duration // current time to answer
 	frozen bool
-	held   []*answer // what came to its end while the system was frozen, in that order
+	held   []*answer // answers that became due while the system was frozen, in order
 }
 
-// An answer is a message on its way, and lives as long as the message's slot.
+// An answer is a message in transit; it lives as long as the message's slot.
 type answer struct {
 	to    *pretender
 	m     *driver.Message
 	timer *time.Timer
-	open  bool // not completed; under the system's lock, as all below
+	open  bool // not completed; guarded by the system's lock, as are the fields below
 }
 
 func newPretended(c config) *pretended {
@@ -36,12 +36,12 @@ func newPretended(c config) *pretended {
 	return s
 }
 
-// Producer returns a producer with its answers to come.
+// Producer returns a producer with its pending answers.
 func (s *pretended) Producer(_ context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	return &pretender{system: s, done: done, open: make(map[*answer]struct{}, spec.InFlight)}, nil
 }
 
-// Close ends what the system was still to do.
+// Close stops the system's timers.
 func (s *pretended) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *pretended) Close(context.Context) error {
 	return nil
 }
 
-// begin sets the times at which the system changes, counted from its first message.
+// begin schedules the system's changes, counted from its first message.
 func (s *pretended) begin() {
 	if s.timers != nil {
 		return
@@ -72,7 +72,7 @@ func (s *pretended) begin() {
 	})
 }
 
-// thaw answers what was held.
+// thaw sends the answers held back by a freeze.
 func (s *pretended) thaw() {
 	s.frozen = false
 	for _, a := range s.held {
@@ -81,7 +81,7 @@ func (s *pretended) thaw() {
 	s.held = s.held[:0]
 }
 
-// due is called when a message's time is over.
+// due is called when a message's time is up.
 func (a *answer) due() {
 	s := a.to.system
 	s.mu.Lock()
@@ -93,7 +93,7 @@ func (a *answer) due() {
 	a.complete(nil)
 }
 
-// complete completes the message, unless it has been.
+// complete completes the message unless it has already completed.
 func (a *answer) complete(err error) {
 	if !a.open {
 		return
@@ -112,7 +112,7 @@ type pretender struct {
 	closed bool
 }
 
-// Publish has m confirmed when its time is over.
+// Publish confirms m when its time is up.
 func (p *pretender) Publish(_ context.Context, m *driver.Message) {
 	s := p.system
 	s.mu.Lock()
@@ -162,7 +162,7 @@ func (p *pretender) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close completes what has no answer yet with driver.ErrClosed.
+// Close completes the unanswered messages with driver.ErrClosed.
 func (p *pretender) Close(context.Context) error {
 	s := p.system
 	s.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// answered notes when each message was confirmed, by its token.
+// answered records when each message was confirmed, by its token.
 type answered struct {
 	began time.Time
 	at    map[uint64]time.Duration
@@ -42,8 +42,8 @@ func pretend(t *testing.T, c config) (driver.Producer, *answered) {
 	return p, a
 }
 
-// TestSimulatedSystemFreezesAndSlowsDown: each message is answered when the settings
-// say, to the nanosecond of virtual time.
+// TestSimulatedSystemFreezesAndSlowsDown: messages are answered exactly when the settings say, to
+// the nanosecond of virtual time.
 func TestSimulatedSystemFreezesAndSlowsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := config{Answer: time.Millisecond}
@@ -64,8 +64,8 @@ func TestSimulatedSystemFreezesAndSlowsDown(t *testing.T) {
 	})
 }
 
-// TestFrozenSystemReleasesHeldMessages: Flush ends with its context, and Close fails what
-// has no answer.
+// TestFrozenSystemReleasesHeldMessages: Flush ends with its context, and Close fails unanswered
+// messages.
 func TestFrozenSystemReleasesHeldMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := config{Answer: time.Millisecond}

@@ -6,13 +6,13 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// producer completes what it is given before it returns.
+// producer completes each message before Publish returns.
 type producer struct {
 	done   driver.Completer
 	closed bool
 }
 
-// Publish completes m. It allocates nothing and never blocks.
+// Publish completes m. It does not allocate or block.
 func (p *producer) Publish(_ context.Context, m *driver.Message) {
 	if p.closed {
 		p.done.Complete(m, driver.ErrClosed)

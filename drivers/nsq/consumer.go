@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	prefetch = 500             // where the scenario leaves it open
+	prefetch = 500             // if the scenario does not set it
 	endLimit = 5 * time.Second // for the last settlements
 )
 
-// A consumer has a connection to every topic of its on every server.
+// A consumer has a connection per topic to every server.
 type consumer struct {
 	conn     *conn
 	run      driver.Run
@@ -29,7 +29,7 @@ type consumer struct {
 	places   []placed
 }
 
-// Consumer makes the subscription's channels where they do not exist yet.
+// Consumer creates missing channels of the subscription.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), prefetch: spec.Prefetch}
 	if x.prefetch <= 0 {
@@ -81,13 +81,13 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 // Close implements driver.Consumer. Run has ended the connections.
 func (x *consumer) Close(context.Context) error { return nil }
 
-// A running is one Run.
+// A running is one call of Run.
 type running struct {
 	consumer *consumer
 	sink     driver.Sink
-	queue    chan yielded   // what the connections yield
-	ready    chan struct{}  // has a token for each of the first feeds that is subscribed
-	failed   chan error     // holds the first reason why the subscription is lost for good
+	queue    chan yielded   // messages from the connections
+	ready    chan struct{}  // holds a token for each initial feed that is subscribed
+	failed   chan error     // holds the first reason why the subscription is permanently lost
 	feeding  sync.WaitGroup // feeds, and discover
 	ds       [1]driver.Delivery
 
@@ -95,13 +95,13 @@ type running struct {
 	feeds []*feed
 }
 
-// A yielded is a message and which of the destinations its topic is.
+// A yielded is a message with the index of its destination.
 type yielded struct {
 	*client.Message
 	source int32
 }
 
-// deliver hands over what comes until ctx ends or the subscription is lost.
+// deliver delivers messages until ctx ends or the subscription is lost.
 func (r *running) deliver(ctx context.Context) error {
 	missing := len(r.consumer.places)
 	late := time.NewTimer(readyLimit)
@@ -130,8 +130,8 @@ func (r *running) deliver(ctx context.Context) error {
 	}
 }
 
-// finish gives back what is not delivered, and returns when all settlements are
-// written and the connections closed, or after endLimit.
+// finish gives back undelivered messages, and returns when all settlements are written and the
+// connections closed, or after endLimit.
 func (r *running) finish() {
 	ended := make(chan struct{})
 	go func() {
@@ -168,7 +168,7 @@ func (r *running) add(life context.Context, p placed, first bool) {
 	r.feeding.Go(func() { f.keep(life) })
 }
 
-// share is how many messages may be under way on each connection.
+// share returns how many messages may be in flight on each connection.
 func (r *running) share() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +205,7 @@ func (r *running) discover(life context.Context) {
 	}
 }
 
-// spread tells every connection its share anew.
+// spread updates every connection's share.
 func (r *running) spread() {
 	r.mu.Lock()
 	feeds := slices.Clone(r.feeds)
@@ -218,7 +218,7 @@ func (r *running) spread() {
 	}
 }
 
-// A feed is a consumer's hold on one channel of one topic on one server.
+// A feed consumes one channel of one topic on one server.
 type feed struct {
 	placed
 	running *running
@@ -240,7 +240,7 @@ func (f *feed) set(s *stream) {
 	f.now = s
 }
 
-// keep subscribes, again and again, until life ends or the server refuses.
+// keep subscribes, and resubscribes until life ends or the server refuses.
 func (f *feed) keep(life context.Context) {
 	r := f.running
 	for again := false; ; again = true {
@@ -271,8 +271,8 @@ func (f *feed) keep(life context.Context) {
 		}
 		f.set(nil)
 		r.sink.Fault(words.Lost(s.why()))
-		// The client is done with the connection when what it has yielded was
-		// looked at, which may take long.
+		// The client is done with the connection when everything it yielded has been handled, which
+		// may take long.
 		r.feeding.Go(s.end)
 		if !retry.Pause(life, r.consumer.conn.cfg.ReconnectWait) {
 			return
@@ -287,8 +287,8 @@ func (f *feed) fail(err error) {
 	}
 }
 
-// subscribe connects, subscribes, and waits for nsqd's answer: the channel exists
-// then, and is fed.
+// subscribe connects, subscribes, and waits for nsqd's answer: from then on the channel exists and
+// receives messages.
 func (f *feed) subscribe(ctx context.Context) (*stream, error) {
 	s := &stream{feed: f, answer: make(chan error, 1), closing: make(chan struct{}), down: make(chan struct{}), gone: make(chan struct{})}
 	wire, id, err := f.running.consumer.conn.dial(ctx, f.node.address, s)
@@ -296,7 +296,7 @@ func (f *feed) subscribe(ctx context.Context) (*stream, error) {
 		return nil, err
 	}
 	s.wire, s.most = wire, int(id.MaxRdyCount)
-	// A server writes down, and syncs, each channel that it makes before it answers.
+	// A server persists and syncs each channel it creates before it answers.
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	_ = wire.WriteCommand(client.Subscribe(f.topic, f.channel)) // an error ends the connection
@@ -314,13 +314,12 @@ func (f *feed) subscribe(ctx context.Context) (*stream, error) {
 	return s, nil
 }
 
-// A stream is one connection of a feed. It is told by the client what happens
-// there.
+// A stream is one connection of a feed. It receives the client's callbacks.
 type stream struct {
 	quiet
 	feed   *feed
 	wire   *client.Conn
-	most   int        // messages the server lets be under way
+	most   int        // in-flight limit of the server
 	answer chan error // to SUB
 
 	mu         sync.Mutex
@@ -329,16 +328,16 @@ type stream struct {
 	ended      bool
 	cause      error
 
-	closing chan struct{} // closed when nsqd sends no more
-	down    chan struct{} // closed when the connection is lost, or ended
+	closing chan struct{} // closed when nsqd has stopped sending
+	down    chan struct{} // closed when the connection is lost or ended
 	gone    chan struct{} // closed when the client is done with it
 }
 
-// ask says how many messages may be under way.
+// ask sets how many messages may be in flight.
 func (s *stream) ask(n int) { _ = s.wire.WriteCommand(client.Ready(min(n, s.most))) }
 
-// leave has nsqd send no more, and closes the connection when what it has sent
-// before is settled.
+// leave makes nsqd stop sending, and closes the connection when all messages sent before are
+// settled.
 func (s *stream) leave() {
 	_ = s.wire.WriteCommand(client.StartClose())
 	late := time.NewTimer(endLimit / 2)
@@ -351,15 +350,15 @@ func (s *stream) leave() {
 	s.end()
 }
 
-// end closes the connection and waits until the client is done with it: until all
-// that it has yielded is settled, or can be no more.
+// end closes the connection and waits until the client is done with it: until everything that it
+// yielded is settled, or can no longer be.
 func (s *stream) end() {
 	_ = s.wire.Close()
 	<-s.gone
 }
 
-// OnMessage implements client.ConnDelegate. It waits where there is no room, which
-// is when nsqd has sent again what was not settled in time.
+// OnMessage implements client.ConnDelegate. It waits if there is no room, which happens when nsqd
+// resends messages that were not settled in time.
 func (s *stream) OnMessage(_ *client.Conn, m *client.Message) {
 	s.feed.running.queue <- yielded{m, s.feed.source}
 }

@@ -76,7 +76,7 @@ package nsq
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"errors"
 	"fmt"
 	"net/url"
@@ -92,11 +92,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/httpapi"
 )
 
-// removeLimit bounds the removing of channels by Close.
+// removeLimit limits how long Close may remove channels.
 const removeLimit = 5 * time.Second
 
-// recipe says how real servers are had and started, page what the driver says to a
-// reader.
+// recipe describes how to install and start servers; page is the documentation page.
 var (
 	//go:embed recipe.yaml
 	recipe string
@@ -118,14 +117,14 @@ func Definition() driver.Definition {
 			Subscriptions: true,
 			Competing:     true,
 			Nack:          true,
-			Retains:       true, // the channel is made when the consumer is opened
+			Retains:       true, // the channel is created when the consumer is opened
 			PublishBlocks: true,
 			Settle:        []driver.Settle{driver.SettleEach},
 			Guarantees:    []driver.Guarantee{driver.Received},
 			Delivery:      driver.AtLeastOnce,
 			Ordering:      driver.Unordered,
-			// The largest message is each server's own (max-msg-size, 1 MiB by
-			// default), which a producer asks for when it is opened.
+			// Each server's own limit applies (max-msg-size, 1 MiB by default), which a producer
+			// asks for when it is opened.
 		},
 		New:    func() driver.Config { return newConfig() },
 		Recipe: []byte(recipe),
@@ -133,7 +132,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Open connects, within ctx and 10 s a server.
+// Open connects, within ctx and 10 s per server.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	t, err := c.TLS.Config()
 	if err != nil {
@@ -167,10 +166,10 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 type placed struct {
 	node           *node
 	topic, channel string
-	source         int32 // which of a consumer's destinations the topic is
+	source         int32 // index of the topic in a consumer's destinations
 }
 
-// A conn is one run's hold on the servers.
+// A conn is one run's connection to the servers.
 type conn struct {
 	cfg      Config
 	run      driver.Run
@@ -180,18 +179,18 @@ type conn struct {
 	nodes    []*node
 
 	mu       sync.Mutex
-	found    []*node         // by lookupd while running
-	channels map[placed]bool // made on topics that exist without weir
+	found    []*node         // by lookupd, during the run
+	channels map[placed]bool // created on existing topics
 }
 
-// everywhere returns all servers known by now.
+// everywhere returns all servers known so far.
 func (c *conn) everywhere() []*node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Concat(c.nodes, c.found)
 }
 
-// meet notes a server that lookupd knows and that may be a new one.
+// meet adds a server from lookupd, unless it is already known.
 func (c *conn) meet(n *node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +200,7 @@ func (c *conn) meet(n *node) {
 	}
 }
 
-// Declare makes the topics on every server.
+// Declare creates the topics on every server.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error {
 		topic, err := c.topic(d.Name)
@@ -214,8 +213,8 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// Delete removes the topics with their channels from every server, and then from
-// the nsqlookupds, which remember topics that no server has.
+// Delete removes the topics with their channels from every server, and then from the nsqlookupds,
+// which remember topics that no server has.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		topic, err := c.topic(d.Name)
@@ -236,14 +235,14 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// declareChannel makes a channel, which keeps what its topic is given from then on.
+// declareChannel creates a channel, which receives its topic's messages from then on.
 func (c *conn) declareChannel(ctx context.Context, p placed) error {
 	if c.run.Existing {
 		c.mu.Lock()
-		c.channels[p] = true // before: an answer may be lost
+		c.channels[p] = true // before creating it: the answer may be lost
 		c.mu.Unlock()
 	} else if isEphemeral(p.topic) {
-		// It goes with its last channel, of another subscription that has ended.
+		// An ephemeral topic goes with its last channel, possibly of another subscription.
 		if err := c.api.Post(ctx, p.node.api, "/topic/create", url.Values{"topic": {p.topic}}); err != nil {
 			return err
 		}
@@ -251,7 +250,7 @@ func (c *conn) declareChannel(ctx context.Context, p placed) error {
 	return c.api.Post(ctx, p.node.api, "/channel/create", url.Values{"topic": {p.topic}, "channel": {p.channel}})
 }
 
-// Close removes the channels made on topics that exist without weir.
+// Close removes the channels created on existing topics.
 func (c *conn) Close(ctx context.Context) error {
 	defer c.api.Close()
 	c.mu.Lock()
@@ -270,7 +269,7 @@ func (c *conn) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// isEphemeral reports whether a topic or a channel is in memory only.
+// isEphemeral reports whether a topic or a channel exists in memory only.
 func isEphemeral(name string) bool { return strings.HasSuffix(name, ephemeralSuffix) }
 
 var (

@@ -12,20 +12,19 @@ import (
 
 func TestMain(m *testing.M) {
 	served.Main(Definition())
-	// go-nsq's Producer leaves a connection behind where an answer comes while it stops:
-	// its reader then hands the answer to a router that has ended, and its writer waits
-	// for the reader. A connection left for another reason still has a reader that waits
-	// for the network, which is found.
+	// go-nsq's Producer leaks a connection if an answer arrives while it stops: its reader passes
+	// the answer to a router that has ended, and its writer waits for the reader. A connection
+	// leaked for another reason still has a reader waiting for the network, which is detected.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/nsqio/go-nsq.(*Producer).onConnResponse"),
 		goleak.IgnoreTopFunction("github.com/nsqio/go-nsq.(*Conn).writeLoop"),
 	)
 }
 
-// quietTime is longer than nsqd gathers messages for a consumer in these runs.
+// quietTime is longer than nsqd buffers messages for a consumer in these runs.
 const quietTime = 100 * time.Millisecond
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, nodes int, settings map[string]string, options map[string][]string) {
 		s := served.Up(t, Definition(), nodes, served.With{Settings: settings})

@@ -11,15 +11,14 @@ import (
 	"github.com/weirmq/weir/drivers/internal/httpapi"
 )
 
-// identity is that of a message, which one error of a kind has and the next has not.
+// identity matches a message ID, which is stripped so that errors can be grouped.
 var identity = regexp.MustCompile(`\b[0-9a-f]{16}\b ?`)
 
-// words are the errors of the client: those of connections. What nsqd says is refusal's.
+// words maps the client's errors, which concern connections. refusal handles nsqd's own errors.
 var words = failure.Map{Hide: identity}
 
-// refusal returns an error that nsqd sent, such as "E_BAD_TOPIC PUB topic name
-// ... is not valid", as the contract's error that it is, if it is one.
-// (https://nsq.io/clients/tcp_protocol_spec.html)
+// refusal maps an error sent by nsqd, such as "E_BAD_TOPIC PUB topic name ... is not valid", to the
+// contract's error, if there is one (https://nsq.io/clients/tcp_protocol_spec.html).
 func refusal(text string) error {
 	text = identity.ReplaceAllString(strings.TrimSpace(text), "")
 	var is error
@@ -31,14 +30,14 @@ func refusal(text string) error {
 	case code == "E_BAD_TOPIC", code == "E_BAD_CHANNEL", code == "E_INVALID", strings.Contains(text, "TLS required"):
 		is = driver.ErrUnsupported
 	case strings.HasSuffix(text, "exiting"):
-		is = driver.ErrDisconnected // the topic is being deleted, or nsqd ends
+		is = driver.ErrDisconnected // the topic is being deleted, or nsqd is stopping
 	default:
 		return fmt.Errorf("nsqd: %s", text)
 	}
 	return fmt.Errorf("%w: nsqd: %s", is, text)
 }
 
-// connecting returns why the client could not connect. Its own errors are texts.
+// connecting returns why the client could not connect. The client has no error values for this.
 func connecting(err error) error {
 	text := words.Plain(err).Error()
 	switch {
@@ -54,8 +53,8 @@ func connecting(err error) error {
 	return fmt.Errorf("%w: %s", driver.ErrUnreachable, text)
 }
 
-// isMissing reports whether err says that there is no such topic or channel. What is
-// not NSQ answers 404 too.
+// isMissing reports whether err means that the topic or channel does not exist. Servers other than
+// NSQ answer 404, too.
 func isMissing(err error) bool {
 	var e *httpapi.Refusal
 	return errors.As(err, &e) && httpapi.Missing(err) && strings.HasSuffix(e.Message, "_NOT_FOUND")

@@ -11,9 +11,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
-// told are the settings of nsqd that decide durability and delivery, as
-// GET /config/<name> tells them. Where its data is it tells too; on what kind of
-// disk it cannot know.
+// told lists the nsqd settings that decide durability and delivery, as reported by GET
+// /config/<name>. It also reports the data path, but cannot know the kind of disk.
 var told = []struct {
 	name     string
 	duration bool
@@ -64,7 +63,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// counts are nsqd's, of a topic and its channels.
+// counts are nsqd's statistics for a topic and its channels.
 type counts struct {
 	Topics []struct {
 		Depth    uint64
@@ -76,8 +75,7 @@ type counts struct {
 	}
 }
 
-// stats asks a server for the counts of one topic, and with channel of that one
-// only.
+// stats asks a server for the counts of one topic, optionally of only one channel.
 func (c *conn) stats(ctx context.Context, n *node, topic, channel string) (counts, error) {
 	query := url.Values{"format": {"json"}, "topic": {topic}, "include_clients": {"false"}, "include_mem": {"false"}}
 	if channel != "" {
@@ -88,9 +86,8 @@ func (c *conn) stats(ctx context.Context, n *node, topic, channel string) (count
 	return s, err
 }
 
-// Backlog implements driver.Backlogger: what the topics have not handed to their
-// channels yet, what the channel holds or holds back, and what it has sent and
-// waits to see settled.
+// Backlog implements driver.Backlogger: messages that the topics have not passed to their channels,
+// messages queued or deferred in the channel, and messages sent and not settled.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (sum uint64, err error) {
 		topic, err := c.topic(d)

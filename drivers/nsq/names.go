@@ -10,13 +10,13 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// ephemeralSuffix marks a topic or a channel that lives in memory only.
+// ephemeralSuffix marks a topic or a channel that exists in memory only.
 const ephemeralSuffix = "#ephemeral"
 
-// mostName is how long a name may be that the suffix may follow: 64 in all.
+// mostName is the maximum length of a name before the suffix: 64 in total.
 const mostName = 64 - len(ephemeralSuffix)
 
-// name joins parts to a name that NSQ takes; see names.Join.
+// name joins parts to a valid NSQ name; see names.Join.
 func name(kind string, parts ...string) string {
 	n := names.Join(mostName, parts...)
 	if kind == ephemeral {
@@ -25,8 +25,8 @@ func name(kind string, parts ...string) string {
 	return n
 }
 
-// topic returns the name of a destination's topic: weir's own, or where the run's
-// destinations exist already the name itself.
+// topic returns a destination's topic: a name of weir's own or, with existing destinations, the
+// destination itself.
 func (c *conn) topic(destination string) (string, error) {
 	if !c.run.Existing {
 		return name(c.cfg.Topics, "weir", c.run.ID, destination), nil
@@ -37,8 +37,7 @@ func (c *conn) topic(destination string) (string, error) {
 	return destination, nil
 }
 
-// channel returns the name of a subscription's channel, which on a topic that is not
-// weir's names the run.
+// channel returns a subscription's channel, whose name contains the run on existing topics.
 func (c *conn) channel(subscription string) string {
 	s := strings.TrimPrefix(subscription, c.run.ID+"-")
 	if c.run.Existing {

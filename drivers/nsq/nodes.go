@@ -23,11 +23,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// Bounds of what is asked of servers.
+// Time limits for requests to servers.
 const (
 	connectLimit = 10 * time.Second // to connect
-	askLimit     = 10 * time.Second // one question by HTTP
-	readyLimit   = 30 * time.Second // until the servers of a topic are known, and subscribed to
+	askLimit     = 10 * time.Second // for one HTTP request
+	readyLimit   = 30 * time.Second // until the servers of a topic are known and subscribed to
 	lookupPause  = 20 * time.Millisecond
 )
 
@@ -36,17 +36,17 @@ type node struct {
 	address string // TCP, host:port
 	api     string // base URL of its HTTP interface
 
-	maxMessage, maxBody atomic.Int64 // bytes it takes of a message, of a batch
+	maxMessage, maxBody atomic.Int64 // limits of a message and of a batch, in bytes
 }
 
-// An identity is what nsqd answers to IDENTIFY.
+// An identityAnswer is nsqd's answer to IDENTIFY.
 type identityAnswer struct {
 	Version      string `json:"version"`
 	TLS          bool   `json:"tls_v1"`
 	AuthRequired bool   `json:"auth_required"`
 }
 
-// A listed is what nsqlookupd says of an nsqd.
+// A listed is nsqlookupd's entry for an nsqd.
 type listed struct {
 	Broadcast string `json:"broadcast_address"`
 	TCPPort   int    `json:"tcp_port"`
@@ -60,8 +60,7 @@ func (l listed) node() *node {
 	}
 }
 
-// find returns the run's servers: those of the option address, or those that
-// lookupd lists.
+// find returns the run's servers: those of the option address, or those that lookupd lists.
 func (c *conn) find(ctx context.Context) ([]*node, error) {
 	var known []*node
 	if len(c.lookupds) > 0 {
@@ -97,7 +96,7 @@ func (c *conn) find(ctx context.Context) ([]*node, error) {
 		case at >= 0:
 			n.api = known[at].api
 		default:
-			port, _ := strconv.Atoi(e.Port) // a URL's port is digits
+			port, _ := strconv.Atoi(e.Port) // the port of a URL is numeric
 			n.api = "http://" + net.JoinHostPort(e.Host, strconv.Itoa(port+1))
 		}
 		nodes[i] = n
@@ -105,8 +104,8 @@ func (c *conn) find(ctx context.Context) ([]*node, error) {
 	return nodes, nil
 }
 
-// lookup returns the servers of a topic, or with "" all, as the nsqlookupds know
-// them together. It fails when none of those answers.
+// lookup returns the servers of a topic, or of all topics for "", combined from all nsqlookupds. It
+// fails if none of them answers.
 func (c *conn) lookup(ctx context.Context, topic string) ([]*node, error) {
 	path, query := "/nodes", url.Values(nil)
 	if topic != "" {
@@ -118,7 +117,7 @@ func (c *conn) lookup(ctx context.Context, topic string) ([]*node, error) {
 		var said struct{ Producers []listed }
 		err := c.api.Get(ctx, l, path, query, &said)
 		if isMissing(err) {
-			continue // this one knows of no such topic
+			continue // this one does not know the topic
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("lookupd: %w", err))
@@ -141,8 +140,8 @@ func (c *conn) lookup(ctx context.Context, topic string) ([]*node, error) {
 	return nodes, nil
 }
 
-// serving returns the servers that have a topic. With lookupd it waits until that
-// lists as many as there are, where weir has made the topic on each.
+// serving returns the servers that have a topic. If weir has created the topic on every server, it
+// waits until lookupd lists them all.
 func (c *conn) serving(ctx context.Context, topic string) ([]*node, error) {
 	if len(c.lookupds) == 0 {
 		if !c.run.Existing {
@@ -179,7 +178,7 @@ func (c *conn) serving(ctx context.Context, topic string) ([]*node, error) {
 	}
 }
 
-// some refuses a topic that no server has.
+// some returns an error if no server has a topic.
 func (c *conn) some(have []*node, topic string) error {
 	if len(have) == 0 {
 		return fmt.Errorf("no server has topic %s: %w", topic, driver.ErrUnsupported)
@@ -187,8 +186,7 @@ func (c *conn) some(have []*node, topic string) error {
 	return nil
 }
 
-// check asks a server what it is, by both of its interfaces, and whether it takes this
-// client.
+// check queries a server through both of its interfaces, and checks that it accepts this client.
 func (c *conn) check(ctx context.Context, n *node) error {
 	id, err := c.identify(ctx, n.address)
 	if err != nil {
@@ -215,7 +213,7 @@ func (c *conn) check(ctx context.Context, n *node) error {
 	return nil
 }
 
-// limits reads what decides which messages a server takes.
+// limits reads a server's message size limits.
 func (c *conn) limits(ctx context.Context, n *node) error {
 	var info struct {
 		TCPPort int `json:"tcp_port"`
@@ -223,8 +221,7 @@ func (c *conn) limits(ctx context.Context, n *node) error {
 	if err := c.api.Get(ctx, n.api, "/info", nil, &info); err != nil {
 		return err
 	}
-	// Where the address of the one was made from that of the other they must be
-	// one server's.
+	// If one address was derived from the other, both must belong to the same server.
 	if _, port, _ := net.SplitHostPort(n.address); len(c.cfg.HTTP) == 0 && info.TCPPort > 0 && strconv.Itoa(info.TCPPort) != port {
 		return fmt.Errorf("%w: %s is that of the server at port %d", driver.ErrUnreachable, n.api, info.TCPPort)
 	}
@@ -258,12 +255,11 @@ func (c *conn) option(ctx context.Context, n *node, name string, into any) error
 	return nil
 }
 
-// mostIdentity bounds the answer to IDENTIFY: what is not nsqd may seem to send
-// gigabytes.
+// mostIdentity limits the answer to IDENTIFY: a server other than nsqd may announce gigabytes.
 const mostIdentity = 64 << 10
 
-// identify asks for a server's identity on a connection of its own, before any
-// secret is sent: the client sends it unencrypted to a server without TLS.
+// identify asks for a server's identity on a separate connection before any secret is sent: the
+// client would send it unencrypted to a server without TLS.
 func (c *conn) identify(ctx context.Context, address string) (identityAnswer, error) {
 	var id identityAnswer
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
@@ -305,8 +301,7 @@ func (c *conn) identify(ctx context.Context, address string) (identityAnswer, er
 	return id, nil
 }
 
-// frame reads one frame of the protocol.
-// (https://nsq.io/clients/tcp_protocol_spec.html)
+// frame reads one frame of the protocol (https://nsq.io/clients/tcp_protocol_spec.html).
 func frame(r io.Reader) (kind int32, body []byte, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -323,8 +318,8 @@ func frame(r io.Reader) (kind int32, body []byte, err error) {
 	return int32(binary.BigEndian.Uint32(head[4:])), body, nil
 }
 
-// dial connects by the client library, which takes no context: a connection that
-// comes too late is closed.
+// dial connects with the client library, which takes no context: a connection that comes too late
+// is closed.
 func (c *conn) dial(ctx context.Context, address string, events client.ConnDelegate) (*client.Conn, *client.IdentifyResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -348,7 +343,7 @@ func (c *conn) dial(ctx context.Context, address string, events client.ConnDeleg
 	return l, id, nil
 }
 
-// quiet ignores all that a connection tells. The others begin with it.
+// quiet ignores all callbacks of a connection. Other delegates embed it.
 type quiet struct{}
 
 func (quiet) OnResponse(*client.Conn, []byte)                 {}

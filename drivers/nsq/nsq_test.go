@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// publish publishes one message to d, and returns what it completed with.
+// publish publishes one message to d, and returns its result.
 func publish(t testing.TB, p driver.Producer, l *trial.Log, payload string) error {
 	t.Helper()
 	return l.Publish(t, p, "d", payload)
@@ -35,9 +35,9 @@ func TestPageGuaranteesMatchServers(t *testing.T) {
 	}
 }
 
-// TestInFlightMessagesAreInMemory: with mem-queue-size 0 nsqd confirms a message when it has written it to
-// a file. It takes it out of there to send it, and forgets it when it is killed. sync-every 1 has it
-// note in the file that a message is out before it takes out the next.
+// TestInFlightMessagesAreInMemory: with mem-queue-size 0, nsqd confirms a message after writing it
+// to a file. It removes the message from there to send it, and loses it when killed. With
+// sync-every 1, it records in the file that a message was removed before it removes the next.
 func TestInFlightMessagesAreInMemory(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"mem-queue-size": "0", "sync-every": "1"}})
 	c := open(t, driver.Run{ID: "flight"}, s.Options)
@@ -76,7 +76,7 @@ func TestInFlightMessagesAreInMemory(t *testing.T) {
 
 func TestNackedAndTimedOutMessagesAreRedelivered(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
-	s.Options["msg-timeout"] = []string{"5s"} // what is settled at once must be in time on a crowded host
+	s.Options["msg-timeout"] = []string{"5s"} // messages settled at once must be in time on a busy host
 	c := open(t, driver.Run{ID: "again"}, s.Options)
 	l := trial.NewLog()
 	p := producerOf(t, c, l)
@@ -108,7 +108,7 @@ func TestNackedAndTimedOutMessagesAreRedelivered(t *testing.T) {
 	})
 }
 
-// takenBack waits until nsqd has taken back a message of the one channel.
+// takenBack waits until nsqd has requeued a message of the only channel.
 func takenBack(t *testing.T, c *conn) bool {
 	topic, err := c.topic("d")
 	if err != nil {
@@ -133,8 +133,7 @@ func takenBack(t *testing.T, c *conn) bool {
 	return false
 }
 
-// TestAnOlderVersionRuns shows that weir installs, starts and reaches a recipe's other
-// versions like its own.
+// TestAnOlderVersionRuns checks that weir can install, start and reach a recipe's other versions.
 func TestAnOlderVersionRuns(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Recipe: "nsq@1.2.1"})
 	f, err := open(t, driver.Run{ID: "older"}, s.Options).Facts(t.Context())
@@ -151,7 +150,7 @@ func TestSlowConsumerStaysConnected(t *testing.T) {
 	entered := make(chan struct{}, 10)
 	l.OnDeliver = func([]driver.Delivery) error {
 		entered <- struct{}{}
-		time.Sleep(5 * time.Second) // nsqd gives up a client after two silences
+		time.Sleep(5 * time.Second) // nsqd gives up a client after two silent intervals
 		return nil
 	}
 	stop := l.Consume(t, c, driver.ConsumerSpec{})
@@ -236,7 +235,7 @@ func TestLateServerIsFoundThroughLookupd(t *testing.T) {
 	k := startServer(t, "nsqlookupd")
 	first := startServer(t, "nsqd", "-lookupd-tcp-address="+k.tcp)
 	options := map[string][]string{"lookupd": {k.http}, "lookupd-poll": {"20ms"}, "reconnect-wait": {"5ms"}}
-	// It has to be listed before it can be found.
+	// It must be listed before it can be found.
 	for end := time.Now().Add(trial.Patience); ; time.Sleep(10 * time.Millisecond) {
 		x, err := tryOpen(t, driver.Run{ID: "probe"}, options)
 		if err == nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// A server is an nsqd or an nsqlookupd with arguments of a test's own.
+// A server is an nsqd or an nsqlookupd with a test's own arguments.
 type server struct {
 	*served.Process
 	tcp, http string // host:port
 }
 
-// startServer starts a program with two ports, which follow one another as the
-// driver expects them, for the length of the test.
+// startServer starts a program with two consecutive ports, as the driver expects them, for the
+// duration of the test.
 func startServer(t testing.TB, name string, args ...string) *server {
 	t.Helper()
 	ports := served.FreePorts(t, 2)
@@ -54,7 +54,7 @@ func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.
 	return trial.Open(t, Definition(), run, options)
 }
 
-// producerOf opens a producer to the destination d, with whoever takes completions.
+// producerOf opens a producer to destination d that completes at done.
 func producerOf(t testing.TB, c driver.Conn, done driver.Completer) *producer {
 	t.Helper()
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: 1}

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestServerWithoutConfigEndpointIsTooOld has a server that knows who it is, and
-// nothing of /config.
+// TestServerWithoutConfigEndpointIsTooOld uses a server that reports its identity, but lacks
+// /config.
 func TestServerWithoutConfigEndpointIsTooOld(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

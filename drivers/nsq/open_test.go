@@ -16,8 +16,7 @@ import (
 
 const secret = "hunter2-geheim"
 
-// authority is an authentication server as nsqd asks it, which lets in who has the
-// secret.
+// authority is an authentication server for nsqd, which admits clients with the secret.
 func authority(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,8 +106,8 @@ func TestMessagesPassPlainTCP(t *testing.T) {
 	passes(t, map[string][]string{"address": {s.tcp}, "http": {s.http}, "output-buffer": {"64KiB"}})
 }
 
-// TestRequiredTLSNeverSendsPlaintextSecret has a server that speaks no TLS,
-// wants a secret, and keeps what it is sent.
+// TestRequiredTLSNeverSendsPlaintextSecret uses a server without TLS that requests a secret, and
+// records what it receives.
 func TestRequiredTLSNeverSendsPlaintextSecret(t *testing.T) {
 	s, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,10 +17,10 @@ const (
 	ephemeral = "ephemeral"
 )
 
-// defaultAddress is where nsqd listens by the vendor's default.
+// defaultAddress is the vendor's default address of nsqd.
 const defaultAddress = "127.0.0.1:4150"
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address  []string          `option:"address" help:"Servers (nsqd, TCP), as host:port or URL (tcp, tls); none: those that lookupd lists, or else 127.0.0.1:4150."`
 	HTTP     []string          `option:"http" help:"HTTP addresses of these servers, in their order, as host:port or URL (http, https); none: as lookupd says, or else the port after that of address."`
@@ -42,7 +42,7 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are its defaults.
+// Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	MemQueueSize int           `option:"mem-queue-size" min:"0" help:"Server that weir starts: messages that a topic and a channel keep in memory each before they write to disk; 0: all go to disk."`
 	SyncEvery    int           `option:"sync-every" min:"1" help:"Server that weir starts: messages written or read between two fsyncs of a queue on disk."`
@@ -55,12 +55,12 @@ type Server struct {
 func newConfig() *Config {
 	return &Config{
 		Topics: durable, Channels: durable,
-		// The client's own.
+		// The client's default.
 		OutputBuffer: 16 << 10, OutputBufferTimeout: 250 * time.Millisecond,
-		// The client's own, 30 s, finds a server that fell silent after a minute;
-		// a run is shorter.
+		// The client's default, 30 s, detects a silent server only after a minute; a run is
+		// shorter.
 		Heartbeat: 10 * time.Second,
-		// The client's own, 1 s, is shorter than many a pause of a disk.
+		// The client's default, 1 s, is shorter than many disk stalls.
 		WriteTimeout:  10 * time.Second,
 		ReconnectWait: 250 * time.Millisecond,
 		LookupdPoll:   5 * time.Second,
@@ -68,13 +68,13 @@ func newConfig() *Config {
 	}
 }
 
-// What addresses look like.
+// Formats of addresses.
 var (
 	nsqds = endpoint.Kind{Schemes: []string{"tcp"}, Secure: []string{"tls"}, Like: defaultAddress}
 	webs  = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}, Like: "http://127.0.0.1:4151"}
 )
 
-// Validate reports every fault in the settings, joined. It reads no files.
+// Validate reports every invalid setting, joined. It reads no files.
 func (c *Config) Validate() error {
 	_, address := nsqds.All("address", c.Address)
 	_, http := webs.All("http", c.HTTP)
@@ -86,7 +86,7 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// secure reports whether TLS was asked for.
+// secure reports whether TLS is requested.
 func (c *Config) secure() bool {
 	l, _ := nsqds.All("address", c.Address)
 	return c.TLS != (driver.TLSOptions{}) || l.Secure()
@@ -102,8 +102,8 @@ func (c *Config) client(t *tls.Config) (*client.Config, error) {
 	n.MsgTimeout = c.MsgTimeout
 	n.OutputBufferSize, n.OutputBufferTimeout = c.OutputBuffer, c.OutputBufferTimeout
 	if c.OutputBuffer == 0 {
-		// A size of -1 turns the timeout off as well. The timeout alone must not
-		// be off: nsqd then keeps what it has gathered until there is more.
+		// A size of -1 also disables the timeout. Disabling only the timeout would make nsqd hold
+		// messages until its buffer is full.
 		n.OutputBufferSize = -1
 	}
 	n.AuthSecret = c.Token.Reveal()

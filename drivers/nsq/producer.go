@@ -21,20 +21,20 @@ import (
 // stopLimit is how long Close waits for the client's Producer to stop.
 const stopLimit = 2 * time.Second
 
-// A producer publishes to one server by the client's Producer.
+// A producer publishes to one server with the client's Producer.
 type producer struct {
 	conn    *conn
 	node    *node
 	topics  *driver.Targets[string]
 	gate    *gate.Gate
-	answers chan *client.ProducerTransaction // room for all that is in flight: the client never waits
+	answers chan *client.ProducerTransaction // room for everything in flight, so the client never waits
 	*inflight.Set[*driver.Message]
 
 	now       *retry.Kept[link]
 	listening sync.WaitGroup // to answers
 	ends      sync.WaitGroup // of links
 
-	one [1]*driver.Message // touched by the publishing goroutine only
+	one [1]*driver.Message // used only by the publishing goroutine
 }
 
 // Producer connects, within ctx and 10 s.
@@ -72,7 +72,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// meant returns the server of a producer, and its topics by destination.
+// meant returns a producer's server, and its topics by destination.
 func (c *conn) meant(ctx context.Context, spec driver.ProducerSpec) (*node, *driver.Targets[string], error) {
 	nodes := c.nodes
 	topics, err := driver.NewTargets(spec.Destinations, func(d string) (string, error) {
@@ -89,7 +89,7 @@ func (c *conn) meant(ctx context.Context, spec driver.ProducerSpec) (*node, *dri
 	return n, topics, n.takesSize(int64(spec.Largest))
 }
 
-// having returns those of some servers that have a topic.
+// having returns the given servers that have a topic.
 func (c *conn) having(ctx context.Context, nodes []*node, topic string) ([]*node, error) {
 	all, err := c.serving(ctx, topic)
 	if err != nil {
@@ -104,25 +104,25 @@ func (c *conn) having(ctx context.Context, nodes []*node, topic string) ([]*node
 	return both, nil
 }
 
-// A link is a Producer of the client with one connection. The client would
-// connect again, but within the next call, and not without a race of its own.
+// A link is a client Producer with one connection. The client would reconnect, but only within the
+// next call, and with a data race.
 type link struct {
 	*client.Producer
 	lost func() // closes down, once
 	down chan struct{}
-	kill func() // ends the Producer, and waits until it reads no message: at most for write-timeout
+	kill func() // ends the Producer, and waits, at most write-timeout, until it no longer reads messages
 }
 
-// Output takes a line that the client logs. The client reports a lost connection in no
-// other way, and does so before anybody can make it connect again.
+// Output receives the client's log lines. The client reports a lost connection in no other way, and
+// does so before anybody can make it reconnect.
 func (l *link) Output(_ int, line string) error {
-	if !strings.Contains(line, "protocol error") { // that is the answer to a message
+	if !strings.Contains(line, "protocol error") { // otherwise it answers a message
 		l.lost()
 	}
 	return nil
 }
 
-// connect has the client connect. Its call takes no context; it ends by itself.
+// connect makes the client connect. That call takes no context, but ends by itself.
 func (p *producer) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -144,7 +144,7 @@ func (p *producer) connect(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// listen completes what the client has an answer to, until the producer ends.
+// listen completes messages that the client has answered, until the producer ends.
 func (p *producer) listen() {
 	for {
 		select {
@@ -159,7 +159,7 @@ func (p *producer) listen() {
 	}
 }
 
-// cause says in the contract's words what the client says of a message.
+// cause maps the client's error for a message to the contract's.
 func cause(err error) error {
 	if err == nil {
 		return nil
@@ -171,8 +171,8 @@ func cause(err error) error {
 	return words.Lost(err)
 }
 
-// Publish implements driver.Producer. The client writes the payload on a goroutine of
-// its own, which is also the one that answers: no message ends while it is written.
+// Publish implements driver.Producer. The client writes the payload on its own goroutine, which is
+// also the one that answers: no message completes while it is being written.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.one[0] = m
 	p.send(ctx, p.one[:], func(l *link, topic string) error {
@@ -180,8 +180,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	})
 }
 
-// PublishBatch implements driver.BatchProducer. The client copies the payloads
-// within the call.
+// PublishBatch implements driver.BatchProducer. The client copies the payloads within the call.
 func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	if len(ms) == 0 {
 		return
@@ -195,7 +194,7 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	})
 }
 
-// send has the client take messages of one topic by a call, or completes them.
+// send passes messages of one topic to the client with call, or completes them on failure.
 func (p *producer) send(ctx context.Context, ms []*driver.Message, call func(l *link, topic string) error) {
 	l := p.now.Now()
 	topic, err := p.topics.Of(ctx, ms[0])
@@ -230,9 +229,9 @@ func (p *producer) send(ctx context.Context, ms []*driver.Message, call func(l *
 	}
 }
 
-// takes refuses what a server does not take.
+// takes returns an error for messages that exceed a server's limits.
 func (n *node) takes(ms []*driver.Message) error {
-	body := int64(4) // the count of an MPUB; each message's size has as many bytes
+	body := int64(4) // the count of an MPUB; each message's size takes as many bytes
 	for _, m := range ms {
 		size := int64(len(m.Payload))
 		if size == 0 {
@@ -249,13 +248,13 @@ func (n *node) takes(ms []*driver.Message) error {
 	return nil
 }
 
-// takesSize refuses a message of a size that a server does not take.
+// takesSize returns an error for a message size that exceeds a server's limit.
 func (n *node) takesSize(size int64) error {
 	return driver.CheckSize(int(size), n.maxMessage.Load(), "the server's max-msg-size")
 }
 
-// Close implements driver.Producer. It waits for answers under way, at most 2 s, and as
-// long again for the client's Producer to stop.
+// Close implements driver.Producer. It waits at most 2 s for outstanding answers, and as long again
+// for the client's Producer to stop.
 func (p *producer) Close(ctx context.Context) error {
 	return p.Set.Close(ctx, func() error {
 		p.gate.Close()

@@ -22,7 +22,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestConnectionPermissions has one server ask for passwords, certificates and TLS.
+// TestConnectionPermissions uses one server that requires passwords, certificates and TLS.
 func TestConnectionPermissions(t *testing.T) {
 	s := served.Up(t, Definition(), 1)
 	ca, key := authority(t)
@@ -110,7 +110,7 @@ func TestConnectionPermissions(t *testing.T) {
 	}
 }
 
-// authority makes one that signs certificates.
+// authority creates a certificate authority.
 func authority(t testing.TB) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -132,7 +132,7 @@ func authority(t testing.TB) (*x509.Certificate, *ecdsa.PrivateKey) {
 	return ca, key
 }
 
-// certificate signs one for name at 127.0.0.1, and returns it with its key (PEM).
+// certificate creates a certificate for name at 127.0.0.1, and returns it with its key (PEM).
 func certificate(t testing.TB, ca *x509.Certificate, by *ecdsa.PrivateKey, name string) (cert, key []byte) {
 	t.Helper()
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A consumer takes rows on a connection of its own.
+// A consumer takes rows on its own connection.
 type consumer struct {
 	conn   *conn
 	name   string
@@ -24,8 +24,7 @@ type consumer struct {
 	link   *taking // nil after it broke
 }
 
-// Consumer connects. A message is one row, so that a destination has one
-// subscription.
+// Consumer connects. A message is one row, so a destination has only one subscription.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
 		conn: c, spec: spec, fetch: c.cfg.Fetch,
@@ -54,14 +53,14 @@ type taking struct {
 	tables []statements
 }
 
-// statements are those of one table.
+// statements holds the statements for one table.
 type statements struct {
 	take     *pgconn.StatementDescription
 	settle   *pgconn.StatementDescription // of one row, or of several
 	giveBack *pgconn.StatementDescription
 }
 
-// planning keeps the server from the plans that suit an empty table.
+// planning keeps the server from plans that suit only an empty table.
 const planning = `SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off`
 
 // open connects, prepares the statements and listens.
@@ -108,7 +107,7 @@ func (x *consumer) Close(ctx context.Context) error {
 	return nil
 }
 
-// A running is one Run.
+// A running is one call of Run.
 type running struct {
 	*consumer
 	sink    driver.Sink
@@ -118,8 +117,8 @@ type running struct {
 	taken   taken
 }
 
-// Run implements driver.Consumer. It takes rows from one table after the other, and
-// settles them with the next statement that it sends.
+// Run implements driver.Consumer. It takes rows from the tables in turn, and settles them with the
+// next statement that it sends.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	r := &running{consumer: x, sink: sink, timer: time.NewTimer(time.Hour)}
 	defer r.timer.Stop()
@@ -130,7 +129,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	empty := 0
 	for t := 0; ctx.Err() == nil; t = (t + 1) % len(x.tables) {
 		if empty == 0 {
-			x.link.notified = false // what comes from now on may be of a table already looked at
+			x.link.notified = false // later notifications may concern a table already checked
 		}
 		failed, err := r.exchange(t)
 		switch {
@@ -165,8 +164,8 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return nil
 }
 
-// again connects again, for ever. It returns nil when it has, or ctx ended, and
-// otherwise why it never will.
+// again reconnects, without a time limit. It returns nil on success or when ctx ended, and
+// otherwise why it is hopeless.
 func (r *running) again(ctx context.Context, why error) error {
 	r.link.kill()
 	r.link = nil
@@ -188,14 +187,14 @@ func (r *running) again(ctx context.Context, why error) error {
 	return nil
 }
 
-// wait waits for the poll interval, for a notification or for ctx.
+// wait waits for the poll interval, a notification or ctx.
 func (r *running) wait(ctx context.Context) {
 	switch {
-	case r.link.notified: // since the last look
+	case r.link.notified: // since the last check
 	case r.conn.cfg.Notify:
 		ctx, cancel := context.WithTimeout(ctx, r.conn.cfg.PollInterval)
 		defer cancel()
-		_ = r.link.WaitForNotification(ctx) // a broken connection is found by whoever uses it next
+		_ = r.link.WaitForNotification(ctx) // the next user notices a broken connection
 	default:
 		r.timer.Reset(r.conn.cfg.PollInterval)
 		select {

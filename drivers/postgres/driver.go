@@ -53,7 +53,7 @@ package postgres
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"fmt"
 	"strconv"
 	"sync"
@@ -62,12 +62,12 @@ import (
 	"github.com/weirmq/weir/drivers/internal/known"
 )
 
-// recipe says how real servers are had and started.
+// recipe describes how to install and start servers.
 //
 //go:embed recipe.yaml
 var recipe []byte
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string
@@ -89,7 +89,7 @@ func Definition() driver.Definition {
 			Competing:       true,
 			Nack:            true,
 			SettleConfirmed: true,
-			Retains:         true, // a row waits for whoever takes it
+			Retains:         true, // a row waits for any consumer
 			Settle:          []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
 			Guarantees:      []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:        driver.AtLeastOnce,
@@ -101,7 +101,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// oldest is the first version that the driver works with: identity columns.
+// oldest is the first version that the driver supports: it has identity columns.
 const oldest = 100000
 
 // Open connects, within ctx and 15 s.
@@ -109,12 +109,12 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	k := &conn{cfg: *c, run: run}
 	rows, err := k.ask(ctx, `SELECT current_setting('server_version_num'), current_setting('server_version'), pg_is_in_recovery()`)
 	if err == nil {
-		n, _ := strconv.Atoi(rows[0][0]) // what is not a number is not a PostgreSQL that we know
+		n, _ := strconv.Atoi(rows[0][0]) // if it is not a number, it is not a supported PostgreSQL
 		switch {
 		case n < oldest:
 			err = fmt.Errorf("the server is PostgreSQL %s (10 or later): %w", rows[0][1], driver.ErrUnsupported)
 		case rows[0][2] == "t":
-			at, _ := servers(c.Address) // Validate has read them
+			at, _ := servers(c.Address) // checked by Validate
 			err = fmt.Errorf("the server at %s is a standby (the primary's address): %w", at, driver.ErrUnsupported)
 		}
 	}
@@ -125,20 +125,19 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return k, nil
 }
 
-// A conn is one run's hold on the servers.
+// A conn is one run's connection to the servers.
 type conn struct {
 	cfg Config
 	run driver.Run
 
-	asking sync.Mutex // held while the control connection is used
-	link   *link      // the control connection; nil before the first use and after it broke
+	asking sync.Mutex // held while the control connection is in use
+	link   *link      // control connection; nil before the first use and after it broke
 
-	tables known.Table[table] // by destination: declared, or found
+	tables known.Table[table] // by destination: declared or looked up
 }
 
-// control uses the control connection, which it makes again where it broke, and
-// returns f's error in the contract's words. f is called a second time where the
-// connection turns out to have broken since it was used last.
+// control calls f with the control connection, which it reopens if it broke, and maps f's error to
+// the contract's. It repeats f once if the connection turns out to be broken.
 func (c *conn) control(ctx context.Context, f func(l *link) error) error {
 	c.asking.Lock()
 	defer c.asking.Unlock()
@@ -163,7 +162,7 @@ func (c *conn) control(ctx context.Context, f func(l *link) error) error {
 	}
 }
 
-// ask returns the rows of a statement on the control connection, as texts.
+// ask returns the rows of a statement on the control connection, as text.
 func (c *conn) ask(ctx context.Context, sql string, args ...string) (rows [][]string, err error) {
 	err = c.control(ctx, func(l *link) error {
 		rows, err = query(ctx, l, sql, args...)

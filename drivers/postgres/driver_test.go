@@ -16,18 +16,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quiet is short: over loopback what should not come would come with the next
-// look at the table.
+// quiet is short: over loopback, an unexpected message would arrive with the next poll of the
+// table.
 const quiet = 60 * time.Millisecond
 
-// waived says what the driver cannot pass.
+// waived returns the tests that the driver cannot pass.
 func waived() map[string]string {
 	return map[string]string{
 		"DeliversUncopied": "pgconn yields a row until it reads the next, and a consumer has its rows when the statement that takes them has committed, which the server says behind the last",
 	}
 }
 
-// lock returns what holds a table: a lock under which it can be read.
+// lock returns a function that locks a table such that it can still be read.
 func lock(t *testing.T, s *served.System) func(run, destination string) (func(), error) {
 	return func(run, destination string) (func(), error) {
 		l, err := config(t, s).connect(t.Context(), driver.Run{ID: "test"}, "test", s.Address[:1])
@@ -39,7 +39,7 @@ func lock(t *testing.T, s *served.System) func(run, destination string) (func(),
 	}
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	t.Run("one node", func(t *testing.T) {
 		s := served.Up(t, Definition(), 1)

@@ -10,10 +10,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// standbys asks the primary for those that stream from it, each with its application_name
-// and its state (async, potential, sync or quorum)
+// standbys asks the primary for its streaming standbys, each with its application_name and its
+// state (async, potential, sync or quorum)
 // (https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-PG-STAT-REPLICATION-VIEW).
-// A user without pg_monitor sees their number only.
+// A user without pg_monitor sees only their number.
 func (c *conn) standbys(ctx context.Context) ([]string, error) {
 	rows, err := c.ask(ctx, `SELECT application_name, sync_state FROM pg_stat_replication
 WHERE coalesce(state, 'streaming') = 'streaming' ORDER BY 1`)
@@ -24,11 +24,11 @@ WHERE coalesce(state, 'streaming') = 'streaming' ORDER BY 1`)
 	return ss, err
 }
 
-// A wanted is what synchronous_standby_names asks for: confirmations of so many of
-// the standbys named.
+// A wanted is the request in synchronous_standby_names: confirmations from that many of the named
+// standbys.
 type wanted struct {
 	confirm int
-	named   int // 0: any that there is ("*")
+	named   int // 0: any ("*")
 }
 
 var (
@@ -36,7 +36,7 @@ var (
 	quotedID = regexp.MustCompile(`"(?:[^"]|"")*"`)
 )
 
-// parseNames reads synchronous_standby_names
+// parseNames parses synchronous_standby_names
 // (https://www.postgresql.org/docs/current/runtime-config-replication.html#GUC-SYNCHRONOUS-STANDBY-NAMES).
 func parseNames(s string) wanted {
 	w := wanted{confirm: 1}
@@ -52,7 +52,7 @@ func parseNames(s string) wanted {
 		if q == `"*"` {
 			return "*"
 		}
-		return "q" // may hold a comma
+		return "q" // may contain a comma
 	}), ",") {
 		w.named++
 		any = any || strings.TrimSpace(name) == "*"
@@ -63,18 +63,18 @@ func parseNames(s string) wanted {
 	return w
 }
 
-// A durability is what decides what a commit means.
+// A durability holds what decides the meaning of a commit.
 type durability struct {
 	commit   string // synchronous_commit
-	fsync    bool   // at the primary
-	standbys int    // that stream
-	synced   bool   // each of them says that it syncs
+	fsync    bool   // on the primary
+	standbys int    // number of streaming standbys
+	synced   bool   // every standby reports that it syncs
 	names    wanted // synchronous_standby_names
-	unlogged bool   // one of the tables is in no log
+	unlogged bool   // one of the tables is unlogged
 }
 
-// known are the settings of the page's table. standbys is how many of the nodes a commit waits for,
-// the primary first.
+// known returns the settings in the page's table. standbys is how many nodes a commit waits for,
+// including the primary.
 func (d durability) known() driver.Known {
 	onOff := map[bool]string{true: "on", false: "off"}
 	nodes := 1 + max(d.standbys, d.names.named)
@@ -88,8 +88,8 @@ func (d durability) known() driver.Known {
 	return k
 }
 
-// Known implements driver.GuaranteePredictor. What a commit waits for is set on each connection. On servers
-// that weir starts it is one of the standbys, and their addresses are all known.
+// Known implements driver.GuaranteePredictor. What a commit waits for is set on each connection.
+// With servers that weir starts it is one standby, and all addresses are known.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
 		return driver.KnownOf(c, "synchronous-commit")
@@ -101,13 +101,12 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return d.known()
 }
 
-// settings are those that decide durability and delivery, by the vendor's names.
+// settings lists the settings that decide durability and delivery, under the vendor's names.
 var settings = []string{
 	"fsync", "synchronous_commit", "synchronous_standby_names", "full_page_writes", "wal_level", "wal_sync_method", "commit_delay", "max_connections",
 }
 
-// Facts asks the primary, and the standbys among the addresses, for their
-// settings.
+// Facts asks the primary, and the standbys among the addresses, for their settings.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "postgres", Nodes: 1, Settings: map[string]string{}}
 	rows, err := c.ask(ctx, `SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY($1::text[])`,
@@ -122,7 +121,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f.Version, _, _ = strings.Cut(f.Settings["server_version"], " ")
 	delete(f.Settings, "server_version")
 	if at, err := c.ask(ctx, `SELECT host(inet_server_addr()), inet_server_port()::text`); err == nil && len(at) > 0 && at[0][1] != "" {
-		f.Leaders = []string{net.JoinHostPort(at[0][0], at[0][1])} // none by a Unix socket
+		f.Leaders = []string{net.JoinHostPort(at[0][0], at[0][1])} // none with a Unix socket
 	}
 	unlogged := false
 	for _, t := range c.tables.All() {
@@ -154,8 +153,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// standbysSync asks the standbys among the addresses whether they sync. There are n in
-// all.
+// standbysSync asks the standbys among the addresses whether they sync. There are n in total.
 func (c *conn) standbysSync(ctx context.Context, n int) (synced bool, said string) {
 	on := 0
 	if len(c.cfg.Address) > 1 {

@@ -13,10 +13,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// patience bounds every wait, which ends as soon as it is over.
+// patience limits every wait, which ends as soon as its condition holds.
 const patience = time.Minute
 
-// config returns the settings for a system with options, name and value in turns.
+// config returns settings for a system with options: alternating names and values.
 func config(t testing.TB, s *served.System, options ...string) *Config {
 	t.Helper()
 	cfg := newConfig()
@@ -36,7 +36,7 @@ func config(t testing.TB, s *served.System, options ...string) *Config {
 	return cfg
 }
 
-// open connects, for a run of the test's name.
+// open connects, for a run with the test's name.
 func open(t testing.TB, s *served.System, existing bool, options ...string) *conn {
 	t.Helper()
 	run := driver.Run{ID: fmt.Sprintf("t%d", time.Now().UnixNano()), Log: slog.New(slog.DiscardHandler), Existing: existing}
@@ -48,7 +48,7 @@ func open(t testing.TB, s *served.System, existing bool, options ...string) *con
 	return c.(*conn)
 }
 
-// declare makes destinations of one partition and one replica.
+// declare creates destinations with one partition and one replica.
 func declare(t testing.TB, c *conn, names ...string) {
 	t.Helper()
 	for _, n := range names {
@@ -87,7 +87,7 @@ func execute(t testing.TB, s *served.System, sql string) [][]string {
 	return rows
 }
 
-// fates are what became of messages.
+// fates are the outcomes of messages.
 type fates struct{ *trial.Log }
 
 func (f *fates) of(payload string) (error, bool) {
@@ -108,7 +108,7 @@ func produce(t testing.TB, c *conn, destinations ...string) (*producer, *fates) 
 	return p.(*producer), f
 }
 
-// send publishes texts one by one, and returns when all are complete.
+// send publishes texts one by one, and waits for their completion.
 func send(t testing.TB, p *producer, destination string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -136,7 +136,7 @@ func (f *fates) confirmed(t testing.TB, texts ...string) {
 	}
 }
 
-// A sink takes the deliveries of one consumer.
+// A sink receives one consumer's deliveries.
 type sink struct {
 	*trial.Log
 	ended  chan struct{}
@@ -144,14 +144,14 @@ type sink struct {
 	cancel context.CancelFunc
 }
 
-// look returns copies of what there is.
+// look returns copies of its contents.
 func (s *sink) look() (got, again []string, settled int, faults []error) {
 	s.Lock()
 	defer s.Unlock()
 	return slices.Clone(s.Got), slices.Clone(s.Again), s.Settlements, slices.Clone(s.Faults)
 }
 
-// consume opens a consumer and runs it until the test ends.
+// consume opens a consumer and runs it until the end of the test.
 func consume(t testing.TB, c *conn, spec driver.ConsumerSpec, deliver func(ds []driver.Delivery) error) *sink {
 	t.Helper()
 	spec.Subscription = "s"

@@ -16,28 +16,27 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// Time limits. openLimit bounds connecting over all servers, dialLimit to one: a
-// server starts a process for each connection, which on a busy host takes its time.
+// Time limits. openLimit limits connecting over all servers, dialLimit to one: a server starts a
+// process per connection, which takes a while on a busy host.
 const (
 	openLimit  = 15 * time.Second
 	dialLimit  = 5 * time.Second
 	closeLimit = 2 * time.Second
-	endLimit   = 5 * time.Second // of the last settlements
+	endLimit   = 5 * time.Second // for the last settlements
 )
 
-// A link is one connection. One goroutine at a time uses it; kill may be called
-// on any.
+// A link is one connection. One goroutine at a time uses it; any goroutine may call kill.
 type link struct {
 	*pgconn.PgConn
-	sockets sockets.Set // one for its messages, and now and then another to ask for a cancellation
+	sockets sockets.Set // one for messages, and occasionally another to request a cancellation
 
-	// Set by what the server says besides, on the goroutine that uses the link.
-	notified bool // a notification came
+	// Set by the server's notices, on the goroutine that uses the link.
+	notified bool // a notification arrived
 	doubtful bool // the server gave up waiting for a standby, and committed
 }
 
-// connect connects to one of addresses within ctx and openLimit, and runs the statements
-// of begin. Without a server there it is ErrUnreachable, refused credentials are ErrAuth.
+// connect connects to one of addresses within ctx and openLimit, and runs the statements of begin.
+// If there is no server, the error is ErrUnreachable; refused credentials are ErrAuth.
 func (c *Config) connect(ctx context.Context, run driver.Run, name string, addresses []string, begin ...string) (*link, error) {
 	l := &link{}
 	at, err := servers(addresses)
@@ -53,7 +52,7 @@ func (c *Config) connect(ctx context.Context, run driver.Run, name string, addre
 	}
 	pc.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { l.notified = true }
 	pc.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		// "canceling wait for synchronous replication ...": a warning only.
+		// "canceling wait for synchronous replication ...": only a warning.
 		l.doubtful = l.doubtful || n.Routine == "SyncRepWaitForLSN"
 	}
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
@@ -77,25 +76,25 @@ func refused(err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg):
-		return cause(pg) // without the client's account of the way there
+		return cause(pg) // without the client's list of attempts
 	case errors.As(err, &ce):
 		err = ce.Unwrap()
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnreachable, words.Plain(err))
 }
 
-// close says goodbye to the server, within ctx and 2 s.
+// close closes the connection properly, within ctx and 2 s.
 func (l *link) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeLimit)
 	defer cancel()
-	_ = l.Close(ctx) // nothing is outstanding: the server loses nothing by our silence
+	_ = l.Close(ctx) // nothing is outstanding, so the server loses nothing
 	l.kill()
 }
 
-// kill closes the socket: whoever waits for the network goes on, with an error.
+// kill closes the socket, which unblocks whoever waits for the network, with an error.
 func (l *link) kill() { l.sockets.Refuse() }
 
-// A fuse kills what is silent for too long.
+// A fuse kills a connection that is silent for too long.
 type fuse struct {
 	mu    sync.Mutex
 	limit time.Duration
@@ -119,7 +118,7 @@ func newFuse(limit time.Duration, kill func()) *fuse {
 	return f
 }
 
-// light begins the time limit, or begins it anew.
+// light starts or restarts the timeout.
 func (f *fuse) light() {
 	f.mu.Lock()
 	f.lit = true
@@ -127,7 +126,7 @@ func (f *fuse) light() {
 	f.mu.Unlock()
 }
 
-// out ends it, and reports whether it was over.
+// out stops the timeout, and reports whether it had fired.
 func (f *fuse) out() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +137,7 @@ func (f *fuse) out() bool {
 	return blown
 }
 
-// shorten sets the limit, also of a call that goes on.
+// shorten sets the timeout, also for a call in progress.
 func (f *fuse) shorten(limit time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +147,7 @@ func (f *fuse) shorten(limit time.Duration) {
 	}
 }
 
-// states are the contract's errors by SQLSTATE
+// states maps SQLSTATE to the contract's errors
 // (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 var states = map[string]error{
 	"28000": driver.ErrAuth, "28P01": driver.ErrAuth, // invalid authorization, invalid password
@@ -163,8 +162,8 @@ var states = map[string]error{
 	"42501": driver.ErrUnsupported, "3D000": driver.ErrUnsupported, "3F000": driver.ErrUnsupported, // no privilege, no database, no schema
 }
 
-// words are the errors of the client, in one line each. What the server did not send is
-// one of the connection.
+// words maps the client's errors, joined into one line. Errors not sent by the server are
+// connection errors.
 var words = failure.Map{Hide: regexp.MustCompile("\n"), With: "; ", Is: func(err error) error {
 	var pg *pgconn.PgError
 	switch {
@@ -176,10 +175,10 @@ var words = failure.Map{Hide: regexp.MustCompile("\n"), With: "; ", Is: func(err
 	return driver.ErrDisconnected
 }}
 
-// cause returns an error of the client in the contract's words.
+// cause maps a client error to the contract's errors.
 func cause(err error) error { return words.Cause(err) }
 
-// unanswered returns err as ErrUnreachable where it is not an answer of the server.
+// unanswered returns err as ErrUnreachable if it is not an answer from the server.
 func unanswered(err error) error {
 	if errors.Is(err, driver.ErrTimeout) || errors.Is(err, driver.ErrDisconnected) {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)

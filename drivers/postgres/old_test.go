@@ -13,8 +13,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// claims answers one connection as a server of some version that is, or is not, a
-// standby: whatever it is asked it says that.
+// claims answers one connection as a server of some version that is, or is not, a standby, with the
+// same answer to everything.
 func claims(t *testing.T, number, version, standby string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address           []string      `option:"address" help:"Servers of one system, as host:port or postgres://host:port; of several, the primary is used."`
 	Database          string        `option:"database" help:"Name of the database."`
@@ -31,7 +31,7 @@ type Config struct {
 	Server            Server        `option:"server"`
 }
 
-// Server is the settings of servers that weir starts.
+// Server holds the settings of servers that weir starts.
 type Server struct {
 	Fsync string `option:"fsync" allowed:"on,off" firm:"on" help:"Servers started by weir: sync the log before each confirmation."`
 }
@@ -50,17 +50,17 @@ func newConfig() *Config {
 		Fetch:             100,
 		VisibilityTimeout: 30 * time.Second,
 		PollInterval:      10 * time.Millisecond,
-		// Longer than a pause of a server that a fault puts into a run.
+		// Longer than a fault pauses a server.
 		Timeout:       30 * time.Second,
 		ReconnectWait: 250 * time.Millisecond,
 		Server:        Server{Fsync: "on"},
 	}
 }
 
-// addresses are those of servers, at the vendor's port.
+// addresses describes valid addresses, with the vendor's port.
 var addresses = endpoint.Kind{Schemes: []string{"postgres", "postgresql"}, Port: "5432", Like: "127.0.0.1:5432"}
 
-// servers reads addresses. The error is all faults, joined.
+// servers parses addresses. The error joins all faults.
 func servers(texts []string) (endpoint.List, error) {
 	l, err := addresses.All("address", texts)
 	for _, e := range l {
@@ -79,7 +79,7 @@ func port(e endpoint.Endpoint) uint16 {
 	return uint16(n)
 }
 
-// Validate reports every fault that the options' bounds do not tell, joined.
+// Validate reports every fault that option bounds do not catch, joined.
 func (c *Config) Validate() error {
 	_, err := servers(c.Address)
 	faults := driver.Faults{c.TLS.Validate(), err}
@@ -94,10 +94,10 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// client returns the client's settings for a connection to one of some servers. It reads
-// the files of TLS. What PGHOST and its kin say does not count.
+// client returns the client's settings for a connection to one of the servers. It reads the TLS
+// files. Environment variables such as PGHOST are ignored.
 func (c *Config) client(at endpoint.List, name string) (*pgconn.Config, error) {
-	// The client takes no settings but those it has parsed itself.
+	// The client accepts only settings that it has parsed itself.
 	pc, err := pgconn.ParseConfig("host=127.0.0.1 sslmode=disable user=weir password=weir database=weir passfile=/dev/null")
 	if err != nil {
 		return nil, fmt.Errorf("the client's settings (of the variables PG...): %w", err)

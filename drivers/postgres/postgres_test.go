@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// numbered returns n texts, which sort as they are numbered.
+// numbered returns n texts that sort in numeric order.
 func numbered(n int) []string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -123,7 +123,7 @@ func TestProducing(t *testing.T) {
 		text := "x"
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(text)})
 		if !trial.Eventually(func() bool {
-			if _, ok := f.of(text); ok { // the server has not yet read its new setting
+			if _, ok := f.of(text); ok { // the server has not reread its configuration yet
 				text += "x"
 				p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: []byte(text)})
 			}

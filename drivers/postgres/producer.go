@@ -10,10 +10,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// gatherMost is how many messages one pipeline has, but for a batch at its end.
+// gatherMost is the maximum number of messages in a pipeline, which a batch at its end may exceed.
 const gatherMost = 1000
 
-// A producer sends on a connection of its own, from a goroutine of its own.
+// A producer sends on its own connection, from its own goroutine.
 type producer struct {
 	*blocking.Outgoing
 	conn   *conn
@@ -27,10 +27,10 @@ type producer struct {
 	current atomic.Pointer[link]
 }
 
-// An item is a message that waits.
+// An item is a waiting message.
 type item struct {
 	m    *driver.Message
-	last bool // of a batch, or alone: a transaction may end with it
+	last bool // last message of a batch, or single: a transaction may end after it
 }
 
 // Producer connects.
@@ -53,8 +53,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// Publish implements driver.Producer. The queue has room for all that may be in
-// flight.
+// Publish implements driver.Producer. The queue has room for everything that may be in flight.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	if p.Admit(m, p.refusal(ctx, m, 1)) {
 		p.queue <- item{m, true}
@@ -74,8 +73,8 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	}
 }
 
-// refusal returns why n messages like m are not taken; nil when there is room for
-// them, which only the caller uses up.
+// refusal returns why n messages like m are not accepted, or nil if there is room for them, which
+// only the caller uses up.
 func (p *producer) refusal(ctx context.Context, m *driver.Message, n int) error {
 	_, err := p.tables.Of(ctx, m)
 	if err == nil && len(p.queue)+n > cap(p.queue) {
@@ -84,8 +83,8 @@ func (p *producer) refusal(ctx context.Context, m *driver.Message, n int) error 
 	return err
 }
 
-// Close implements driver.Producer. It waits for what is queued and under way,
-// within ctx and 2 s; what is left then completes with ErrClosed.
+// Close implements driver.Producer. It waits for queued and active messages, within ctx and 2 s;
+// the rest then completes with ErrClosed.
 func (p *producer) Close(ctx context.Context) error {
 	return p.End(ctx, func(late bool) error {
 		close(p.queue)
@@ -99,8 +98,7 @@ func (p *producer) Close(ctx context.Context) error {
 	})
 }
 
-// work sends what is queued until the queue is closed, and connects again when the
-// connection broke.
+// work sends queued messages until the queue is closed, and reconnects when the connection breaks.
 func (p *producer) work(s *sending) {
 	defer close(p.ended)
 	items := make([]item, 0, gatherMost)
@@ -127,11 +125,11 @@ func (p *producer) work(s *sending) {
 	s.kill()
 }
 
-// gather adds to items what waits, up to gatherMost and the end of a batch.
+// gather adds waiting messages to items, up to gatherMost and the end of a batch.
 func (p *producer) gather(items []item) []item {
 	for {
 		if !items[len(items)-1].last {
-			items = append(items, <-p.queue) // the batch is being put
+			items = append(items, <-p.queue) // the rest of the batch is about to arrive
 			continue
 		}
 		if len(items) >= gatherMost {
@@ -155,8 +153,8 @@ func (p *producer) refuse(items []item, err error) {
 	}
 }
 
-// again connects again, and refuses messages meanwhile. It returns nil when Close
-// was called first, all that was queued completed.
+// again reconnects, and refuses messages meanwhile. If Close was called first, it returns nil after
+// completing everything queued.
 func (p *producer) again() *sending {
 	life, stop := context.WithCancel(p.life)
 	defer stop()
@@ -186,14 +184,14 @@ func (p *producer) again() *sending {
 			}
 			return nil
 		case s := <-made:
-			if s == nil { // Close is in a hurry
+			if s == nil { // Close cannot wait
 				for it := range p.queue {
 					p.Complete(it.m, driver.ErrClosed)
 				}
 				return nil
 			}
 			p.current.Store(s.link)
-			if p.life.Err() != nil { // Close may have killed the one before
+			if p.life.Err() != nil { // Close may have killed the previous one
 				s.kill()
 			}
 			p.conn.run.Tell(driver.Reconnect, p.name)

@@ -16,16 +16,16 @@ type sending struct {
 	*link
 	fuse    *fuse
 	inserts map[string]insert            // by destination
-	notify  *pgconn.StatementDescription // nil: no caller is told
-	ends    []int                        // scratch: where each transaction ends
+	notify  *pgconn.StatementDescription // nil: do not notify
+	ends    []int                        // scratch: end of each transaction
 	params  [2][]byte                    // scratch
 }
 
-// An insert is how a message is sent to a table.
+// An insert describes how to send a message to a table.
 type insert struct {
 	statement *pgconn.StatementDescription
 	keyed     bool
-	channel   [][]byte // the parameters of notify
+	channel   [][]byte // parameters of notify
 }
 
 // open connects and prepares the statements.
@@ -55,14 +55,14 @@ func (p *producer) open(ctx context.Context) (*sending, error) {
 	return s, nil
 }
 
-// binaryFormat is that of parameters and of results.
+// binaryFormat is the format of parameters and results.
 var binaryFormat = []int16{1}
 
-// none stands for an empty payload, which is not NULL.
+// none is an empty payload, which is not NULL.
 var none = []byte{}
 
-// send sends items as one pipeline of transactions, and completes them. An error
-// is the end of the connection.
+// send sends items as one pipeline of transactions, and completes them. An error means the end of
+// the connection.
 func (p *producer) send(s *sending, items []item) error {
 	s.fuse.light()
 	pipe := s.StartPipeline(context.Background())
@@ -107,7 +107,7 @@ func (p *producer) send(s *sending, items []item) error {
 	if err == nil {
 		err = pipe.Close()
 	} else {
-		_ = pipe.Close() // says the same
+		_ = pipe.Close() // same error
 	}
 	silent := s.fuse.out()
 	if err == nil {
@@ -124,10 +124,10 @@ func (p *producer) send(s *sending, items []item) error {
 	return err
 }
 
-// committed reads the answers to one transaction, and calls row with each row that is
-// among them. The row's values are the client's again on return. failed is why it was
-// rolled back; err is the end of the connection. A statement that was executed is
-// committed by the sync behind it, and not before that is answered.
+// committed reads the answers to one transaction, and calls row for each row among them. The row's
+// values belong to the client again on return. failed is why the transaction was rolled back; err
+// means the end of the connection. An executed statement is committed by the following sync, once
+// that is answered.
 func (l *link) committed(pipe *pgconn.Pipeline, row func(values [][]byte)) (failed, err error) {
 	for {
 		results, err := pipe.GetResults()
@@ -143,7 +143,7 @@ func (l *link) committed(pipe *pgconn.Pipeline, row func(values [][]byte)) (fail
 			if failed == nil {
 				failed = cause(err)
 			}
-		case err != nil && errors.Is(failed, driver.ErrDisconnected): // the server said why, and hung up
+		case err != nil && errors.Is(failed, driver.ErrDisconnected): // the server gave the reason
 			return nil, failed
 		case err != nil:
 			return nil, err

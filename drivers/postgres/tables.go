@@ -17,12 +17,12 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// identifierBytes is what the server keeps of a name
+// identifierBytes is the maximum length of a name in the server
 // (https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS).
 const identifierBytes = 63
 
-// identifier returns a name for prefix and name that the server does not cut: a
-// long one ends in a digest of itself. room bytes are left for an ending.
+// identifier returns a name for prefix and name that the server does not truncate: a long name ends
+// in a digest of itself. room bytes are left for a suffix.
 func identifier(prefix, name string, room int) string {
 	s := prefix + "-" + name
 	if len(s)+room <= identifierBytes {
@@ -34,28 +34,28 @@ func identifier(prefix, name string, room int) string {
 	return strings.ToValidUTF8(s[:cut], "") + end
 }
 
-// quote makes an identifier of SQL of a name.
+// quote returns a name as a quoted SQL identifier.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// A table is where a destination's messages are.
+// A table holds a destination's messages.
 type table struct {
-	name     string // as SQL takes it, quoted
-	channel  string // of its notifications
+	name     string // quoted for SQL
+	channel  string // for its notifications
 	key      bool   // it has the column key
 	attempts bool   // it has the column attempts
-	makeID   bool   // id is a uuid that no other process makes
+	makeID   bool   // id is a unique uuid
 }
 
-// indexEnding ends the name of the index of a table of weir's own.
+// indexEnding is the suffix of the index of one of weir's own tables.
 const indexEnding = "-due"
 
-// own returns the table that weir makes for a destination.
+// own returns the table that weir creates for a destination.
 func own(run driver.Run, destination string) table {
 	name := identifier("weir-"+run.ID, destination, len(indexEnding))
 	return table{name: quote(name), channel: name, key: true, attempts: true}
 }
 
-// create makes a table of weir's own.
+// create returns the statement that creates one of weir's own tables.
 func (t table) create() string {
 	index := quote(t.channel + indexEnding)
 	return `CREATE TABLE IF NOT EXISTS ` + t.name + ` (
@@ -67,9 +67,8 @@ func (t table) create() string {
 CREATE INDEX IF NOT EXISTS ` + index + ` ON ` + t.name + ` (next_delivery, id)`
 }
 
-// insert adds a row with $1 as its content and, where there is that column, $2 as
-// its key. clock_timestamp, and not now, keeps the rows of one transaction in
-// their order.
+// insert adds a row with $1 as its content and, if that column exists, $2 as its key.
+// clock_timestamp, instead of now, preserves the order of a transaction's rows.
 func (t table) insert() string {
 	columns, values := "content, next_delivery", "$1, clock_timestamp()"
 	if t.key {
@@ -81,9 +80,8 @@ func (t table) insert() string {
 	return `INSERT INTO ` + t.name + ` (` + columns + `) VALUES (` + values + `)`
 }
 
-// take takes up to n rows: it hides them for a while, or with forget removes them,
-// and returns them in the order they were added in. The columns are id, content,
-// key, attempts.
+// take takes up to n rows: it hides them for a while, or removes them with forget, and returns them
+// in insertion order. The columns are id, content, key, attempts.
 func (t table) take(n int, hide time.Duration, forget bool) string {
 	key, attempts, count := "NULL::bytea", "0", ""
 	if t.key {
@@ -103,16 +101,16 @@ func (t table) take(n int, hide time.Duration, forget bool) string {
 		`) SELECT id, content, key, attempts FROM taken ORDER BY due, id`
 }
 
-// settleOne removes the row of the id $1; settleAll those of the ids $1; giveBack
-// lets the latter be taken again.
+// settleOne removes the row with id $1; settleAll those with ids $1; giveBack makes the latter
+// available again.
 func (t table) settleOne() string { return `DELETE FROM ` + t.name + ` WHERE id = $1` }
 func (t table) settleAll() string { return `DELETE FROM ` + t.name + ` WHERE id = ANY($1)` }
 func (t table) giveBack() string {
 	return `UPDATE ` + t.name + ` SET next_delivery = now() WHERE id = ANY($1)`
 }
 
-// find looks for a table of the user's, by its name as it is written, with or
-// without a schema. It must have the columns id, content and next_delivery.
+// find looks up a user's table by its literal name, with or without a schema. It must have the
+// columns id, content and next_delivery.
 func (c *conn) find(ctx context.Context, destination string) (table, error) {
 	rows, err := c.ask(ctx, `SELECT c.oid::text, quote_ident(n.nspname) || '.' || quote_ident(c.relname)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -155,7 +153,7 @@ func orMissing(s string) string {
 	return s
 }
 
-// query returns the rows of a statement, as texts.
+// query returns the rows of a statement, as text.
 func query(ctx context.Context, l *link, sql string, args ...string) ([][]string, error) {
 	params := make([][]byte, len(args))
 	for i, a := range args {
@@ -184,8 +182,8 @@ func (c *conn) table(ctx context.Context, destination string) (table, error) {
 	return c.tables.Of(destination, func() (table, error) { return c.find(ctx, destination) })
 }
 
-// Declare makes the tables. A destination of several replicas is the same table,
-// and needs as many servers.
+// Declare creates the tables. A destination with several replicas is the same table, and needs that
+// many servers.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	replicas := 1
 	for _, d := range ds {
@@ -206,8 +204,8 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// createTimes is how often a table is created that somebody else creates at the
-// same time, which IF NOT EXISTS does not bear.
+// createTimes limits the attempts to create a table that somebody else is creating concurrently,
+// which IF NOT EXISTS does not handle.
 const createTimes = 3
 
 func createTable(ctx context.Context, l *link, t table) error {
@@ -220,13 +218,13 @@ func createTable(ctx context.Context, l *link, t table) error {
 	}
 }
 
-// Waiting for standbys, which connect some time after the primary is there.
+// Waiting for standbys, which connect some time after the primary has started.
 const (
 	standbyLimit = 15 * time.Second
 	standbyPause = 100 * time.Millisecond
 )
 
-// await returns when there are so many servers.
+// await waits until there are that many servers.
 func (c *conn) await(ctx context.Context, replicas int) error {
 	if replicas <= 1 {
 		return nil
@@ -262,8 +260,8 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// Backlog implements driver.Backlogger: a row is there until it is settled. With
-// settle auto it is gone when it was taken.
+// Backlog implements driver.Backlogger: a row exists until it is settled. With settle auto it is
+// removed when taken.
 func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (uint64, error) {
 		t, err := c.table(ctx, d)

@@ -10,27 +10,27 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// nothing is not a table to take from.
+// nothing means no table to take from.
 const nothing = -1
 
-// taken is what one statement took. Its bytes are used again by the next.
+// taken is the result of one statement. The next one reuses its bytes.
 type taken struct {
 	table    int
 	bytes    []byte
 	spans    []span
-	ids      [][]byte // as the server sent them
+	ids      [][]byte // as sent by the server
 	ds       []driver.Delivery
-	open     bool // delivered, and not yet settled or given back
+	open     bool // delivered, and neither settled nor given back
 	accepted bool // by Deliver
-	settled  int  // of ds, how many, where each is settled
+	settled  int  // how many of ds, if settled individually
 
-	ends []int     // scratch: where each transaction of settling ends
+	ends []int     // scratch: end of each settling transaction
 	list []byte    // scratch: ids as an array
 	args [1][]byte // scratch
 }
 
-// A span says where the parts of a row are in bytes; they end where the next
-// begins. Slices are made when bytes grows no more.
+// A span locates the parts of a row in bytes; each part ends where the next begins. Slices are made
+// once bytes no longer grows.
 type span struct {
 	id, content, key, end int
 	keyed                 bool
@@ -49,13 +49,13 @@ func (t *taken) add(values [][]byte) {
 	t.spans = append(t.spans, s)
 }
 
-// begin forgets what was taken before.
+// begin clears the previous result.
 func (t *taken) begin(table int) {
 	t.table, t.settled, t.open = table, 0, false
 	t.bytes, t.spans, t.ids, t.ds = t.bytes[:0], t.spans[:0], t.ids[:0], t.ds[:0]
 }
 
-// deliveries makes ids and ds of what was added. A row with more attempts than first was
+// deliveries builds ids and ds from the added rows. A row with more attempts than first was
 // delivered before.
 func (t *taken) deliveries(first int32) {
 	for _, s := range t.spans {
@@ -68,8 +68,8 @@ func (t *taken) deliveries(first int32) {
 	}
 }
 
-// array returns ids as a parameter: an array in binary format
-// (src/backend/utils/adt/arrayfuncs.c, array_recv).
+// array returns ids as a parameter: an array in binary format (src/backend/utils/adt/arrayfuncs.c,
+// array_recv).
 func (t *taken) array(ids [][]byte, kind uint32) []byte {
 	b := t.list[:0]
 	for _, n := range []uint32{1, 0, kind, uint32(len(ids)), 1} { // dimensions, no NULLs, type, length, first index
@@ -83,9 +83,9 @@ func (t *taken) array(ids [][]byte, kind uint32) []byte {
 	return b
 }
 
-// exchange settles what is open, and takes from the table of that index, both in
-// one round trip. failed is why nothing was taken; err is the end of the
-// connection, and what is still open then can be settled on the next.
+// exchange settles what is open, and takes from the table with that index, both in one round trip.
+// failed is why nothing was taken; err means the end of the connection, and what is still open can
+// then be settled on the next one.
 func (r *running) exchange(table int) (failed, err error) {
 	r.fuse.light()
 	pipe := r.link.StartPipeline(context.Background())
@@ -107,7 +107,7 @@ func (r *running) exchange(table int) (failed, err error) {
 	if err == nil {
 		err = pipe.Close()
 	} else {
-		_ = pipe.Close() // says the same
+		_ = pipe.Close() // same error
 	}
 	switch silent := r.fuse.out(); {
 	case err == nil:
@@ -119,7 +119,7 @@ func (r *running) exchange(table int) (failed, err error) {
 	if err != nil || failed != nil || table == nothing {
 		return failed, err
 	}
-	first := int32(1) // counted when it was taken
+	first := int32(1) // incremented by the take
 	if r.spec.Settle == driver.SettleAuto {
 		first = 0
 	}
@@ -127,7 +127,7 @@ func (r *running) exchange(table int) (failed, err error) {
 	return nil, nil
 }
 
-// sendSettlement sends the statements that settle what is open, or give it back.
+// sendSettlement sends the statements that settle or give back what is open.
 func (r *running) sendSettlement(pipe *pgconn.Pipeline) {
 	t, s := &r.taken, r.link.tables[r.taken.table]
 	t.ends = t.ends[:0]
@@ -152,8 +152,8 @@ func (r *running) sendSettlement(pipe *pgconn.Pipeline) {
 	}
 }
 
-// settlement reads the answers, and reports them. An error is the end of the
-// connection: the rest stays open.
+// settlement reads and reports the answers. An error means the end of the connection: the rest
+// stays open.
 func (r *running) settlement(pipe *pgconn.Pipeline) error {
 	t := &r.taken
 	for _, end := range t.ends {
@@ -167,7 +167,7 @@ func (r *running) settlement(pipe *pgconn.Pipeline) error {
 	return nil
 }
 
-// report tells the sink what became of the settlements up to end.
+// report reports the results of the settlements up to end to the sink.
 func (r *running) report(end int, err error) {
 	t := &r.taken
 	if t.accepted {
@@ -179,7 +179,7 @@ func (r *running) report(end int, err error) {
 	}
 }
 
-// unsettled reports that what is still open stays so.
+// unsettled reports that what is still open remains unsettled.
 func (r *running) unsettled(err error) {
 	if r.taken.open {
 		r.report(len(r.taken.ds), err)

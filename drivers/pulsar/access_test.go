@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// key is what the server of this test signs tokens with.
+// key is the server's key for signing tokens.
 const key = "a key of thirty-two bytes or more"
 
 func token(role string) string {
@@ -28,7 +28,7 @@ func token(role string) string {
 	return signed + "." + part(h.Sum(nil))
 }
 
-// TestTokensAndTLS has a server that asks for tokens, with and without TLS.
+// TestTokensAndTLS uses a server that requires tokens, with and without TLS.
 func TestTokensAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, certKey := trial.Certificate(t)
@@ -100,7 +100,7 @@ brokerClientAuthenticationParameters=token:%s
 			}
 		}
 	}
-	// The driver asks the web service first. So this is of the broker's own port alone.
+	// The driver queries the web service first, so this tests only the broker's own port.
 	c := open(t, 1, nil, append(plain, "token", token("admin"))...)
 	inside := driver.Inside(c).(*conn)
 	inside.link.auth = nil

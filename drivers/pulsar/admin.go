@@ -18,14 +18,14 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A topic is where messages of a destination go.
+// A topic is where a destination's messages are stored.
 type topic struct {
 	name       string // domain://tenant/namespace/topic
 	path       string // in the admin interface: /domain/tenant/namespace/topic
-	partitions int    // 0: it has none
+	partitions int    // 0: not partitioned
 }
 
-// parseTopic reads a topic's name, with or without its namespace.
+// parseTopic parses a topic name with or without its namespace.
 func parseTopic(namespace, name string) (topic, error) {
 	full := name
 	if !strings.Contains(full, "://") {
@@ -39,7 +39,7 @@ func parseTopic(namespace, name string) (topic, error) {
 	return topic{name: full, path: "/" + domain + "/" + parts[0] + "/" + parts[1] + "/" + url.PathEscape(parts[2])}, nil
 }
 
-// An admin asks the brokers' web services.
+// An admin queries the brokers' web services.
 type admin struct {
 	http *httpapi.Client
 	at   endpoint.List
@@ -65,7 +65,7 @@ func newAdmin(cfg *Config) (*admin, error) {
 	return a, nil
 }
 
-// ask asks the web services one after the other until one answers.
+// ask queries the web services in turn until one answers.
 func (a *admin) ask(ctx context.Context, method, path string, query url.Values, body, into any) error {
 	var errs []error
 	for _, e := range a.at {
@@ -78,12 +78,11 @@ func (a *admin) ask(ctx context.Context, method, path string, query url.Values, 
 	return errors.Join(errs...)
 }
 
-// mostHops is how often a question is sent on. A broker that is not in charge of a topic
-// names the one that is, or the leader, which decides that.
+// mostHops limits redirects. A broker that is not in charge of a topic names the one that is, or
+// the leader, which decides that.
 const mostHops = 5
 
-// follow asks one web service, and then those that it names. None may be without TLS where
-// the first has it.
+// follow queries one web service and follows its redirects, but not from TLS to plain text.
 func (a *admin) follow(ctx context.Context, method, base, path string, query url.Values, body, into any) error {
 	for hop := 0; ; hop++ {
 		err := a.http.Do(ctx, method, base, "/admin/v2"+path, query, body, into)
@@ -99,27 +98,27 @@ func (a *admin) follow(ctx context.Context, method, base, path string, query url
 	}
 }
 
-// force deletes what has producers or consumers.
+// force deletes even with producers or consumers.
 var force = url.Values{"force": {"true"}}
 
-// answered reports whether a question was answered with a status.
+// answered reports whether the answer to a request had a status.
 func answered(err error, status int) bool {
 	var r *httpapi.Refusal
 	return errors.As(err, &r) && r.Status == status
 }
 
 const (
-	storeLimit = 10 * time.Second       // for bookies that are not there yet, or not again
+	storeLimit = 10 * time.Second       // for bookies that are not there yet, or not back yet
 	storePause = 250 * time.Millisecond // between two attempts
 )
 
-// unstored reports whether the broker knows too few bookies to store a topic. One that was just
+// unstored reports whether the broker knows too few bookies to store a topic. A broker that just
 // started, or is busy, may find them a moment later.
 func unstored(err error) bool {
 	return answered(err, http.StatusInternalServerError) && strings.Contains(err.Error(), "Not enough non-faulty bookies")
 }
 
-// declare makes a topic. One that exists is not an error.
+// declare creates a topic. It is no error if it exists.
 func (a *admin) declare(ctx context.Context, t topic) error {
 	path, body := t.path, any(nil)
 	if t.partitions > 0 {
@@ -137,7 +136,7 @@ func (a *admin) declare(ctx context.Context, t topic) error {
 	return err
 }
 
-// remove deletes a topic, with partitions or without. One that is missing is not an error.
+// remove deletes a topic, partitioned or not. It is no error if it is missing.
 func (a *admin) remove(ctx context.Context, t topic) error {
 	t, err := a.partitioned(ctx, t)
 	if err == nil && t.partitions > 0 {
@@ -169,7 +168,7 @@ func (a *admin) find(ctx context.Context, t topic) (topic, error) {
 	return t, err
 }
 
-// backlogs returns how many entries each subscription of a topic has still to get.
+// backlogs returns how many entries of a topic each subscription has still to receive.
 func (a *admin) backlogs(ctx context.Context, t topic) (map[string]uint64, error) {
 	path, query := t.path+"/stats", url.Values{"getPreciseBacklog": {"true"}}
 	if t.partitions > 0 {
@@ -197,23 +196,22 @@ func (a *admin) unsubscribe(ctx context.Context, t topic, subscription string) e
 	return err
 }
 
-// quorums are how a topic is stored.
+// quorums describes how a topic is stored.
 type quorums struct {
 	Ensemble int `json:"bookkeeperEnsemble"`
 	Write    int `json:"bookkeeperWriteQuorum"`
 	Ack      int `json:"bookkeeperAckQuorum"`
 }
 
-// of asks for the quorums of a topic as they are applied: its own, those of its namespace,
-// or those of the broker.
+// of returns a topic's effective quorums: its own, its namespace's, or the broker's.
 func (a *admin) of(ctx context.Context, t topic) (q quorums, err error) {
 	err = a.ask(ctx, http.MethodGet, t.path+"/persistence", url.Values{"applied": {"true"}}, nil, &q)
 	return q, err
 }
 
-// preset asks for the quorums of a topic that is made in a namespace.
+// preset returns the quorums of a topic newly created in a namespace.
 func (a *admin) preset(ctx context.Context, namespace string) (q quorums, err error) {
-	var said json.RawMessage // empty where the namespace has none of its own
+	var said json.RawMessage // empty if the namespace has no policy
 	err = a.ask(ctx, http.MethodGet, "/namespaces/"+namespace+"/persistence", nil, nil, &said)
 	switch {
 	case httpapi.Missing(err):

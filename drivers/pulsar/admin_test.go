@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestATopicWaitsForBookies: a broker that was just started may not know its bookies yet.
+// TestATopicWaitsForBookies: a newly started broker may not know its bookies yet.
 func TestATopicWaitsForBookies(t *testing.T) {
 	asked, none := 0, 2
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -11,15 +11,14 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// queueSize is the client's own default: how many messages of a partition it has the
-// broker send ahead.
+// queueSize is the client's default: how many messages of a partition the broker may send ahead.
 const queueSize = 1000
 
-// A consumer has a client with a consumer for each of its topics.
+// A consumer has a client with one consumer per topic.
 type consumer struct {
 	client client.Client
 	parts  []part
-	sink   atomic.Pointer[driver.Sink] // while it runs
+	sink   atomic.Pointer[driver.Sink] // set while it runs
 }
 
 // A part receives from one topic.
@@ -74,9 +73,9 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// deadLetters is what the client does with messages of a destination that were refused as often as
-// they may be; nil: nothing. It publishes them to the topic of the dead letters, and acknowledges
-// them then.
+// deadLetters returns the client's policy for messages of a destination that were refused the
+// maximum number of times: it publishes them to the dead-letter topic, and then acknowledges them.
+// nil: none.
 func (c *conn) deadLetters(ctx context.Context, destination string) (*client.DLQPolicy, error) {
 	refusals, _ := c.limits.Get(destination)
 	if refusals == 0 {
@@ -90,11 +89,11 @@ func (c *conn) deadLetters(ctx context.Context, destination string) (*client.DLQ
 	if c.cfg.SendTimeout == 0 {
 		sends.SendTimeout = -1
 	}
-	// What comes with a redelivery count of that or more is not delivered.
+	// Messages with at least this redelivery count are not delivered.
 	return &client.DLQPolicy{MaxDeliveries: uint32(refusals), DeadLetterTopic: t.name, ProducerOptions: sends}, nil
 }
 
-// share divides a prefetch between so many queues.
+// share divides a prefetch among queues.
 func share(prefetch, queues int) int {
 	if prefetch <= 0 {
 		return queueSize
@@ -102,7 +101,7 @@ func share(prefetch, queues int) int {
 	return max(1, prefetch/queues)
 }
 
-// leave has Close delete a subscription.
+// leave makes Close delete a subscription.
 func (c *conn) leave(t topic, subscription string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +111,7 @@ func (c *conn) leave(t topic, subscription string) {
 	c.left[t][subscription] = true
 }
 
-// lost reports that the client connects again.
+// lost reports that the client is reconnecting.
 func (x *consumer) lost() {
 	if sink := x.sink.Load(); sink != nil {
 		(*sink).Fault(fmt.Errorf("%w: %w", driver.ErrDisconnected, errLost))
@@ -122,7 +121,7 @@ func (x *consumer) lost() {
 // Run implements driver.Consumer. It returns when the broker has the acknowledgements.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	x.sink.Store(&sink)
-	sink.Ready() // the subscriptions are there since the consumer was opened
+	sink.Ready() // the subscriptions exist since the consumer was opened
 	err := blocking.Together(ctx, sink, len(x.parts), func(ctx context.Context, i int, sink driver.Sink) error {
 		x.parts[i].work(ctx, sink)
 		return nil
@@ -132,7 +131,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return err
 }
 
-// work delivers until ctx ends. The client hands out one message at a time.
+// work delivers until ctx ends. The client yields one message at a time.
 func (p *part) work(ctx context.Context, sink driver.Sink) {
 	for {
 		select {
@@ -144,7 +143,7 @@ func (p *part) work(ctx context.Context, sink driver.Sink) {
 	}
 }
 
-// deliver hands over a message and settles it.
+// deliver delivers a message and settles it.
 func (p *part) deliver(sink driver.Sink, m client.Message) {
 	p.ds[0] = driver.Delivery{
 		Payload: m.Payload(), Partition: m.ID().PartitionIdx(), Source: p.source, Redelivered: m.RedeliveryCount() > 0,
@@ -162,8 +161,8 @@ func (p *part) deliver(sink driver.Sink, m client.Message) {
 	}
 }
 
-// Close implements driver.Consumer. The client sends the acknowledgements that it has
-// gathered, and gives back what has not been taken.
+// Close implements driver.Consumer. The client sends its buffered acknowledgements, and gives back
+// messages that were not taken.
 func (x *consumer) Close(ctx context.Context) error {
 	_ = end(ctx, x.client.Close)
 	return nil

@@ -24,7 +24,7 @@ package pulsar
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"errors"
 	"fmt"
 	"regexp"
@@ -45,7 +45,7 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
@@ -58,8 +58,7 @@ const (
 	keyShared = "key_shared"
 )
 
-// maxPayload leaves room for a message's metadata in the broker's maxMessageSize, which
-// is 5 MiB unless the broker's settings say otherwise.
+// maxPayload leaves room for a message's metadata in the broker's maxMessageSize, 5 MiB by default.
 const maxPayload = 5<<20 - 1<<10
 
 func Definition() driver.Definition {
@@ -75,14 +74,14 @@ func Definition() driver.Definition {
 			Subscriptions: true,
 			Competing:     true,
 			Nack:          true,
-			DeadLetters:   true, // Narrow says when
-			Retains:       true, // a subscription keeps its place in the topic
+			DeadLetters:   true, // see Narrow
+			Retains:       true, // a subscription keeps its position in the topic
 			Resumes:       true,
 			Replays:       []driver.Start{driver.AtEarliest, driver.AtLatest},
 			Settle:        []driver.Settle{driver.SettleEach},
 			Guarantees:    []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:      driver.AtLeastOnce,
-			Ordering:      driver.Unordered, // of a shared subscription; Narrow has the others
+			Ordering:      driver.Unordered, // for a shared subscription; see Narrow
 			MaxPayload:    maxPayload,
 		},
 		New: func() driver.Config {
@@ -105,7 +104,7 @@ const (
 	none    = "none"
 )
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address  []string          `option:"address" help:"Brokers of one cluster, or its proxy, as host:port or URL (pulsar, pulsar+ssl)."`
 	Admin    []string          `option:"admin" help:"Their web services, as host:port or URL (http, https): the driver makes, counts and deletes topics there."`
@@ -135,7 +134,7 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are its defaults.
+// Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	Sync  string `option:"sync" allowed:"no,yes" firm:"yes" help:"Server that weir starts: sync the journal before an answer."`
 	Heap  string `option:"heap" help:"Server that weir starts: largest heap, as -Xmx takes it."`
@@ -144,7 +143,7 @@ type Server struct {
 	Ack   int    `option:"ack-quorum" min:"1" max:"3" help:"Servers of recipe pulsar-cluster: how many of them answer before a message is confirmed; at most write-quorum."`
 }
 
-// brokers and admins are what addresses look like.
+// Formats of addresses.
 var (
 	brokers = endpoint.Kind{
 		Schemes: []string{"pulsar"}, Secure: []string{"pulsar+ssl"}, Port: "6650", Ports: map[string]string{"pulsar+ssl": "6651"},
@@ -156,10 +155,10 @@ var (
 	}
 )
 
-// namespaceName is what a namespace may be.
+// namespaceName matches valid namespaces.
 var namespaceName = regexp.MustCompile(`^[\w=:.-]+/[\w=:.-]+$`)
 
-// Validate reports every fault that the options' bounds do not tell, joined.
+// Validate reports every fault that option bounds do not catch, joined.
 func (c *Config) Validate() error {
 	at, err := brokers.All("address", c.Address)
 	_, adminErr := admins.All("admin", c.Admin)
@@ -188,8 +187,8 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// Narrow implements driver.Narrowed. Brokers count how often they delivered a message of a shared
-// or key_shared subscription, and an entry of several messages as one.
+// Narrow implements driver.Narrowed. For a shared or key_shared subscription, brokers count the
+// deliveries of a message, and count an entry with several messages as one.
 func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	to.DeadLetters = to.DeadLetters && !c.Batching && (c.Type == shared || c.Type == keyShared)
 	switch c.Type {
@@ -203,22 +202,21 @@ func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	return to
 }
 
-// A conn is one run's hold on the cluster.
+// A conn is one run's connection to the cluster.
 type conn struct {
 	cfg   Config
 	run   driver.Run
 	link  link
 	admin *admin
 
-	topics known.Table[topic] // that were declared or opened, by destination
-	limits known.Table[int]   // of refusals, by destination; 0: any number
+	topics known.Table[topic] // declared or opened, by destination
+	limits known.Table[int]   // maximum refusals by destination; 0: unlimited
 
 	mu   sync.Mutex
 	left map[topic]map[string]bool // subscriptions that Close deletes
 }
 
-// Open connects to each broker once and asks a web service, within ctx and the option
-// timeout.
+// Open connects to each broker once and queries a web service, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -240,10 +238,10 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// longest is how many bytes the name of a topic or a subscription has at most.
+// longest is the maximum length of a topic or subscription name, in bytes.
 const longest = 200
 
-// topic returns the topic of a destination. One that should exist must.
+// topic returns the topic of a destination. An existing one must be there.
 func (c *conn) topic(ctx context.Context, destination string) (topic, error) {
 	return c.topics.Of(destination, func() (topic, error) {
 		t, err := c.named(destination)
@@ -254,7 +252,7 @@ func (c *conn) topic(ctx context.Context, destination string) (topic, error) {
 	})
 }
 
-// named is the topic of a destination, without a question.
+// named returns the topic of a destination, without asking the brokers.
 func (c *conn) named(destination string) (topic, error) {
 	if c.run.Existing {
 		return parseTopic(c.cfg.Namespace, destination)
@@ -262,7 +260,7 @@ func (c *conn) named(destination string) (topic, error) {
 	return parseTopic(c.cfg.Namespace, names.Join(longest, "weir", c.run.ID, destination))
 }
 
-// Declare makes the topics.
+// Declare creates the topics.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		t, err := c.named(d.Name)
@@ -303,13 +301,13 @@ func (c *conn) subscription(spec driver.ConsumerSpec) string {
 	return c.own(spec.Subscription)
 }
 
-// own is the name of a subscription that ends with the run.
+// own returns the name of a subscription that ends with the run.
 func (c *conn) own(subscription string) string {
 	return names.Join(longest, "weir", c.run.ID, subscription)
 }
 
-// Backlog implements driver.Backlogger. The brokers count entries, and an entry may hold
-// many messages.
+// Backlog implements driver.Backlogger. The brokers count entries, each of which may contain many
+// messages.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (uint64, error) {
 		t, err := c.topic(ctx, d)
@@ -331,7 +329,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	})
 }
 
-// Close deletes the subscriptions of topics that exist without the run.
+// Close deletes the subscriptions on existing topics.
 func (c *conn) Close(ctx context.Context) error {
 	defer c.admin.http.Close()
 	var errs []error
@@ -348,12 +346,12 @@ var (
 	_ driver.Narrowed   = (*Config)(nil)
 )
 
-// types are the client's words for the option subscription-type.
+// types maps the option subscription-type to the client's types.
 var types = map[string]client.SubscriptionType{
 	shared: client.Shared, exclusive: client.Exclusive, failover: client.Failover, keyShared: client.KeyShared,
 }
 
-// compressions are the client's words for the option compression.
+// compressions maps the option compression to the client's types.
 var compressions = map[string]client.CompressionType{
 	none: client.NoCompression, "lz4": client.LZ4, "zlib": client.ZLib, "zstd": client.ZSTD, "snappy": client.SNAPPY,
 }

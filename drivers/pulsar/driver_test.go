@@ -12,21 +12,21 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// servers is the server of tests that leave it as it was.
+// servers holds the servers of tests that leave them unchanged.
 var servers = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
 	served.Main(Definition())
-	// The client leaves it behind each producer, for as long as send-timeout.
+	// The client leaks it for each producer, for as long as send-timeout.
 	const stays = "github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).failTimeoutMessages"
 	goleak.VerifyTestMain(servers.Around(m), goleak.IgnoreAnyFunction(stays))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, s *served.System, cut func() error, kill func() func() error, order driver.Ordering, competing bool, expect int, options map[string][]string) {
 		maps.Copy(s.Options, options)
-		// The client leaves a goroutine of a producer for as long as this.
+		// The client leaks a producer's goroutine for that long.
 		s.Options["send-timeout"], s.Options["nack-delay"] = []string{"2s"}, []string{"100ms"}
 		def := Definition()
 		def.Capabilities.Ordering, def.Capabilities.Competing = order, competing
@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("a cluster of two brokers and three bookies", func(t *testing.T) {
 		s := served.Up(t, Definition(), 3, served.With{Recipe: "pulsar-cluster"})
-		// Clients connect to brokers alone. All six servers would take a minute.
+		// Clients connect only to brokers. Restarting all six servers would take a minute.
 		conform(t, s, func() error { return s.RestartOnly("broker-2", "broker-3") }, nil, driver.Unordered, true, 33, nil)
 		t.Run("outlives a bookie", func(t *testing.T) { outlivesABookie(t, s) })
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Facts asks the web services for the version, the bookies, and the quorums of the topics
-// that were declared or opened; before that, those of a topic that weir would make.
+// Facts asks the web services for the version, the bookies, and the quorums of the topics declared
+// or opened; before that, of a topic that weir would create.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "Pulsar", Settings: map[string]string{
 		"journalSyncData": c.cfg.JournalSync + " (option journal-sync)", "subscription-type": c.cfg.Type, "batching": strconv.FormatBool(c.cfg.Batching),
@@ -41,8 +41,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// quorums returns those of the topic that is stored with the least care. It is the zero
-// value where the credentials do not allow to ask.
+// quorums returns the quorums of the least durable topic. It is the zero value if the credentials
+// do not permit the request.
 func (c *conn) quorums(ctx context.Context) (least quorums, err error) {
 	all := slices.Collect(maps.Values(c.topics.All()))
 	if len(all) == 0 {
@@ -64,8 +64,9 @@ func (c *conn) quorums(ctx context.Context) (least quorums, err error) {
 	return least, err
 }
 
-// Known implements driver.GuaranteePredictor. The brokers do not tell whether the bookies sync, so the option
-// journal-sync says it. One server has one bookie; the cluster's have what its settings say.
+// Known implements driver.GuaranteePredictor. The brokers do not report whether the bookies sync,
+// so the option journal-sync states it. A single server has one bookie; a cluster has the bookies
+// in its settings.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	switch s.Nodes {
 	case 0:
@@ -76,8 +77,8 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return c.known(quorums{Write: c.Server.Write, Ack: c.Server.Ack})
 }
 
-// known are the settings of a topic: a message is in the journals of as many bookies as the ack
-// quorum, of all that are to have it (the write quorum).
+// known returns a topic's settings: a message is in the journals of an ack quorum of bookies, out
+// of those that should have it (the write quorum).
 func (c *Config) known(q quorums) driver.Known {
 	return driver.Known{"server.sync": c.JournalSync, "server.write-quorum": strconv.Itoa(q.Write), "server.ack-quorum": driver.Of(q.Ack, q.Write)}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// A link is how clients of the brokers are made: one for each producer and consumer, so
-// that each has a connection of its own.
+// A link creates the brokers' clients: one for each producer and consumer, so that each has its own
+// connection.
 type link struct {
 	cfg     *Config
 	brokers endpoint.List
@@ -53,8 +53,8 @@ func newLink(cfg *Config) (link, error) {
 	return l, err
 }
 
-// greet connects to each broker: the client tells neither that no server listens nor that a
-// certificate is refused, but tries again until its time is over.
+// greet connects to each broker, because the client reports neither that no server listens nor that
+// a certificate is refused, but retries until it times out.
 func (l *link) greet(ctx context.Context) error {
 	for _, b := range l.brokers {
 		var c net.Conn
@@ -72,8 +72,7 @@ func (l *link) greet(ctx context.Context) error {
 	return nil
 }
 
-// client returns a client, and what it last said of a connection that could not be made.
-// It has not connected yet.
+// client returns a client, and the last reason why it could not connect. It has not connected yet.
 func (l *link) client() (client.Client, *complaint, error) {
 	scheme := "pulsar://"
 	if l.tls != nil {
@@ -83,32 +82,32 @@ func (l *link) client() (client.Client, *complaint, error) {
 	c, err := client.NewClient(client.ClientOptions{
 		URL: scheme + strings.Join(l.brokers.HostPorts(), ","), TLSConfig: l.tls, Authentication: l.auth,
 		ConnectionTimeout: l.cfg.Timeout, OperationTimeout: l.cfg.Timeout, KeepAliveInterval: l.cfg.KeepAlive,
-		MemoryLimitBytes:  -1, // the slots of producers and the queues of consumers are bounds
+		MemoryLimitBytes:  -1, // the producers' slots and the consumers' queues are limited
 		MetricsRegisterer: prometheus.NewRegistry(),
 		Logger:            log.NewLoggerWithSlog(slog.New(why)),
 	})
 	return c, why, words.Cause(err)
 }
 
-// A complaint takes the client's log. It keeps why a connection could not be made: the
-// client's errors say no more than "connection error".
+// A complaint receives the client's log. It keeps the reason for a failed connection, because the
+// client's errors say only "connection error".
 type complaint struct {
 	last *reason
-	err  string // of the record to come
+	err  string // of the next record
 }
 
-// A reason is the last one of a client.
+// A reason is a client's last reason.
 type reason struct {
 	mu   sync.Mutex
 	text string
 
-	blocked func(why string) // takes that the broker has no room for a producer; nil: it does not matter
+	blocked func(why string) // called when the broker has no room for a producer; nil: ignored
 }
 
-// quota is what a broker answers a producer of a topic with too large a backlog.
+// quota matches a broker's answer to a producer of a topic with too large a backlog.
 var quota = regexp.MustCompile(`ProducerBlockedQuotaExceeded\w*`)
 
-// Enabled implements slog.Handler. What is below a warning is not even made.
+// Enabled implements slog.Handler. Records below warning are not even created.
 func (c *complaint) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 
 func (c *complaint) Handle(_ context.Context, r slog.Record) error {
@@ -140,7 +139,7 @@ func (c *complaint) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (c *complaint) WithGroup(string) slog.Handler { return c }
 
-// explain returns what an error of a call to open something means.
+// explain returns the meaning of an error from opening something.
 func (c *complaint) explain(err error) error {
 	if err == nil || !strings.Contains(err.Error(), "connection error") {
 		return words.Cause(err)
@@ -154,9 +153,8 @@ func (c *complaint) explain(err error) error {
 	return fmt.Errorf("%w: %s", is, c.last.text)
 }
 
-// pauses returns the client's policy of pauses between attempts to connect again. The
-// client asks for one when it begins: then it calls lost, and when it has succeeded again.
-// Both may be called on any goroutine.
+// pauses returns the client's reconnect policy. The client requests a policy when it starts to
+// reconnect, which calls lost; again is called on success. Both may be called on any goroutine.
 func pauses(wait time.Duration, lost, again func()) func() backoff.Policy {
 	return func() backoff.Policy {
 		lost()
@@ -164,13 +162,14 @@ func pauses(wait time.Duration, lost, again func()) func() backoff.Policy {
 	}
 }
 
-// pausesLate is pauses for a consumer with dead letters. The client also asks for a policy when it
-// opens their producer, and uses it only where that fails. So lost is called with the first use.
+// pausesLate is pauses for a consumer with dead letters. The client also requests a policy when it
+// opens the dead-letter producer, and uses it only if that fails. lost is therefore called on first
+// use.
 func pausesLate(wait time.Duration, lost, again func()) func() backoff.Policy {
 	return func() backoff.Policy { return &latePause{pause{wait, again}, sync.OnceFunc(lost)} }
 }
 
-// A latePause tells with its first use that a connection was lost.
+// A latePause reports a lost connection on first use.
 type latePause struct {
 	pause
 	lost func()
@@ -186,7 +185,7 @@ func (p *latePause) Reset() {
 	p.pause.Reset()
 }
 
-// A pause is always as long.
+// A pause always has the same length.
 type pause struct {
 	wait  time.Duration
 	again func()
@@ -199,7 +198,7 @@ func (p *pause) IsMaxBackoffReached() bool { return false }
 // Reset implements backoff.Policy. The client calls it when it is connected.
 func (p *pause) Reset() { p.again() }
 
-// The client's errors that are values.
+// The client's error values.
 var table = failure.Table{
 	client.ErrSendTimeout:                  driver.ErrTimeout,
 	client.ErrProducerClosed:               driver.ErrClosed,
@@ -213,9 +212,9 @@ var table = failure.Table{
 	client.ErrProducerFenced:               driver.ErrUnsupported,
 }
 
-// texts are parts of the errors that the client has as texts alone: the server's words
+// texts lists parts of client errors that exist only as text: the server's error names
 // (https://github.com/apache/pulsar/blob/v4.0.8/pulsar-common/src/main/proto/PulsarApi.proto,
-// ServerError), and some of its own.
+// ServerError), and some of the client's own.
 var texts = []struct {
 	part string
 	is   error
@@ -237,10 +236,10 @@ var texts = []struct {
 	{"exceeds MaxMessageSize", driver.ErrTooLarge},
 }
 
-// request hides what tells one answer of a broker from the next.
+// request hides details that differ between a broker's answers.
 var request = regexp.MustCompile(`(?i) ?\[?(request ?id|consumer ?id|producer ?id|id: /)[^\s,\]]*[\s:=]*[^\s,\]]*\]?`)
 
-// words puts errors into the contract's words.
+// words maps errors to the contract's.
 var words = failure.Map{
 	Is: func(err error) error {
 		if is, ok := table.Find(err); ok {

@@ -13,11 +13,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/inflight"
 )
 
-// inFlight is the most messages of a producer that was not told a number.
+// inFlight is the default in-flight limit of a producer.
 const inFlight = 1000
 
-// A producer has a client with a producer for each of its topics. That one never blocks:
-// it has room for all that may be in flight.
+// A producer has a client with one producer per topic. The client's producer never blocks: it has
+// room for everything that may be in flight.
 type producer struct {
 	client client.Client
 	ended  func() // called by Close
@@ -74,11 +74,11 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// limit is what sets the largest message.
+// limit names the size limit in errors.
 const limit = "the brokers' default maxMessageSize, with metadata"
 
-// A slot is what the client needs for one message. It is made once for each message of the
-// caller's pool.
+// A slot holds the client's data for one message. It is created once per message of the caller's
+// pool.
 type slot struct {
 	of       *producer
 	m        *driver.Message
@@ -106,11 +106,11 @@ func (s *slot) end(_ client.MessageID, _ *client.ProducerMessage, err error) {
 	s.of.Ended(s.m, words.Cause(err))
 }
 
-// endLimit is how long the client may take to end beside what is in flight. It waits for
+// endLimit is how long closing the client may take in addition to messages in flight. It waits for
 // the broker's answer for each partition.
 const endLimit = 5 * time.Second
 
-// Close implements driver.Producer. It waits for what is in flight, within ctx and 2 s.
+// Close implements driver.Producer. It waits for messages in flight, within ctx and 2 s.
 func (p *producer) Close(ctx context.Context) error {
 	defer p.ended()
 	err := p.Set.Close(ctx, func() error { return end(ctx, p.client.Close) })
@@ -120,8 +120,8 @@ func (p *producer) Close(ctx context.Context) error {
 	return err
 }
 
-// end waits for a call that takes no context, within ctx and endLimit. After that the call
-// goes on by itself, as long as the option timeout allows, and the result is
+// end waits for a call that takes no context, within ctx and endLimit. After that, the call
+// continues in the background, at most for the option timeout, and the result is
 // driver.ErrAbandoned.
 func end(ctx context.Context, call func()) error {
 	ctx, cancel := context.WithTimeout(ctx, endLimit)

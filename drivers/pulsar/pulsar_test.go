@@ -28,7 +28,7 @@ func try(t *testing.T, run driver.Run, options map[string][]string, more ...stri
 	return c, err
 }
 
-// open opens a Conn, with a topic d of so many partitions.
+// open opens a Conn, with a topic d that has that many partitions.
 func open(t *testing.T, partitions int, options map[string][]string, more ...string) driver.Conn {
 	t.Helper()
 	c, err := try(t, driver.Run{}, options, more...)
@@ -59,17 +59,17 @@ func put(t *testing.T, p driver.Producer, f trial.Fates, n int) (confirmed int) 
 	return confirmed
 }
 
-// A taker notes what consumers got.
+// A taker records what consumers received.
 type taker struct {
 	ready sync.WaitGroup
 	mu    sync.Mutex
 	total int
-	by    map[string]map[int]bool // which consumers got a scope's messages
-	last  map[string]string       // payload of a scope
-	mixed bool                    // a scope's messages came in another order
+	by    map[string]map[int]bool // consumers that received a scope's messages
+	last  map[string]string       // last payload of a scope
+	mixed bool                    // a scope's messages arrived out of order
 }
 
-// A taking is a taker for one consumer. Scope says what belongs together.
+// A taking is a taker for one consumer. Scope groups messages.
 type taking struct {
 	*taker
 	consumer int
@@ -95,8 +95,8 @@ func (s taking) Deliver(ds []driver.Delivery) error {
 func (s taking) Settled([]driver.Delivery, error) {}
 func (s taking) Fault(error)                      {}
 
-// TestSubscriptionTypesDivideMessages has two consumers of one subscription of each type: which of
-// them get the messages of a key, or of a partition.
+// TestSubscriptionTypesDivideMessages has two consumers of one subscription of each type, and
+// checks which of them receive the messages of a key, or of a partition.
 func TestSubscriptionTypesDivideMessages(t *testing.T) {
 	s := servers.Up(t, 1)
 	byKey := func(d driver.Delivery) string { return string(d.Key) }
@@ -105,7 +105,7 @@ func TestSubscriptionTypesDivideMessages(t *testing.T) {
 		kind       string
 		partitions int
 		scope      func(d driver.Delivery) string
-		alone      bool // one consumer has all of a scope, in order
+		alone      bool // one consumer receives all of a scope, in order
 	}{
 		{shared, 1, byPartition, false},
 		{failover, 4, byPartition, true},
@@ -113,7 +113,7 @@ func TestSubscriptionTypesDivideMessages(t *testing.T) {
 		{keyShared, 4, byKey, true},
 	} {
 		t.Run(fmt.Sprint(tc.kind, tc.partitions), func(t *testing.T) {
-			// A consumer gets whole batches: all messages may be in one.
+			// A consumer receives whole batches, and one batch may contain all messages.
 			c := open(t, tc.partitions, s.Options, "subscription-type", tc.kind, "batching", "no")
 			got := &taker{by: map[string]map[int]bool{}, last: map[string]string{}}
 			got.ready.Add(2)
@@ -144,7 +144,7 @@ func TestSubscriptionTypesDivideMessages(t *testing.T) {
 	}
 }
 
-// TestExclusiveSubscriptionRejectsSecondConsumer looks at the driver's word and at the broker's.
+// TestExclusiveSubscriptionRejectsSecondConsumer checks the driver's error and the broker's.
 func TestExclusiveSubscriptionRejectsSecondConsumer(t *testing.T) {
 	c := open(t, 1, servers.Up(t, 1).Options, "subscription-type", exclusive)
 	spec := driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}}
@@ -161,8 +161,7 @@ func TestExclusiveSubscriptionRejectsSecondConsumer(t *testing.T) {
 	}
 }
 
-// TestGuaranteeFollowsJournalSync reads the guarantee of a server under what is stated of
-// its journal.
+// TestGuaranteeFollowsJournalSync reads a server's guarantee with each stated journal setting.
 func TestGuaranteeFollowsJournalSync(t *testing.T) {
 	s := servers.Up(t, 1)
 	for sync, want := range map[string]driver.Confirms{
@@ -197,8 +196,7 @@ func TestQuorums(t *testing.T) {
 	}
 }
 
-// TestExistingTopic takes the topics of another run by their names, and leaves no
-// subscription in them.
+// TestExistingTopic uses another run's topics by name, and leaves no subscription on them.
 func TestExistingTopic(t *testing.T) {
 	s := servers.Up(t, 1)
 	owner := open(t, 3, s.Options)
@@ -255,7 +253,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	)
 }
 
-// outlivesABookie kills one of a cluster's: another takes its place.
+// outlivesABookie kills one of a cluster's bookies: another replaces it.
 func outlivesABookie(t *testing.T, s *served.System) {
 	c := open(t, 4, s.Options, "send-timeout", "50s")
 	f, err := c.Facts(t.Context())
@@ -270,7 +268,7 @@ func outlivesABookie(t *testing.T, s *served.System) {
 	if n := put(t, p, fates, 100); n != 100 {
 		t.Fatalf("%d of 100 confirmed", n)
 	}
-	// ZooKeeper, three bookies, two brokers.
+	// Order: ZooKeeper, three bookies, two brokers.
 	if err := syscall.Kill(s.Pids[3], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestExistingExchanges(t *testing.T) {
 		t.Errorf("a message that no queue takes: %v", err)
 	}
 	durable := driver.ConsumerSpec{Subscription: "mine", Durable: true, Destinations: []string{"x"}}
-	l.Consume(t, c, durable)() // which makes the queue
+	l.Consume(t, c, durable)() // creates the queue
 	passing := trial.NewLog()
 	stop := passing.Consume(t, c, driver.ConsumerSpec{Subscription: "passing", Destinations: []string{"x"}})
 	if err := l.Publish(t, p, "x", "kept"); err != nil {
@@ -162,8 +162,8 @@ func TestExistingExchanges(t *testing.T) {
 	again.Until(t, "what the durable subscription kept", func() bool { return len(again.Got) == 1 && again.Got[0] == "kept" })
 }
 
-// TestAnotherProcessUsesDeclaredTopology has a Conn that knows of no replicas make the
-// queues of subscriptions: a confirmation means what the least of them gives.
+// TestAnotherProcessUsesDeclaredTopology: a Conn without knowledge of the replicas creates the
+// subscriptions' queues, and a confirmation means what the weakest of them provides.
 func TestAnotherProcessUsesDeclaredTopology(t *testing.T) {
 	s := shared.Up(t, 1)
 	for _, manage := range []bool{true, false} {

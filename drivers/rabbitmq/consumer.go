@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	prefetch     = 500   // where the scenario leaves it open
-	mostPrefetch = 65535 // that the protocol can say
+	prefetch     = 500   // if the scenario does not set it
+	mostPrefetch = 65535 // the protocol's maximum
 	mostBatch    = 1000  // messages settled together
 )
 
-// A consumer has a channel to every queue of its, on one connection.
+// A consumer has a channel per queue, on one connection.
 type consumer struct {
 	conn   *conn
 	name   string
@@ -28,7 +28,7 @@ type consumer struct {
 	queues []string
 }
 
-// Consumer makes the subscription's queues where they do not exist yet.
+// Consumer creates missing queues of the subscription.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	c.mu.Lock()
 	c.durable[spec.Subscription] = spec.Durable
@@ -82,20 +82,20 @@ type session struct {
 	consumer *consumer
 	sink     driver.Sink
 	feeds    []*feed
-	turn     sync.Mutex      // held by the feed that delivers
-	life     context.Context // ends when nothing more is to be delivered
+	turn     sync.Mutex      // held by the delivering feed
+	life     context.Context // ends when deliveries should stop
 	stop     context.CancelFunc
 
-	came    atomic.Int64 // deliveries that the server has sent
-	settled atomic.Int64 // of them, those that it need not wait for
+	came    atomic.Int64 // deliveries sent by the server
+	settled atomic.Int64 // deliveries no longer counted as outstanding
 	room    chan struct{}
 }
 
-// A feed is a channel on which one queue is consumed.
+// A feed is a channel that consumes one queue.
 type feed struct {
 	session *session
 	channel *client.Channel
-	source  int32 // which of the destinations the queue is
+	source  int32 // index of the queue's destination
 	tag     string
 	yields  <-chan client.Delivery
 	over    chan *client.Error
@@ -133,7 +133,7 @@ func (x *consumer) open(ctx context.Context, sink driver.Sink) (*session, error)
 	return s, nil
 }
 
-// consume begins to consume a queue.
+// consume starts to consume a queue.
 func (f *feed) consume(queue string) error {
 	x := f.session.consumer
 	share := min(max(1, x.spec.Prefetch/len(x.queues)), mostPrefetch)
@@ -148,13 +148,13 @@ func (f *feed) consume(queue string) error {
 
 func (s *session) delivered() { s.came.Add(1) }
 
-// reading implements listener. Without acknowledgements nothing but this keeps the
-// server from filling the client's memory.
+// reading implements listener. Without acknowledgements, only this keeps the server from filling
+// the client's memory.
 func (s *session) reading() {
 	if s.consumer.spec.Settle != driver.SettleAuto {
 		return
 	}
-	// One message of each queue may have come in part only.
+	// One message of each queue may have arrived partially.
 	for s.came.Load()-s.settled.Load() > int64(s.consumer.spec.Prefetch+len(s.consumer.queues)) {
 		select {
 		case <-s.room:
@@ -164,7 +164,7 @@ func (s *session) reading() {
 	}
 }
 
-// count counts deliveries that the server need not wait for any more.
+// count counts deliveries that are no longer outstanding.
 func (s *session) count(n int) {
 	s.settled.Add(int64(n))
 	if s.consumer.spec.Settle == driver.SettleAuto {
@@ -178,8 +178,8 @@ func (s *session) count(n int) {
 func (s *session) confirmed(uint64, bool, bool) {}
 func (s *session) returned(uint16, []byte)      {}
 
-// run delivers until ctx ends, and then settles what was delivered, or until the
-// connection or one of its channels is lost, and then returns why.
+// run delivers until ctx ends, and then settles what was delivered, or until the connection or a
+// channel is lost, and then returns why.
 func (s *session) run(ctx context.Context) error {
 	ended := make(chan error, len(s.feeds))
 	var feeding sync.WaitGroup
@@ -194,7 +194,7 @@ func (s *session) run(ctx context.Context) error {
 		late := time.AfterFunc(endLimit, s.kill)
 		var unsure error
 		for _, f := range s.feeds {
-			// Its answer says that the acknowledgements before it have come.
+			// The answer implies that the earlier acknowledgements have arrived.
 			if err := f.channel.Cancel(f.tag, false); err != nil && unsure == nil {
 				unsure = fmt.Errorf("last settlements: %w", words.Cause(err))
 			}
@@ -214,8 +214,7 @@ func (s *session) run(ctx context.Context) error {
 	return err
 }
 
-// abandon ends the connection. What was delivered and not settled the server
-// delivers again.
+// abandon closes the connection. The server redelivers unsettled messages.
 func (s *session) abandon() {
 	s.stop()
 	s.end()
@@ -237,17 +236,17 @@ func (f *feed) run() error {
 	}
 }
 
-// why returns why the client yields nothing more.
+// why returns why the client yields no more messages.
 func (f *feed) why() error {
 	select {
-	case e := <-f.over: // which comes before the end of what is yielded
+	case e := <-f.over: // sent before the deliveries end
 		return lost(e)
 	default:
 		return fmt.Errorf("%w: the server has ended the consumer (basic.cancel)", driver.ErrDisconnected)
 	}
 }
 
-// deliver hands over one message, in turn with the other feeds.
+// deliver delivers one message, taking turns with the other feeds.
 func (f *feed) deliver(d *client.Delivery) error {
 	f.ds[0] = driver.Delivery{Payload: d.Body, Partition: -1, Source: f.source, Redelivered: d.Redelivered}
 	f.session.turn.Lock()
@@ -255,9 +254,9 @@ func (f *feed) deliver(d *client.Delivery) error {
 	return f.session.sink.Deliver(f.ds[:])
 }
 
-// take hands over a message and settles it. With settle batch it goes on with what the
-// client yields without a wait, each message as it comes, and settles those together. An
-// acknowledgement that is lost is one of a connection that is, which Run reports.
+// take delivers a message and settles it. With settle batch, it continues with the messages that
+// are immediately available, delivers each as it comes, and settles them together. An
+// acknowledgement is lost only with its connection, which Run reports.
 func (f *feed) take(d client.Delivery) {
 	settle := f.session.consumer.spec.Settle
 	n, last := 0, uint64(0) // accepted and not settled
@@ -277,7 +276,7 @@ func (f *feed) take(d client.Delivery) {
 	f.accepted(last, n)
 }
 
-// accepted settles the n messages up to the one with the tag.
+// accepted settles the last n messages up to the tag.
 func (f *feed) accepted(last uint64, n int) {
 	if n == 0 {
 		return
@@ -288,8 +287,8 @@ func (f *feed) accepted(last uint64, n int) {
 	f.session.count(n)
 }
 
-// atHand returns what the client yields without a wait. It yields from a goroutine of its
-// own, which gets a moment to come up with the next.
+// atHand returns an immediately available message. The client yields from its own goroutine, which
+// gets a moment to produce the next one.
 func (f *feed) atHand() (d client.Delivery, ok bool) {
 	for waited := false; f.session.life.Err() == nil; waited = true {
 		select {

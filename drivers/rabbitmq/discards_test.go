@@ -39,7 +39,7 @@ func TestQueueRetentionIsReported(t *testing.T) {
 	}
 }
 
-// The answers are RabbitMQ 4.0's about a queue that is younger than its statistics.
+// The answers of RabbitMQ 4.0 for a queue that is newer than its statistics.
 func TestPolicyOfNewQueueIsRead(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -3,7 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"crypto/tls"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"fmt"
 	"maps"
@@ -38,16 +38,16 @@ func Definition() driver.Definition {
 			Subscriptions: true,
 			Competing:     true,
 			Nack:          true,
-			DeadLetters:   true, // of quorum queues
-			Retains:       true, // the queue is made when the consumer is opened
+			DeadLetters:   true, // for quorum queues
+			Retains:       true, // the queue is created when the consumer is opened
 			Resumes:       true,
 			PublishBlocks: true,
 			Settle:        []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
 			Guarantees:    []driver.Guarantee{driver.Written, driver.Received, driver.Persisted},
 			Delivery:      driver.AtLeastOnce,
 			Ordering:      driver.PerDestination,
-			// The largest message is each server's own (max_message_size), which a
-			// producer tries when it is opened.
+			// Each server's own limit applies (max_message_size), which a producer probes when it
+			// is opened.
 		},
 		New:    func() driver.Config { return newConfig() },
 		Recipe: rabbitserver.Recipe(),
@@ -55,23 +55,23 @@ func Definition() driver.Definition {
 	}
 }
 
-// A conn is one run's hold on the cluster.
+// A conn is one run's connection to the cluster.
 type conn struct {
 	cfg       Config
 	run       driver.Run
 	tls       *tls.Config // nil: none
 	addresses []string
-	release   [2]int // of the oldest node's version, the first two numbers
+	release   [2]int // of the oldest node's version: major, minor
 	admin     admin
 	http      *management // nil: none
 	metrics   *metrics    // nil: none
 
-	kinds known.Table[queueKind] // of queues, that were declared or found out, by destination
+	kinds known.Table[queueKind] // of queues declared or inspected, by destination
 
 	mu      sync.Mutex
-	made    map[string][]string // queues of subscriptions that Delete or Close removes, by destination
-	only    map[string]string   // the subscription of a destination that can have one
-	durable map[string]bool     // subscriptions that have queues of their own names, which stay
+	made    map[string][]string // subscription queues that Delete or Close removes, by destination
+	only    map[string]string   // the subscription of a destination that can have only one
+	durable map[string]bool     // subscriptions with queues under their own names, which remain
 
 	sessions closers.Set[*session]
 }
@@ -120,8 +120,8 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// meet connects to every address, and refuses servers that the driver does not support.
-// The connection to the first stays.
+// meet connects to every address, and rejects unsupported servers. The connection to the first is
+// kept.
 func (c *conn) meet(ctx context.Context) error {
 	links, errs := make([]*link, len(c.addresses)), make([]error, len(c.addresses))
 	var all sync.WaitGroup
@@ -148,11 +148,11 @@ func (c *conn) meet(ctx context.Context) error {
 	return err
 }
 
-// floor is the oldest server that is supported: the first one with quorum queues.
+// floor is the oldest supported version: the first one with quorum queues.
 const floorMajor, floorMinor = 3, 8
 
-// check refuses servers that are not RabbitMQ, or too old. Of nodes that are upgraded
-// one by one, the oldest decides.
+// check returns an error for servers that are not RabbitMQ, or too old. During a rolling upgrade,
+// the oldest node decides.
 func (c *conn) check(links []*link) error {
 	for i, l := range links {
 		var r [2]int
@@ -169,12 +169,12 @@ func (c *conn) check(links []*link) error {
 	return nil
 }
 
-// before reports whether the server is older than a release.
+// before reports whether the server is older than a version.
 func (c *conn) before(major, minor int) bool {
 	return slices.Compare(c.release[:], []int{major, minor}) < 0
 }
 
-// Close removes the queues made behind exchanges that exist without weir.
+// Close removes the queues bound to existing exchanges.
 func (c *conn) Close(ctx context.Context) error {
 	var errs []error
 	if c.run.Existing {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// shared is the server of tests that leave it as it was.
+// shared is the server of tests that leave it unchanged.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -20,11 +20,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// settled is longer than RabbitMQ takes to keep which processes a quorum queue has: a queue that is
-// younger when its server is killed is there afterwards, and takes and gives nothing.
+// settled is how old a quorum queue must be before its server is killed. RabbitMQ records the
+// queue's processes some time after the declaration; a younger queue is broken after the restart.
 const settled = 2 * time.Second
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	on := func(t *testing.T, s *served.System, cut func() error, nodes int, options map[string][]string) {
 		maps.Copy(s.Options, options)
@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 	t.Run("classic", func(t *testing.T) { conform(t, 1, nil) })
 	t.Run("quorum", func(t *testing.T) { conform(t, 1, map[string][]string{"queue": {quorum}, "exchange": {topic}}) })
 	t.Run("transient", func(t *testing.T) {
-		// The others see a server that closes connections before it ends.
+		// Other tests use a server that closes connections before it exits.
 		s := shared.Up(t, 1)
 		on(t, s, s.KillAndRestart, 1, map[string][]string{"delivery-mode": {transient}, "exchange": {direct}})
 	})

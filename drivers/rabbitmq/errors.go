@@ -13,11 +13,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// oversize is what the server says of a message that is too large.
+// oversize matches the server's error for a message that is too large.
 var oversize = regexp.MustCompile(`message size (\d+) is larger than configured max size`)
 
-// words are the errors of the client, which carry a code of the protocol.
-// (https://www.rabbitmq.com/amqp-0-9-1-reference#constants)
+// words maps the client's errors, which carry a protocol code
+// (https://www.rabbitmq.com/amqp-0-9-1-reference#constants).
 var words = failure.Map{Is: func(err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) {
@@ -34,7 +34,7 @@ var words = failure.Map{Is: func(err error) error {
 		}
 	case client.NotFound:
 		is = driver.ErrUnsupported
-		// The server also says "not found" of what is on a node that is down.
+		// The server also answers "not found" for a queue on a node that is down.
 		if strings.Contains(e.Reason, "down or inaccessible") || strings.Contains(e.Reason, "due to timeout") {
 			is = driver.ErrUnreachable
 		}
@@ -49,13 +49,13 @@ var words = failure.Map{Is: func(err error) error {
 		is = driver.ErrOverloaded
 	case client.ResourceLocked, client.InvalidPath, client.NotImplemented, client.CommandInvalid, client.SyntaxError:
 		is = driver.ErrUnsupported
-	default: // 320, and the codes by which the client reports its own end: 501, 504
+	default: // 320, and the client's own codes: 501, 504
 		is = driver.ErrDisconnected
 	}
 	return failure.Said(is, err, told(e))
 }}
 
-// told returns what an error of the protocol says, with its code where the server sent it.
+// told returns a protocol error's text, with its code if the server sent it.
 func told(e *client.Error) string {
 	if !e.Server {
 		return failure.Map{}.Plain(errors.New(e.Reason)).Error()
@@ -63,8 +63,8 @@ func told(e *client.Error) string {
 	return strconv.Itoa(e.Code) + " " + e.Reason
 }
 
-// lost returns why a connection, or the channel on it, ended. What the server no longer
-// has, or allows, is ErrDisconnected: all else in flight was lost with the channel.
+// lost returns why a connection, or its channel, ended. What the server no longer has, or permits,
+// is ErrDisconnected: everything else in flight was lost with the channel.
 func lost(e *client.Error) error {
 	if e == nil {
 		return fmt.Errorf("%w: closed", driver.ErrDisconnected)
@@ -75,8 +75,7 @@ func lost(e *client.Error) error {
 	return fmt.Errorf("%w: %s", driver.ErrDisconnected, told(e))
 }
 
-// unreachable returns an error of the network, or of a context, as that of a server that
-// does not answer.
+// unreachable maps an error of the network or a context to ErrUnreachable.
 func unreachable(err error) error {
 	if driver.IsContract(err) {
 		return err

@@ -7,8 +7,8 @@ import (
 	client "github.com/rabbitmq/amqp091-go"
 )
 
-// there refuses a place that does not exist on the server. Where it exists without weir
-// its kind is found out.
+// there returns an error for a place that does not exist on the server. For an existing
+// destination, it determines the kind.
 func (c *conn) there(ctx context.Context, destination string, p place) error {
 	err := c.ask(ctx, func(ch *client.Channel) error { return c.see(ch, p) })
 	if err != nil || !c.run.Existing {
@@ -23,7 +23,7 @@ func (c *conn) there(ctx context.Context, destination string, p place) error {
 	return err
 }
 
-// see asks for a place on a channel, which ends if the place does not exist.
+// see checks a place on a channel, which is closed if the place does not exist.
 func (c *conn) see(ch *client.Channel, p place) error {
 	if p.exchange != "" {
 		return ch.ExchangeDeclarePassive(p.exchange, c.cfg.Exchange, c.cfg.Durable, false, false, false, nil)
@@ -32,9 +32,9 @@ func (c *conn) see(ch *client.Channel, p place) error {
 	return err
 }
 
-// inspect finds out what kind a queue has that was not made here: from the management
-// plugin, or else by AMQP. Nothing is made: a queue of an impossible type, declared under
-// the name of one that exists, is refused with what the two differ in.
+// inspect determines the kind of a queue that was not created here: from the management plugin, or
+// else by AMQP. Nothing is created: declaring an existing queue with an impossible type is refused
+// with the difference between the two.
 func (c *conn) inspect(ctx context.Context, queue string) queueKind {
 	if c.http != nil {
 		if k, err := c.http.queue(ctx, c.cfg.Vhost, queue); err == nil {
@@ -60,7 +60,7 @@ func (c *conn) inspect(ctx context.Context, queue string) queueKind {
 				return queueKind{kind: kind, durable: durable}
 			}
 		}
-		return queueKind{kind: classic, durable: durable} // it was declared without a type
+		return queueKind{kind: classic, durable: durable} // declared without a type
 	}
 	return queueKind{}
 }

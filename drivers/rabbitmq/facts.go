@@ -14,8 +14,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
-// Facts asks the server: by AMQP for its name and version, by the management plugin, where
-// there is one, for the nodes that run.
+// Facts asks the server: for name and version by AMQP, and for the running nodes through the
+// management plugin, if there is one.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "RabbitMQ", Nodes: len(c.addresses), Settings: map[string]string{
 		"exchange": c.cfg.Exchange, "delivery-mode": c.cfg.DeliveryMode, "confirms": strconv.FormatBool(c.cfg.Confirm), "vhost": c.cfg.Vhost,
@@ -40,7 +40,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	case len(kinds) > 0:
 	case c.run.Existing:
 		kinds[""] = queueKind{} // no producer or consumer has looked yet
-	default: // asked before anything was declared
+	default: // before anything was declared
 		kinds[""] = c.kind(1)
 	}
 	set := settings.Values{}
@@ -56,7 +56,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 			set.Add("members", strconv.Itoa(k.replicas))
 		}
 	}
-	if c.http != nil && !c.run.Existing { // weir kills no server of others
+	if c.http != nil && !c.run.Existing { // weir kills only its own servers
 		if f.Leaders, err = c.http.leaders(ctx, c.cfg.Vhost, name("weir", c.run.ID, "")); err != nil {
 			return f, err
 		}
@@ -68,17 +68,17 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	} else if c.cfg.MaxLength > 0 && !c.run.Existing {
 		f.Discards = (&limited{Arguments: map[string]any{"x-max-length": c.cfg.MaxLength, "x-overflow": c.cfg.Overflow}}).discards("", nil)
 	}
-	f.Discarded, _ = c.metrics.discarded(ctx) // of a node that is away no total is known
+	f.Discarded, _ = c.metrics.discarded(ctx) // the total is unknown if a node is down
 	set.Into(f.Settings)
-	// A full queue drops what was confirmed, or refuses. That is only known of queues
-	// that this run made.
+	// A full queue drops confirmed messages, or rejects new ones. That is known only for queues
+	// that this run created.
 	if c.cfg.MaxLength > 0 && !c.run.Existing {
 		f.Settings["x-max-length"], f.Settings["x-overflow"] = strconv.FormatInt(c.cfg.MaxLength, 10), c.cfg.Overflow
 	}
 	return f, nil
 }
 
-// queues returns a pattern of the names of the queues that the run uses, as far as they are known.
+// queues returns a pattern for the names of the run's queues, as far as they are known.
 func (c *conn) queues(kinds map[string]queueKind) string {
 	all := []string{"^" + regexp.QuoteMeta(name("weir", c.run.ID, ""))}
 	for d := range kinds {
@@ -89,8 +89,7 @@ func (c *conn) queues(kinds map[string]queueKind) string {
 	return strings.Join(all, "|")
 }
 
-// storage returns a kind with what has become known since of how a classic queue
-// is stored, where that matters.
+// storage returns a kind updated with a classic queue's storage version, if that matters.
 func (c *conn) storage(ctx context.Context, destination string, k queueKind) queueKind {
 	switch {
 	case k.kind != classic || k.version != "" || destination == "":
@@ -116,7 +115,7 @@ func (c *conn) storage(ctx context.Context, destination string, k queueKind) que
 	return k
 }
 
-// confirms returns what a confirmation means for a queue of a kind.
+// confirms returns what a confirmation means for a kind of queue.
 func (c *conn) confirms(k queueKind) driver.Confirms {
 	known := c.cfg.known(k)
 	known["version"] = fmt.Sprintf("%d.%d", c.release[0], c.release[1])
@@ -130,10 +129,10 @@ func (c *Config) known(k queueKind) driver.Known {
 	return known
 }
 
-// Known implements driver.GuaranteePredictor. Debian decides on the version of the server.
+// Known implements driver.GuaranteePredictor. Debian determines the server's version.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
-		return driver.KnownOf(c, "confirm") // the queues that there are decide the rest
+		return driver.KnownOf(c, "confirm") // the existing queues decide the rest
 	}
 	k := c.queueKind(s.Replicas)
 	if k.kind == classic {
@@ -145,10 +144,9 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return c.known(k)
 }
 
-// Backlog implements driver.Backlogger: what the queues hold ready, as the server
-// tells, and what it has sent to this Conn's consumers and they have not settled,
-// over all destinations of theirs. What consumers elsewhere have AMQP does not
-// tell.
+// Backlog implements driver.Backlogger: ready messages, as reported by the server, plus messages
+// sent to this Conn's consumers and not settled, over all their destinations. AMQP does not reveal
+// messages held by other consumers.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	before, ready := c.held(subscription), uint64(0)
 	c.mu.Lock()
@@ -178,7 +176,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	return ready + uint64(max(0, before, c.held(subscription))), nil
 }
 
-// held returns how many messages the consumers of a subscription have and have not settled.
+// held returns the number of unsettled messages at a subscription's consumers.
 func (c *conn) held(subscription string) (n int64) {
 	for _, s := range c.sessions.Of(subscription) {
 		n += s.came.Load() - s.settled.Load()

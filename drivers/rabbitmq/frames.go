@@ -2,43 +2,41 @@ package rabbitmq
 
 import "encoding/binary"
 
-// A listener is told what the server sends, by the goroutine that reads, before
-// the client library knows it.
+// A listener receives what the server sends, from the reading goroutine, before the client library
+// sees it.
 type listener interface {
-	// confirmed says that the message with the tag, and with multiple all before
-	// it, were confirmed, or refused.
+	// confirmed reports that the message with the tag, and with multiple all earlier ones, were
+	// confirmed or refused.
 	confirmed(tag uint64, multiple, ok bool)
-	// returned says that no queue took a message with this body. Its confirmation
-	// follows. body is the caller's again on return.
+	// returned reports that no queue accepted a message with this body. Its confirmation follows.
+	// body belongs to the caller again on return.
 	returned(code uint16, body []byte)
-	// delivered says that a message is on its way to a consumer.
+	// delivered reports that a message for a consumer is arriving.
 	delivered()
-	// reading says that the client has looked at all that was read, and wants more.
-	// It may wait, and the server with it.
+	// reading is called when the client has processed everything and wants to read more. It may
+	// block, which blocks the server too.
 	reading()
 }
 
-// What is looked for in the protocol.
-// (https://www.rabbitmq.com/amqp-0-9-1-reference)
+// The parts of the protocol that are recognized (https://www.rabbitmq.com/amqp-0-9-1-reference).
 const (
 	frameMethod, frameHeader, frameBody     = 1, 2, 3
 	classBasic                              = 60
 	basicReturn, basicDeliver               = 50, 60
 	basicAck, basicNack                     = 80, 120
 	frameHead                               = 7  // type, channel, size
-	kept                                    = 13 // bytes of a payload: an acknowledgement whole
+	kept                                    = 13 // bytes of a payload: a whole acknowledgement
 	returnNone, returnHeader, returnContent = 0, 1, 2
 )
 
-// frames finds the frames in what a connection reads. A connection has one channel
-// that publishes, or several that consume: a returned message has the channel to
-// itself.
+// frames finds frames in the bytes read from a connection. A connection has one publishing channel,
+// or several consuming ones: a returned message has the channel to itself.
 type frames struct {
 	to listener
 
 	head [frameHead]byte
 	have int    // bytes of head
-	left uint32 // bytes of the payload, and the octet behind it, still to come
+	left uint32 // remaining bytes of the payload and its end octet
 	body [kept]byte
 	n    int // bytes of body
 
@@ -48,7 +46,7 @@ type frames struct {
 	wanted    uint64
 }
 
-// read looks at bytes as they come.
+// read examines bytes as they arrive.
 func (f *frames) read(p []byte) {
 	for len(p) > 0 {
 		if f.have < frameHead {
@@ -70,7 +68,7 @@ func (f *frames) read(p []byte) {
 		if f.returning == returnContent && f.head[0] == frameBody {
 			octets := p[:n]
 			if n == f.left {
-				octets = p[:n-1] // the octet behind the payload
+				octets = p[:n-1] // end octet of the payload
 			}
 			f.content = append(f.content, octets...)
 		}
@@ -82,11 +80,11 @@ func (f *frames) read(p []byte) {
 	}
 }
 
-// whole looks at a frame that has come.
+// whole examines a complete frame.
 func (f *frames) whole() {
 	switch f.head[0] {
 	case frameMethod:
-		// Others may come between the frames of a returned message: connection.blocked.
+		// Other frames, such as connection.blocked, may arrive between those of a returned message.
 		if f.n >= 4 && binary.BigEndian.Uint16(f.body[:]) == classBasic {
 			f.returning = returnNone
 			f.method(binary.BigEndian.Uint16(f.body[2:]))
@@ -115,7 +113,7 @@ func (f *frames) method(id uint16) {
 	}
 }
 
-// full tells of a returned message when all of it is there.
+// full reports a returned message once it is complete.
 func (f *frames) full() {
 	if uint64(len(f.content)) < f.wanted {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// options returns those of a server, and others, name and value in turns.
+// options returns a server's options plus more: alternating names and values.
 func options(s *served.System, more ...string) map[string][]string {
 	o := map[string][]string{}
 	for k, v := range s.Options {
@@ -30,7 +30,7 @@ func options(s *served.System, more ...string) map[string][]string {
 	return o
 }
 
-// tryOpen opens a Conn of its own settings.
+// tryOpen opens a Conn with its own settings.
 func tryOpen(t testing.TB, run driver.Run, options map[string][]string) (driver.Conn, error) {
 	t.Helper()
 	return trial.Open(t, Definition(), run, options)
@@ -66,7 +66,7 @@ func producerOf(t testing.TB, c *conn, done driver.Completer, destination string
 	return p.(*producer)
 }
 
-// by does something on a channel as an administrator would.
+// by calls do with a channel, as an administrator would.
 func by(t testing.TB, c *conn, do func(*client.Channel) error) {
 	t.Helper()
 	if err := c.ask(t.Context(), do); err != nil {
@@ -74,7 +74,7 @@ func by(t testing.TB, c *conn, do func(*client.Channel) error) {
 	}
 }
 
-// put makes something by the management plugin.
+// put creates an object through the management plugin.
 func put(t testing.TB, s *served.System, path string, body map[string]any) {
 	t.Helper()
 	b, err := json.Marshal(body)

@@ -16,12 +16,12 @@ import (
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
-// Bounds of what the client library would wait for without end.
+// Limits for waits that the client library does not bound.
 const (
-	connectLimit = 4 * time.Second  // for the first answer of one address
+	connectLimit = 4 * time.Second  // for the first answer from one address
 	callLimit    = 10 * time.Second // for the answer to a method
-	endLimit     = 2 * time.Second  // for the end of a connection
-	silences     = 3                // heartbeats that a server may leave out, as the client has it
+	endLimit     = 2 * time.Second  // for closing a connection
+	silences     = 3                // heartbeats that a server may miss, as in the client
 )
 
 // A link is one connection to one node.
@@ -29,11 +29,11 @@ type link struct {
 	*client.Connection
 	wire    *wire
 	address string
-	hearing sync.WaitGroup // goroutines that take what the client tells
+	hearing sync.WaitGroup // goroutines that receive the client's notifications
 }
 
-// dial connects to one address, and tells the server the connection's name. hears is told
-// what passes; nil: nobody is.
+// dial connects to one address, and sends the connection's name to the server. hears, if not nil,
+// receives what passes.
 func (c *conn) dial(ctx context.Context, address, name string, hears listener) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -53,8 +53,8 @@ func (c *conn) dial(ctx context.Context, address, name string, hears listener) (
 		return nil, unreachable(err)
 	}
 	w := newWire(s, silences*c.cfg.Heartbeat, hears)
-	// A server that has begun to speak may take longer: it keeps the refusal of a
-	// password back for 3 s.
+	// A server that has started to answer may take longer: it delays the refusal of a password by 3
+	// s.
 	silent := context.AfterFunc(first, func() {
 		if !w.heard.Load() {
 			_ = w.Close()
@@ -85,14 +85,14 @@ func (c *conn) dial(ctx context.Context, address, name string, hears listener) (
 		return nil, fmt.Errorf("%w: closed when the vhost %s was opened", driver.ErrAuth, c.cfg.Vhost)
 	}
 	if err = words.Cause(err); errors.Is(err, driver.ErrDisconnected) {
-		// It accepted the connection, and does not speak AMQP.
+		// It accepted the connection, but does not speak AMQP.
 		err = fmt.Errorf("%w: what answers is not RabbitMQ, or is just ending: %w", driver.ErrUnreachable, err)
 	}
 	return nil, err
 }
 
-// tellBlocked reports when the server stops reading from the connection and when it
-// reads again, until the connection ends.
+// tellBlocked reports when the server stops and resumes reading from the connection, until the
+// connection ends.
 func (l *link) tellBlocked(run driver.Run, who string) {
 	blocked := l.NotifyBlocked(make(chan client.Blocking, 16))
 	l.hearing.Go(func() {
@@ -107,39 +107,39 @@ func (l *link) tellBlocked(run driver.Run, who string) {
 	})
 }
 
-// What is proposed to the server: the vendor's own.
+// Proposed to the server: the vendor's defaults.
 const (
 	frameSize  = 128 << 10
 	channelMax = 2047
 )
 
-// end closes a connection, within endLimit, and waits until all that the client tells is
-// taken.
+// end closes a connection, within endLimit, and waits until all the client's notifications are
+// handled.
 func (l *link) end() {
 	late := time.AfterFunc(endLimit, l.kill)
 	defer late.Stop()
-	_ = l.Close() // says only that the server did not say goodbye
+	_ = l.Close() // reports only that the server sent no close frame
 	l.kill()
 	l.hearing.Wait()
 }
 
-// kill ends a connection without a word.
+// kill closes a connection abruptly.
 func (l *link) kill() { _ = l.wire.Close() }
 
-// property returns what the server says of itself: its "product", its "version".
+// property returns a server property: "product", "version".
 func (l *link) property(name string) string {
 	text, _ := l.Properties[name].(string)
 	return text
 }
 
-// An admin is the connection by which a Conn asks and declares.
+// An admin is the connection on which a Conn sends requests and declares.
 type admin struct {
-	lock chan struct{} // holds a token while it is in use
-	link *link         // nil: none
-	over bool          // there will be none
+	lock chan struct{} // holds a token while in use
+	link *link         // nil: not connected
+	over bool          // closed for good
 }
 
-// end waits for the question in progress, and closes the connection.
+// end waits for the request in progress and closes the connection.
 func (a *admin) end() {
 	a.lock <- struct{}{}
 	defer func() { <-a.lock }()
@@ -148,8 +148,8 @@ func (a *admin) end() {
 	}
 }
 
-// ask does something on a channel of its own, within ctx and callLimit. The client
-// library's calls take no context: where one is over so is the connection.
+// ask calls do with a new channel, within ctx and callLimit. The client library's calls take no
+// context: when ctx ends, the connection is closed.
 func (c *conn) ask(ctx context.Context, do func(*client.Channel) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -161,7 +161,7 @@ func (c *conn) ask(ctx context.Context, do func(*client.Channel) error) error {
 	}
 	err := c.once(ctx, do)
 	if errors.Is(err, driver.ErrDisconnected) && ctx.Err() == nil {
-		err = c.once(ctx, do) // the connection was lost before: the server may have been restarted
+		err = c.once(ctx, do) // the connection had been lost: the server may have restarted
 	}
 	if errors.Is(err, driver.ErrDisconnected) {
 		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
@@ -200,7 +200,7 @@ func (c *conn) once(ctx context.Context, do func(*client.Channel) error) error {
 	return words.Cause(err)
 }
 
-// reach connects to the first node that answers, beginning with the one at an index.
+// reach connects to the first node that answers, starting with the one at index.
 func (c *conn) reach(ctx context.Context, name string, index int, hears listener) (*link, error) {
 	var errs []error
 	for i := range c.addresses {

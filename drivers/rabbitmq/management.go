@@ -21,8 +21,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// management is the HTTP interface of the vendor's plugin.
-// (https://www.rabbitmq.com/docs/management#http-api)
+// management is the HTTP interface of the vendor's plugin
+// (https://www.rabbitmq.com/docs/management#http-api).
 type management struct {
 	*httpapi.Client
 	urls endpoint.List
@@ -35,8 +35,8 @@ func newManagement(c *Config, urls endpoint.List, t *tls.Config) *management {
 	return m
 }
 
-// get asks the first that answers. A refusal other than of the user and of what does not
-// exist counts as no answer: a node may be starting.
+// get queries the first address that answers. Errors other than refused credentials and missing
+// objects count as no answer: a node may be starting.
 func (m *management) get(ctx context.Context, path string, query url.Values, into any) error {
 	var errs []error
 	for _, u := range m.urls {
@@ -56,7 +56,7 @@ func (m *management) get(ctx context.Context, path string, query url.Values, int
 	return errors.Join(errs...)
 }
 
-// nodes returns how many nodes run.
+// nodes returns the number of running nodes.
 func (m *management) nodes(ctx context.Context) (int, error) {
 	var all []struct{ Running bool }
 	err := m.get(ctx, "/api/nodes", url.Values{"columns": {"running"}}, &all)
@@ -69,11 +69,11 @@ func (m *management) nodes(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// mostLeaders is how many queues leaders asks about: a page of the plugin's.
+// mostLeaders limits the queues that leaders covers: one page of the plugin's.
 const mostLeaders = 500
 
-// leaders returns the addresses of the nodes that lead queues with names that begin so, of the
-// first mostLeaders. It asks twice, however many there are.
+// leaders returns the addresses of the nodes that lead queues whose names start with begin, of the
+// first mostLeaders. It always makes two requests.
 func (m *management) leaders(ctx context.Context, vhost, begin string) ([]string, error) {
 	var o struct {
 		Listeners []struct {
@@ -106,18 +106,18 @@ func (m *management) leaders(ctx context.Context, vhost, begin string) ([]string
 	return all, err
 }
 
-// A limited is a queue with what limits how long and how many messages it keeps.
+// A limited is a queue with its limits on message age and count.
 type limited struct {
 	Name      string
 	Type      string
-	Arguments any // an empty list where there are none
+	Arguments any // an empty list if there are none
 	Policy    string
 }
 
-// discards says by which settings the queues with names that match a pattern drop messages, of the
-// first mostLeaders. Statistics name a new queue's policy only after seconds, and only they name
-// an operator's, so it asks without them, and matches operators' policies itself. What a user may
-// not read is left out.
+// discards returns the settings by which queues whose names match a pattern drop messages, of the
+// first mostLeaders. Statistics name a new queue's policy only after seconds, and are the only
+// source for an operator policy's name, so it queries without them, and matches operator policies
+// itself. What the user may not read is left out.
 func (m *management) discards(ctx context.Context, vhost, pattern string) (all []string, err error) {
 	var queues struct{ Items []limited }
 	if err := m.get(ctx, "/api/queues/"+url.PathEscape(vhost), url.Values{
@@ -141,7 +141,7 @@ func (m *management) discards(ctx context.Context, vhost, pattern string) (all [
 		}
 		all = append(all, q.discards("policy "+q.Policy, policies[q.Policy])...)
 		if o := q.operator(operators); o != nil {
-			q.Arguments = nil // which were told
+			q.Arguments = nil // already reported
 			all = append(all, q.discards("operator policy "+o.Name, o.Definition)...)
 		}
 	}
@@ -149,8 +149,8 @@ func (m *management) discards(ctx context.Context, vhost, pattern string) (all [
 	return slices.Compact(all), nil
 }
 
-// An operatorPolicy limits queues besides their policies.
-// (https://www.rabbitmq.com/docs/policies#operator-policies)
+// An operatorPolicy limits queues in addition to their policies
+// (https://www.rabbitmq.com/docs/policies#operator-policies).
 type operatorPolicy struct {
 	Name, Pattern string
 	ApplyTo       string `json:"apply-to"`
@@ -158,8 +158,8 @@ type operatorPolicy struct {
 	Definition    map[string]any
 }
 
-// operator returns the policy that applies to a queue: of those that match, the first of the
-// highest priority; nil: none.
+// operator returns the operator policy of a queue: of the matching ones, the first with the highest
+// priority; nil: none.
 func (q *limited) operator(all []operatorPolicy) (best *operatorPolicy) {
 	for i := range all {
 		p := &all[i]
@@ -172,7 +172,7 @@ func (q *limited) operator(all []operatorPolicy) (best *operatorPolicy) {
 	return best
 }
 
-// discards says by which of its arguments, and of its policy's settings, a queue drops messages.
+// discards returns the arguments and policy settings by which a queue drops messages.
 func (q *limited) discards(from string, policy map[string]any) (all []string) {
 	arguments, _ := q.Arguments.(map[string]any)
 	overflow := [...]any{arguments["x-overflow"], policy["overflow"]}
@@ -204,8 +204,8 @@ func (q *limited) discards(from string, policy map[string]any) (all []string) {
 	return all
 }
 
-// queue returns what kind a queue has. The plugin reports a new queue with some delay,
-// so it is asked again for up to callLimit.
+// queue returns a queue's kind. The plugin reports a new queue with some delay, so the request is
+// repeated for up to callLimit.
 func (m *management) queue(ctx context.Context, vhost, queue string) (queueKind, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/httpapi"
 )
 
-// metrics is what the vendor's Prometheus plugin serves at each node
-// (https://www.rabbitmq.com/docs/prometheus). nil: none.
+// metrics reads the vendor's Prometheus plugin on each node
+// (https://www.rabbitmq.com/docs/prometheus). nil: not available.
 type metrics struct {
 	*httpapi.Client
 	urls endpoint.List
@@ -26,12 +26,11 @@ func newMetrics(c *Config, t *tls.Config) (*metrics, error) {
 	return &metrics{httpapi.New("a Prometheus plugin", t, connectLimit), urls}, nil
 }
 
-// drops are the totals of messages that a node has dropped: at the head of a full queue, by
-// their age, by refusals and deliveries, all without a dead-letter exchange, and without a
-// queue to go to.
+// drops matches the totals of messages that a node has dropped: at the head of a full queue, by
+// age, or by refusals and deliveries, each without a dead-letter exchange, and unroutable messages.
 var drops = regexp.MustCompile(`(?m)^(rabbitmq_global_messages_(?:dead_lettered_[a-z_]+_total\{.*dead_letter_strategy="disabled"|unroutable_dropped_total\{).*\}) (\d+)$`)
 
-// discarded returns the totals of all nodes, by the name of their metric.
+// discarded returns the totals of all nodes, by metric name.
 func (m *metrics) discarded(ctx context.Context) (all []driver.Discarded, err error) {
 	if m == nil {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 
 const secret = "hunter2-geheim"
 
-// serve serves connections until the test ends.
+// serve serves connections until the end of the test.
 func serve(t *testing.T, l net.Listener, with func(net.Conn)) string {
 	t.Helper()
 	var all sync.WaitGroup
@@ -38,8 +38,8 @@ func serve(t *testing.T, l net.Listener, with func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// says is a server that begins as AMQP servers do, with properties, and tunes and
-// opens whatever comes.
+// says is a server that starts like an AMQP server with properties, and answers tune and open to
+// anything.
 func says(t *testing.T, properties map[string]string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,16 +10,16 @@ import (
 
 // Values of options.
 const (
-	auto, classic, quorum   = "auto", "classic", "quorum" // queue; auto: the number of replicas decides
-	byDefault               = "default"                   // exchange: the one without a name
+	auto, classic, quorum   = "auto", "classic", "quorum" // queue; auto: depends on the number of replicas
+	byDefault               = "default"                   // exchange: the nameless one
 	fanout, direct, topic   = "fanout", "direct", "topic" // exchange
 	areQueues, areExchanges = "queue", "exchange"         // existing
 	persistent, transient   = "persistent", "transient"   // delivery-mode
-	server                  = "server"                    // classic-version: as the server is set to
-	defaultAddress          = "127.0.0.1:5672"            // the vendor's default
+	server                  = "server"                    // classic-version: the server's setting
+	defaultAddress          = "127.0.0.1:5672"            // vendor default
 )
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address  []string          `option:"address" help:"Nodes of one cluster, as host:port or URL (amqp, amqps); none: 127.0.0.1:5672."`
 	User     string            `option:"user" help:"User; guest may only connect over loopback, unless the server says otherwise."`
@@ -52,7 +52,7 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are its defaults.
+// Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	MaxMessageSize int    `option:"max-message-size" min:"1" max:"536870912" help:"Server that weir starts: largest message, in bytes."`
 	ClassicVersion string `option:"classic-version" allowed:"1,2" firm:"1" help:"Server that weir starts: how classic queues store messages; 2 never syncs them."`
@@ -64,7 +64,7 @@ func newConfig() *Config {
 		User: rabbitserver.Guest, Vhost: "/",
 		Queue: auto, ClassicVersion: server, Durable: true, DeliveryMode: persistent, Confirm: true, Mandatory: true, Overflow: "drop-head",
 		Exchange: fanout, Existing: areQueues,
-		// The client's own.
+		// The client's default.
 		Heartbeat:     10 * time.Second,
 		ReconnectWait: 250 * time.Millisecond,
 		ReconnectFor:  time.Minute,
@@ -81,21 +81,21 @@ func (c *Config) ClientPath() string {
 	return ""
 }
 
-// Narrow implements driver.Narrowed: only the management plugin tells who leads a queue,
-// and only a quorum queue counts how often a message came back.
+// Narrow implements driver.Narrowed: only the management plugin reports a queue's leader, and only
+// a quorum queue counts a message's redeliveries.
 func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	to.Leaders = to.Leaders && len(c.Management) > 0
 	to.DeadLetters = to.DeadLetters && c.Queue == quorum
 	return to
 }
 
-// What addresses look like.
+// Formats of addresses.
 var (
 	brokers = endpoint.Kind{Schemes: []string{"amqp"}, Secure: []string{"amqps"}, Port: "5672", Ports: map[string]string{"amqps": "5671"}, Like: defaultAddress}
 	plugins = endpoint.Kind{Schemes: []string{"http"}, Secure: []string{"https"}, Like: "http://127.0.0.1:15672", Path: true}
 )
 
-// Validate reports every fault in the settings, joined. It reads no files.
+// Validate reports every invalid setting, joined. It reads no files.
 func (c *Config) Validate() error {
 	_, address := brokers.All("address", c.Address)
 	_, management := plugins.All("management", c.Management)

@@ -13,8 +13,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// An outlet is one connection of a producer, with what was sent on it and is not
-// confirmed.
+// An outlet is one connection of a producer, with the messages sent on it and not confirmed.
 type outlet struct {
 	*link
 	producer *producer
@@ -22,22 +21,22 @@ type outlet struct {
 	over     chan *client.Error // the channel's end
 	confirms bool
 
-	// write is held while a message is written: until then its bytes are not the
-	// caller's again, whatever becomes of the connection.
+	// write is held while a message is written: until then its bytes are in use, whatever becomes
+	// of the connection.
 	write sync.Mutex
 
 	mu      sync.Mutex
 	sent    map[uint64]*driver.Message // by delivery tag
-	low     uint64                     // the lowest tag that may be in sent
+	low     uint64                     // the lowest tag possibly in sent
 	next    uint64
-	back    map[uint64]error   // messages that came back, and will be confirmed
+	back    map[uint64]error   // returned messages that will be confirmed
 	streaks map[string]*streak // by destination
-	final   error              // not nil: nothing is sent any more
+	final   error              // not nil: nothing more is sent
 
-	ready []fate // of take
+	ready []fate // used by take
 }
 
-// A fate is what became of a message.
+// A fate is the outcome of a message.
 type fate struct {
 	m   *driver.Message
 	err error
@@ -50,8 +49,7 @@ func newOutlet(p *producer) *outlet {
 	}
 }
 
-// publish has the client write a message. After an error the message is still the
-// caller's to complete.
+// publish makes the client write a message. After an error, the caller must complete the message.
 func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error {
 	o.write.Lock()
 	defer o.write.Unlock()
@@ -64,8 +62,8 @@ func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error
 	o.next++
 	o.sent[tag] = m
 	o.mu.Unlock()
-	// Where this fails the channel is over, and its messages end with it: this one was
-	// not written, whatever else was.
+	// If this fails, the channel is closed and its messages end with it: this one was not written,
+	// whatever else was.
 	err := o.channel.PublishWithContext(context.Background(), at.exchange, at.key, o.producer.conn.cfg.Mandatory, false,
 		client.Publishing{DeliveryMode: o.producer.mode, Body: m.Payload})
 	switch {
@@ -82,7 +80,7 @@ func (o *outlet) publish(ctx context.Context, at place, m *driver.Message) error
 	return nil
 }
 
-// errRefused is the server's basic.nack: its queue is full and rejects, or it failed.
+// errRefused is the server's basic.nack: the queue is full and rejects, or it failed.
 var errRefused = fmt.Errorf("%w: refused by the server (basic.nack)", driver.ErrOverloaded)
 
 func (o *outlet) confirmed(tag uint64, multiple, ok bool) {
@@ -93,10 +91,10 @@ func (o *outlet) confirmed(tag uint64, multiple, ok bool) {
 	o.take(tag, multiple, err)
 }
 
-// take completes a message, or all up to it. One goroutine at a time calls it.
+// take completes a message, or all up to it. Only one goroutine at a time calls it.
 func (o *outlet) take(tag uint64, multiple bool, err error) {
 	o.mu.Lock()
-	if tag >= o.next { // of what was not sent: it confirms nothing
+	if tag >= o.next { // an unsent tag: it confirms nothing
 		o.mu.Unlock()
 		return
 	}
@@ -114,7 +112,7 @@ func (o *outlet) take(tag uint64, multiple bool, err error) {
 		ready = append(ready, fate{m, o.remove(t, err)})
 	}
 	for o.low < o.next && o.sent[o.low] == nil {
-		o.low++ // now, and not for all of them at once
+		o.low++ // incremental, rather than all at once
 	}
 	o.mu.Unlock()
 	for _, f := range ready {
@@ -124,7 +122,7 @@ func (o *outlet) take(tag uint64, multiple bool, err error) {
 	o.ready = ready
 }
 
-// remove takes a message out, and returns what it came back with, or else err. mu is held.
+// remove removes a message, and returns the reason why it was returned, or else err. mu is held.
 func (o *outlet) remove(tag uint64, err error) error {
 	delete(o.sent, tag)
 	if back := o.back[tag]; back != nil {
@@ -134,13 +132,13 @@ func (o *outlet) remove(tag uint64, err error) error {
 	return err
 }
 
-// returned implements listener. The server does not say which message it was: it is
-// the first with these bytes.
+// returned implements listener. The server does not identify the message: it is the first one with
+// these bytes.
 func (o *outlet) returned(code uint16, body []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.confirms {
-		// It has completed.
+		// The message has already completed.
 		o.producer.conn.run.Tell("returned", o.producer.name+": messages that no queue took come back")
 		return
 	}
@@ -155,15 +153,15 @@ func (o *outlet) returned(code uint16, body []byte) {
 func (o *outlet) delivered() {}
 func (o *outlet) reading()   {}
 
-// finish completes what is not confirmed, and all that comes. It waits until nothing is
-// being written.
+// finish completes unconfirmed messages, and all later ones. It waits until nothing is being
+// written.
 func (o *outlet) finish(err error) {
 	o.write.Lock()
 	defer o.write.Unlock()
 	o.mu.Lock()
 	if o.final == nil {
 		if o.final = err; errors.Is(err, driver.ErrTooLarge) {
-			o.final = driver.ErrDisconnected // that was another message
+			o.final = driver.ErrDisconnected // that was another message's error
 		}
 	}
 	var left []*driver.Message
@@ -184,7 +182,7 @@ func (o *outlet) finish(err error) {
 	}
 }
 
-// giveUp has all that comes fail with err.
+// giveUp makes all later messages fail with err.
 func (o *outlet) giveUp(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A producer publishes on one channel of a connection of its own.
+// A producer publishes on one channel of its own connection.
 type producer struct {
 	*blocking.Outgoing
 	conn   *conn
@@ -27,7 +27,7 @@ type producer struct {
 	mode   uint8 // delivery mode
 
 	now  *retry.Kept[outlet]
-	gate *gate.Gate // ends a write that waits
+	gate *gate.Gate // interrupts a waiting write
 }
 
 // Producer connects.
@@ -64,9 +64,9 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// fits tries whether the server takes messages of a size, because it does not tell its
-// limit. The message goes to a queue that does not exist, and vanishes. It has a connection
-// of its own: in an alarm the server reads nothing more from one that has published.
+// fits probes whether the server accepts messages of a size, because it does not report its limit.
+// The message goes to a missing queue, and disappears. It uses a separate connection: in an alarm,
+// the server reads nothing more from a connection that has published.
 func (c *conn) fits(ctx context.Context, size int) error {
 	if size == 0 {
 		return nil
@@ -95,7 +95,7 @@ func (c *conn) fits(ctx context.Context, size int) error {
 	case errors.Is(err, driver.ErrTooLarge), errors.Is(err, driver.ErrUnreachable):
 		return err
 	}
-	return nil // the user may have no right to publish there
+	return nil // the user may not have permission to publish there
 }
 
 // try publishes a message of a size to a queue, and waits for its confirmation.
@@ -107,12 +107,12 @@ func (l *link) try(ctx context.Context, queue string, size int) error {
 	if err != nil {
 		return err
 	}
-	over := ch.NotifyClose(make(chan *client.Error, 1)) // before: a channel that is over does not say why
+	over := ch.NotifyClose(make(chan *client.Error, 1)) // first: a closed channel does not say why
 	sent, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", queue, false, false, client.Publishing{Body: make([]byte, size)})
 	if err != nil {
 		return err
 	}
-	<-sent.Done() // confirmed, or with the channel
+	<-sent.Done() // confirmed, or the channel ended
 	if sent.Acked() {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (l *link) try(ctx context.Context, queue string, size int) error {
 	return client.ErrClosed
 }
 
-// connect opens a connection and a channel, and looks for what is published to.
+// connect opens a connection and a channel, and checks the targets of publishing.
 func (p *producer) connect(ctx context.Context) (*outlet, error) {
 	o := newOutlet(p)
 	var err error
@@ -142,7 +142,7 @@ func (p *producer) connect(ctx context.Context) (*outlet, error) {
 	return o, nil
 }
 
-// begin opens the channel of a connection, once all that is published to exists.
+// begin opens a connection's channel, once all targets of publishing exist.
 func (o *outlet) begin() error {
 	p := o.producer
 	for _, at := range p.places.All() {
@@ -167,15 +167,15 @@ func (o *outlet) begin() error {
 	return nil
 }
 
-// reconnecting returns what makes connections of c again.
+// reconnecting returns what reopens connections of c.
 func reconnecting[T any](c *conn, connect func(context.Context) (*T, error), hold func(context.Context, *T) error, made func(lost, now *T, why error)) *retry.Connection[T] {
 	return &retry.Connection[T]{
 		Connect: connect, Hold: hold, Made: made, Wait: c.cfg.ReconnectWait, For: c.cfg.ReconnectFor,
-		Final: func(err error) bool { return errors.Is(err, driver.ErrUnsupported) }, // it does not exist any more
+		Final: func(err error) bool { return errors.Is(err, driver.ErrUnsupported) }, // the object no longer exists
 	}
 }
 
-// made puts a new connection in the place of one that was lost.
+// made replaces a lost connection with a new one.
 func (p *producer) made(lost, now *outlet, why error) {
 	now.inherit(lost)
 	if stuck := (*refusing)(nil); errors.As(why, &stuck) {
@@ -185,22 +185,22 @@ func (p *producer) made(lost, now *outlet, why error) {
 	}
 }
 
-// hold returns why a channel is over, once all that was in flight there has completed. At
-// the end of life Close completes it.
+// hold returns why a channel ended, once everything in flight on it has completed. When life ends,
+// Close completes it.
 func (p *producer) hold(life context.Context, o *outlet) error {
 	why := p.watch(life, o)
 	if life.Err() != nil {
 		return nil
 	}
 	if errors.As(why, new(*refusing)) {
-		p.index = slices.Index(p.conn.addresses, o.address) + 1 // it may be the node
+		p.index = slices.Index(p.conn.addresses, o.address) + 1 // the node may be the problem
 	}
-	o.end() // and a write that waits, for which finish does
+	o.end() // interrupts a waiting write, which finish needs
 	o.finish(why)
 	return why
 }
 
-// watch returns why a channel ended, or nil when life did.
+// watch returns why a channel ended, or nil if life did.
 func (p *producer) watch(life context.Context, o *outlet) error {
 	var due <-chan time.Time
 	span := p.conn.cfg.ReopenAfter / looks
@@ -223,7 +223,7 @@ func (p *producer) watch(life context.Context, o *outlet) error {
 	}
 }
 
-// Publish implements driver.Producer. The payload is written before it returns.
+// Publish implements driver.Producer. The payload has been written when it returns.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	at, err := p.places.Of(ctx, m)
 	if !p.Admit(m, err) {
@@ -237,8 +237,8 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// Close implements driver.Producer. It waits for confirmations of what is in flight, at
-// most 2 s, and as long for the end of the connection.
+// Close implements driver.Producer. It waits at most 2 s for outstanding confirmations, and as long
+// for closing the connection.
 func (p *producer) Close(ctx context.Context) error {
 	p.gate.Close()
 	return p.End(ctx, func(bool) error {

@@ -38,8 +38,8 @@ func TestConfirmOfUnsentMessageIsIgnored(t *testing.T) {
 	}
 }
 
-// TestConfirmsOneByOneAdvanceLowMark has what looks at the messages
-// under way begin with the first of them, not with the first ever sent.
+// TestConfirmsOneByOneAdvanceLowMark: a scan of messages in flight starts with the first of them,
+// not the first ever sent.
 func TestConfirmsOneByOneAdvanceLowMark(t *testing.T) {
 	l := trial.NewLog()
 	o := sentTo(l, 100)
@@ -51,8 +51,8 @@ func TestConfirmsOneByOneAdvanceLowMark(t *testing.T) {
 	}
 }
 
-// TestUnwrittenMessageIsNotCompleted publishes on a connection that has just broken,
-// all of whose bytes were written before.
+// TestUnwrittenMessageIsNotCompleted publishes on a connection that has just broken, after
+// everything before was written.
 func TestUnwrittenMessageIsNotCompleted(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
@@ -69,8 +69,8 @@ func TestUnwrittenMessageIsNotCompleted(t *testing.T) {
 	}
 }
 
-// TestConsumerClosedWithoutServerReturnsError ends it while its last message is
-// delivered, of which the server learns nothing any more.
+// TestConsumerClosedWithoutServerReturnsError ends it during its last delivery, which the server
+// can no longer learn about.
 func TestConsumerClosedWithoutServerReturnsError(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
@@ -122,8 +122,8 @@ func TestTheOldestNodeDecides(t *testing.T) {
 	}
 }
 
-// TestDeliveryAfterSessionEndIsNotCounted has a connection tell of a delivery after its session
-// has ended, which nobody would ever settle.
+// TestDeliveryAfterSessionEndIsNotCounted reports a delivery after the end of its session, which
+// nobody would ever settle.
 func TestDeliveryAfterSessionEndIsNotCounted(t *testing.T) {
 	c := &conn{}
 	s := &session{consumer: &consumer{conn: c}}

@@ -54,7 +54,7 @@ func TestFullQueueNacks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Where it is full is the server's to say: a queue may take some more first.
+	// The server decides when the queue is full: it may accept a few more first.
 	var err error
 	for range 100 {
 		if err = l.Publish(t, p, "d", "more"); err != nil {
@@ -81,7 +81,7 @@ func TestPrefetchBoundsClientWithoutAcks(t *testing.T) {
 	}
 	<-entered
 	l.Until(t, "all confirmed, and the consumer's room used up", func() bool { return len(l.Errs) == n && c.held("s") >= 10 })
-	// The prefetch, and what one read of the client's buffer of 4 KiB brings.
+	// The prefetch, plus one read of the client's buffer of 4 KiB.
 	if now := c.held("s"); now > 10+4096/50 {
 		t.Errorf("the client was let have %d messages", now)
 	}
@@ -111,7 +111,7 @@ func TestUnconfirmedPublishCompletesOnWrite(t *testing.T) {
 	if i := slices.IndexFunc(l.Errs, func(err error) bool { return err != nil }); i >= 0 {
 		t.Error(l.Errs[i])
 	}
-	// That its queues are gone is not told to the sender any more.
+	// The sender is no longer told that its queues are gone.
 	by(t, c, func(ch *client.Channel) error {
 		at := mustPlace(t, c, "d")
 		return errors.Join(ch.QueueUnbind(at.queue, "", at.rest, nil), ch.QueueUnbind(c.subscriptionQueue("s", "d", false), at.binding, at.exchange, nil))
@@ -160,8 +160,7 @@ func TestDeletedQueueEndsConsumerFailsProducer(t *testing.T) {
 	}
 }
 
-// TestStalledServerEndsProducer has writes wait for the server, until it counts
-// as gone.
+// TestStalledServerEndsProducer blocks writes until the server counts as gone.
 func TestStalledServerEndsProducer(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()
@@ -193,8 +192,8 @@ func TestStalledServerEndsProducer(t *testing.T) {
 	}
 }
 
-// TestAMemoryAlarmIsAnAnswer opens a producer, and publishes, while the server blocks
-// connections that publish.
+// TestAMemoryAlarmIsAnAnswer opens a producer, and publishes, while the server blocks publishing
+// connections.
 func TestAMemoryAlarmIsAnAnswer(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Settings: map[string]string{"memory": "20MB"}})
 	l := trial.NewLog()

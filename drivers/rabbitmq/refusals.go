@@ -7,24 +7,24 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Bounds of what counts as lasting refusals.
+// Thresholds for persistent refusals.
 const (
-	looks       = 4  // at the refusals, within reopen-after
-	leastRefuse = 3  // refusals in a row
-	mostLooks   = 32 // of patience: eight times reopen-after
+	looks       = 4  // checks within reopen-after
+	leastRefuse = 3  // consecutive refusals
+	mostLooks   = 32 // maximum patience: eight times reopen-after
 )
 
-// A streak is the refusals of one destination's messages since one of them was last
-// confirmed. A channel of a server may refuse for ever what the cluster would take:
-// after the leader of a quorum queue was killed, say.
+// A streak counts the refusals of a destination's messages since the last confirmation. A server's
+// channel may refuse forever what the cluster would accept, for example after the leader of a
+// quorum queue was killed.
 type streak struct {
-	refused  int // messages
-	known    int // of them, those that the latest look found
-	looks    int // that found more
-	patience int // looks until the channel is given up
+	refused  int // number of messages
+	known    int // number at the latest check
+	looks    int // checks that found more
+	patience int // checks until the channel is given up
 }
 
-// A refusing is why a channel was given up.
+// A refusing is the reason for giving up a channel.
 type refusing struct {
 	destination string
 	refused     int
@@ -35,10 +35,10 @@ func (r *refusing) Error() string {
 	return fmt.Sprintf("%v: channel given up after nothing but refusals", driver.ErrDisconnected)
 }
 
-// Unwrap says that what was in flight is lost with the channel.
+// Unwrap returns driver.ErrDisconnected: messages in flight are lost with the channel.
 func (r *refusing) Unwrap() error { return driver.ErrDisconnected }
 
-// fated notes what the server said of a message to a destination. mu is held.
+// fated records the server's answer to a message for a destination. mu is held.
 func (o *outlet) fated(destination string, refused bool) {
 	if !refused {
 		if len(o.streaks) > 0 {
@@ -54,9 +54,9 @@ func (o *outlet) fated(destination string, refused bool) {
 	s.refused++
 }
 
-// look returns why to give the channel up: the server has refused every message of a
-// destination for as many looks as its streak has patience. It is nil where there is no
-// such destination. span lies between two looks.
+// look returns why to give up the channel: the server has refused every message of a destination
+// for as many checks as its streak has patience. It returns nil if there is no such destination.
+// span is the time between two checks.
 func (o *outlet) look(span time.Duration) *refusing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,8 +72,8 @@ func (o *outlet) look(span time.Duration) *refusing {
 	return nil
 }
 
-// inherit takes over from the outlet before it how long to be patient: if the refusals go
-// on, the next channel is opened later. A queue that is full refuses too.
+// inherit takes over the patience of the previous outlet: if the refusals continue, the next
+// channel is opened later. A full queue refuses, too.
 func (o *outlet) inherit(before *outlet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

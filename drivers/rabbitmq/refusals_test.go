@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// refuse has the server refuse the n messages of a destination that are next.
+// refuse makes the server refuse a destination's next n messages.
 func refuse(o *outlet, destination string, n int) {
 	for range n {
 		o.sent[o.next] = &driver.Message{Destination: destination}
@@ -19,8 +19,7 @@ func refuse(o *outlet, destination string, n int) {
 	}
 }
 
-// TestOnlyLastingNacksCloseChannel looks again and again while one of two
-// destinations is refused.
+// TestOnlyLastingNacksCloseChannel checks repeatedly while one of two destinations is refused.
 func TestOnlyLastingNacksCloseChannel(t *testing.T) {
 	o := sentTo(trial.NewLog(), 0)
 	const span = 500 * time.Millisecond
@@ -28,7 +27,7 @@ func TestOnlyLastingNacksCloseChannel(t *testing.T) {
 		refuse(o, "d", 10)
 		o.sent[o.next] = &driver.Message{Destination: "other"}
 		o.next++
-		o.confirmed(o.next-1, true, true) // another destination's confirmation says nothing of this one
+		o.confirmed(o.next-1, true, true) // another destination's confirmation does not count
 		if r := o.look(span); r != nil {
 			t.Fatalf("given up after %d looks: %+v", i+1, r)
 		}
@@ -42,7 +41,7 @@ func TestOnlyLastingNacksCloseChannel(t *testing.T) {
 		t.Fatalf("after %d looks: %+v", looks, r)
 	}
 
-	// The next channel is refused as well: it is given up later, each time.
+	// The next channel is also refused, and given up later each time.
 	for _, want := range []int{2 * looks, 4 * looks, 8 * looks, 8 * looks} {
 		next := sentTo(trial.NewLog(), 0)
 		next.inherit(o)
@@ -57,7 +56,7 @@ func TestOnlyLastingNacksCloseChannel(t *testing.T) {
 		o = next
 	}
 
-	// One confirmation, and it is as it was in the beginning.
+	// One confirmation resets the patience.
 	next := sentTo(trial.NewLog(), 1)
 	next.sent[1].Destination = "d"
 	next.inherit(o)
@@ -72,9 +71,8 @@ func TestOnlyLastingNacksCloseChannel(t *testing.T) {
 	}
 }
 
-// TestLastingNacksReopenChannel has a full queue refuse, and
-// take messages again: what is refused for long costs a channel, and the producer
-// goes on.
+// TestLastingNacksReopenChannel makes a full queue refuse, and then accept messages: lasting
+// refusals cost a channel, and the producer continues.
 func TestLastingNacksReopenChannel(t *testing.T) {
 	s := shared.Up(t, 1)
 	l := trial.NewLog()

@@ -15,19 +15,19 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// mostName is how long AMQP lets a name be, in bytes.
+// mostName is the maximum length of a name in AMQP, in bytes.
 const mostName = 255
 
-// name joins parts to a name that AMQP takes; see names.Join.
+// name joins parts to a valid AMQP name; see names.Join.
 func name(parts ...string) string { return names.Join(mostName, parts...) }
 
-// A place is what a destination is on the server.
+// A place is a destination on the server.
 type place struct {
-	exchange string // that messages are published to; "" is the default one
-	key      string // that messages are published with
-	binding  string // that subscriptions are bound by
-	queue    string // the destination's own: the only one behind the default exchange, and behind others for messages without a subscription
-	rest     string // the exchange that leads there
+	exchange string // to publish to; "": the default exchange
+	key      string // to publish with
+	binding  string // to bind subscriptions with
+	queue    string // the only one with the default exchange, otherwise for messages without a subscription
+	rest     string // the exchange that leads to it
 }
 
 func (c *conn) place(destination string) (place, error) {
@@ -50,8 +50,7 @@ func (c *conn) place(destination string) (place, error) {
 	return place{exchange: destination, key: key, binding: c.binding(key)}, nil
 }
 
-// binding returns the key that binds subscriptions to an exchange to which messages go
-// with a key.
+// binding returns the key that binds subscriptions to an exchange, given the routing key.
 func (c *conn) binding(key string) string {
 	if c.cfg.Exchange == topic && c.cfg.RoutingKey == "" {
 		return "#"
@@ -59,8 +58,7 @@ func (c *conn) binding(key string) string {
 	return key
 }
 
-// subscriptionQueue returns the name of a subscription's queue of a destination behind an
-// exchange.
+// subscriptionQueue returns the name of a subscription's queue for a destination with an exchange.
 func (c *conn) subscriptionQueue(subscription, destination string, durable bool) string {
 	if durable {
 		return subscription
@@ -70,15 +68,15 @@ func (c *conn) subscriptionQueue(subscription, destination string, durable bool)
 
 // A queueKind decides what a confirmation of a queue's messages means.
 type queueKind struct {
-	kind     string // classic, quorum, another of the server's types; "" is not known
+	kind     string // classic, quorum or another server type; "": unknown
 	durable  bool
-	version  string // of the storage of a classic queue: "1", "2"; "" is not known
+	version  string // storage version of a classic queue: "1", "2"; "": unknown
 	replicas int    // of a quorum queue
-	refusals int    // of a quorum queue: with the last, a message goes to dead; 0: as the server has it
+	refusals int    // of a quorum queue: at this count, a message goes to dead; 0: the server's setting
 	dead     place
 }
 
-// kind returns what is made for a destination with a number of replicas.
+// kind returns the kind of queue created for a destination with a number of replicas.
 func (c *conn) kind(replicas int) queueKind {
 	k := c.cfg.queueKind(replicas)
 	if k.kind == classic && c.versioned() && c.cfg.ClassicVersion != server {
@@ -87,7 +85,7 @@ func (c *conn) kind(replicas int) queueKind {
 	return k
 }
 
-// queueKind is kind, where the server is not known.
+// queueKind is kind without knowledge of the server.
 func (c *Config) queueKind(replicas int) queueKind {
 	k := queueKind{kind: c.Queue, durable: c.Durable, replicas: max(1, replicas)}
 	if k.kind == auto {
@@ -98,7 +96,7 @@ func (c *Config) queueKind(replicas int) queueKind {
 	return k
 }
 
-// refuses returns why a queue of a kind cannot be made.
+// refuses returns why a kind of queue cannot be created.
 func (c *conn) refuses(k queueKind) error {
 	switch n := k.replicas; {
 	case k.kind == classic && n > 1:
@@ -112,10 +110,10 @@ func (c *conn) refuses(k queueKind) error {
 	return nil
 }
 
-// versioned reports whether the server has two ways of storing classic queues.
+// versioned reports whether the server has two storage versions for classic queues.
 func (c *conn) versioned() bool { return !c.before(3, 10) && c.before(4, 0) }
 
-// note has Delete, or behind an existing exchange Close, remove a subscription's queue.
+// note makes Delete, or Close with an existing exchange, remove a subscription's queue.
 func (c *conn) note(destination, queue string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +122,7 @@ func (c *conn) note(destination, queue string) {
 	}
 }
 
-// forget returns the queues noted for a destination, and forgets them and what is known.
+// forget returns the queues noted for a destination, and clears everything known about it.
 func (c *conn) forget(destination string) (queues []string) {
 	c.kinds.Forget(destination)
 	c.mu.Lock()
@@ -135,8 +133,7 @@ func (c *conn) forget(destination string) (queues []string) {
 	return queues
 }
 
-// Declare makes the exchanges, and for each destination the queue for messages without a
-// subscription.
+// Declare creates the exchanges, and each destination's queue for messages without a subscription.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error { return c.declare(ctx, d) })
 }
@@ -177,8 +174,8 @@ func (c *conn) declare(ctx context.Context, d driver.Destination) error {
 	return nil
 }
 
-// counted refuses a quorum queue with fewer members than asked for. With too few nodes
-// the server makes one of those that there are.
+// counted returns an error for a quorum queue with fewer members than requested. With too few
+// nodes, the server creates one with fewer members.
 func (c *conn) counted(ctx context.Context, queue string, n int) error {
 	k, err := c.http.queue(ctx, c.cfg.Vhost, queue)
 	if err != nil {
@@ -198,7 +195,7 @@ func (c *conn) declareQueue(ch *client.Channel, queue string, k queueKind) error
 	if v, err := strconv.ParseInt(k.version, 10, 64); err == nil {
 		t["x-queue-version"] = v
 	}
-	if k.refusals > 0 { // the limit is how often a message may come back and be delivered again
+	if k.refusals > 0 { // the limit is the number of redeliveries
 		t["x-delivery-limit"] = int64(k.refusals - 1)
 		t["x-dead-letter-exchange"], t["x-dead-letter-routing-key"] = k.dead.exchange, k.dead.key
 	}
@@ -209,7 +206,7 @@ func (c *conn) declareQueue(ch *client.Channel, queue string, k queueKind) error
 	return err
 }
 
-// Delete removes the exchanges, and the queues of all subscriptions made here.
+// Delete removes the exchanges, and the queues of all subscriptions created here.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		p, err := c.place(d.Name)
@@ -220,7 +217,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// remove removes what a destination is, as far as it exists.
+// remove removes a destination's exchanges and queues, as far as they exist.
 func (c *conn) remove(ctx context.Context, p place, queues []string) error {
 	return c.ask(ctx, func(ch *client.Channel) error {
 		if p.exchange != "" {
@@ -239,8 +236,8 @@ func (c *conn) remove(ctx context.Context, p place, queues []string) error {
 	})
 }
 
-// subscribe returns the queue of a subscription of a destination. The queue keeps what
-// comes from then on.
+// subscribe returns a subscription's queue for a destination. The queue stores messages from then
+// on.
 func (c *conn) subscribe(ctx context.Context, spec driver.ConsumerSpec, destination string) (string, error) {
 	p, err := c.place(destination)
 	if err != nil {
@@ -266,7 +263,7 @@ func (c *conn) subscribe(ctx context.Context, spec driver.ConsumerSpec, destinat
 	}
 	q := c.subscriptionQueue(spec.Subscription, destination, spec.Durable)
 	if !c.run.Existing || !spec.Durable {
-		c.note(destination, q) // before it is made: an answer may be lost
+		c.note(destination, q) // before creating it: the answer may be lost
 	}
 	return q, c.ask(ctx, func(ch *client.Channel) error {
 		if err := c.declareQueue(ch, q, k); err != nil {
@@ -276,9 +273,8 @@ func (c *conn) subscribe(ctx context.Context, spec driver.ConsumerSpec, destinat
 	})
 }
 
-// madeElsewhere returns the kind of a destination that another process declared: that of
-// its queue, with as many members, or as AMQP does not tell these, as many as there are
-// addresses.
+// madeElsewhere returns the kind of a destination that another process declared: that of its queue.
+// AMQP does not reveal the member count, so the number of addresses is assumed.
 func (c *conn) madeElsewhere(ctx context.Context, p place) queueKind {
 	k := c.kind(1)
 	switch is := c.inspect(ctx, p.queue); is.kind {
@@ -293,7 +289,7 @@ func (c *conn) madeElsewhere(ctx context.Context, p place) queueKind {
 	return k
 }
 
-// alone refuses a second subscription of a destination that is one queue.
+// alone returns an error for a second subscription of a destination that is a single queue.
 func (c *conn) alone(subscription, destination string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// mostSpare bounds what is kept of a buffer that grew.
+// mostSpare limits the size of a kept buffer.
 const mostSpare = 1 << 20
 
-// A wire is the connection below the client library. It tells a listener of
-// confirmations, returned messages and deliveries when their bytes are read; without a
-// listener it is the connection alone.
+// A wire is the connection below the client library. It reports confirmations, returned messages
+// and deliveries to a listener as their bytes are read; without a listener it only passes bytes.
 type wire struct {
 	net.Conn
-	silence time.Duration // a server that sends nothing for longer counts as gone
-	gone    *time.Timer   // ends the connection then
-	frames  frames        // used by the reading goroutine only
+	silence time.Duration // a server that is silent for longer counts as gone
+	gone    *time.Timer   // then closes the connection
+	frames  frames        // used only by the reading goroutine
 	heard   atomic.Bool   // something was read
 }
 
@@ -28,12 +27,13 @@ func newWire(c net.Conn, silence time.Duration, hears listener) *wire {
 	}
 }
 
-// SetReadDeadline implements net.Conn. The client does not extend its deadline while a
-// write waits, which a server in an alarm may cause for long. So Read has a limit of its own.
+// SetReadDeadline implements net.Conn and does nothing. The client does not extend its deadline
+// while a write waits, which a server in an alarm may cause for long. Read therefore has its own
+// limit.
 func (w *wire) SetReadDeadline(time.Time) error { return nil }
 
-// Read reads and notes the frames that came. An error ends the connection, and with it a write
-// that waits: the client would wait for that write before it ended the connection.
+// Read reads and examines the frames. An error closes the connection, and with it a waiting write,
+// because the client would wait for that write before it closes the connection.
 func (w *wire) Read(p []byte) (int, error) {
 	if w.frames.to != nil {
 		w.frames.to.reading()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A hearing notes what it is told.
+// A hearing records what it receives.
 type hearing struct{ heard []string }
 
 func (h *hearing) confirmed(tag uint64, multiple, ok bool) {
@@ -21,19 +21,19 @@ func (h *hearing) returned(code uint16, body []byte) {
 func (h *hearing) delivered() { h.heard = append(h.heard, "delivered") }
 func (h *hearing) reading()   {}
 
-// frame makes a frame of the protocol.
+// frame returns a protocol frame.
 func frame(kind byte, payload ...byte) []byte {
 	b := []byte{kind, 0, 1}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
 	return append(append(b, payload...), 0xCE)
 }
 
-// basic makes the payload of a method of that class.
+// basic returns the payload of a basic method.
 func basic(method uint16, arguments ...byte) []byte {
 	return append([]byte{0, 60, byte(method >> 8), byte(method)}, arguments...)
 }
 
-// content makes the frames of a message's body.
+// content returns the frames of a message body.
 func content(body string, pieces ...string) []byte {
 	header := append([]byte{0, 60, 0, 0}, binary.BigEndian.AppendUint64(nil, uint64(len(body)))...)
 	out := frame(frameHeader, append(header, 0, 0)...)
@@ -52,7 +52,7 @@ func TestFramesParseAcrossAnySplit(t *testing.T) {
 		frame(frameMethod, basic(basicDeliver, 3, 'a', 'b', 'c')...), content("payload", "pay", "load"),
 		frame(frameMethod, basic(basicReturn, 1, 56, 0, 0, 0)...), content("came back", "came", " back"),
 		frame(frameMethod, basic(basicReturn, 1, 56, 0, 0, 0)...), content("late", "la"),
-		frame(frameMethod, 0, 10, 0, 60, 0), frame(frameBody, 't', 'e'), // connection.blocked comes between
+		frame(frameMethod, 0, 10, 0, 60, 0), frame(frameBody, 't', 'e'), // connection.blocked in between
 		frame(frameMethod, basic(basicReturn, 1, 56, 0, 0, 0)...), content(""),
 		frame(frameMethod, basic(basicAck, tag(1<<40, 1)...)...),
 		frame(frameMethod, basic(basicNack, tag(7, 3)...)...),

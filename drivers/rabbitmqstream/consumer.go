@@ -19,10 +19,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// storeWait bounds the wait until the server has stored the last offset.
+// storeWait limits the wait until the server has stored the last offset.
 const storeWait = 2 * time.Second
 
-// A consumer reads its streams, each on a connection of its own.
+// A consumer reads its streams, each on its own connection.
 type consumer struct {
 	conn  *conn
 	run   driver.Run
@@ -36,30 +36,30 @@ type part struct {
 	x         *consumer
 	stream    string
 	source    int32
-	most      uint64 // messages after which to store; 0: only after each chunk
-	reference string // by which the offset is stored; "": it is not
+	most      uint64 // messages between stores; 0: store only after each chunk
+	reference string // name under which the offset is stored; "": not stored
 	place     *atomic.Uint64
 
 	mu      sync.Mutex
 	sink    driver.Sink
-	now     *inlet // that delivers; nil: none
-	next    uint64 // offset of the message to deliver next
-	refused bool   // Deliver has refused one: the place stays before it
-	stored  uint64 // place that was stored on this connection
+	now     *inlet // the delivering connection; nil: none
+	next    uint64 // offset of the next message to deliver
+	refused bool   // Deliver has refused a message: the position stays before it
+	stored  uint64 // position stored on this connection
 	chunk   stream.ConsumerContext
-	left    int // entries of that chunk
+	left    int // remaining entries of that chunk
 	one     [1]driver.Delivery
 }
 
-// An inlet is one connection, with a consumer of the client's.
+// An inlet is one connection with a client consumer.
 type inlet struct {
 	env      *stream.Environment
 	consumer *stream.Consumer
 	closed   stream.ChannelClose
 }
 
-// reference returns the name by which a subscription's offset is stored; "": it is not,
-// because it would stay in a stream that is not weir's.
+// reference returns the name under which a subscription's offset is stored; "": not stored, because
+// it would remain in an existing stream.
 func (c *conn) reference(subscription string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,14 +69,14 @@ func (c *conn) reference(subscription string) string {
 	return subscription
 }
 
-// kept returns where a subscription stands for this Conn; nil: it has had no consumer.
+// kept returns this Conn's position for a subscription; nil: it has had no consumer.
 func (c *conn) kept(s spot) *atomic.Uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.places[s]
 }
 
-// place returns the offset of the next message of a subscription.
+// place returns the offset of a subscription's next message.
 func (c *conn) place(ctx context.Context, subscription, of string) (next uint64, err error) {
 	if p := c.kept(spot{subscription, of}); p != nil {
 		return p.Load(), nil
@@ -99,7 +99,7 @@ func (c *conn) resumed(ctx context.Context, name, of string) (next uint64, begun
 	return next, begun, err
 }
 
-// begin returns where a subscription begins that has not begun.
+// begin returns where a new subscription begins.
 func (c *conn) begin(ctx context.Context, of string, from driver.Position) (next uint64, err error) {
 	kind, at := uint16(fromFirst), uint64(0)
 	switch from.At {
@@ -125,7 +125,7 @@ func (c *conn) begin(ctx context.Context, of string, from driver.Position) (next
 	return next, err
 }
 
-// Consumer finds where the subscription begins in each stream. Run connects.
+// Consumer determines where the subscription begins in each stream. Run connects.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %d", spec.Index), index: spec.Index}
 	if spec.Durable {
@@ -214,7 +214,7 @@ func (p *part) connect(ctx context.Context) (*inlet, error) {
 	return l, nil
 }
 
-// deliver takes one message from the client.
+// deliver handles one message from the client.
 func (p *part) deliver(l *inlet, c stream.ConsumerContext, m *amqp.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,7 +223,7 @@ func (p *part) deliver(l *inlet, c stream.ConsumerContext, m *amqp.Message) {
 		return
 	}
 	if c != p.chunk {
-		p.store(c.Consumer) // of the chunk before
+		p.store(c.Consumer) // of the previous chunk
 		p.chunk, p.left = c, int(c.GetEntriesCount())
 	}
 	d := &p.one[0]
@@ -246,7 +246,7 @@ func (p *part) deliver(l *inlet, c stream.ConsumerContext, m *amqp.Message) {
 	}
 }
 
-// store has the server keep the place. The server does not answer. p.mu is held.
+// store makes the server store the position. The server does not answer. p.mu is held.
 func (p *part) store(c *stream.Consumer) {
 	place := p.place.Load()
 	if p.reference == "" || place == 0 || place == p.stored {
@@ -286,7 +286,7 @@ func (p *part) hold(ctx context.Context, l *inlet) error {
 	return nil
 }
 
-// await waits until the server has the last offset, at most storeWait.
+// await waits, at most storeWait, until the server has the last offset.
 func (p *part) await() {
 	place := p.place.Load()
 	if p.reference == "" || place == 0 {
@@ -307,5 +307,5 @@ func (p *part) await() {
 	}
 }
 
-// Close implements driver.Consumer: Run has ended the connections.
+// Close implements driver.Consumer: Run has already closed the connections.
 func (x *consumer) Close(context.Context) error { return nil }

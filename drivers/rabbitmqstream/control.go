@@ -17,19 +17,19 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// mostFrame bounds what the server may send at once, in bytes.
+// mostFrame limits a frame from the server, in bytes.
 const mostFrame = 64 << 20
 
-// A control is a connection for questions. One goroutine at a time uses it.
+// A control is a connection for requests. One goroutine at a time uses it.
 type control struct {
 	socket   net.Conn
 	in       *bufio.Reader
-	last     uint32            // number of the last question
-	server   map[string]string // what the server says of itself
-	frameMax uint32            // 0: no limit
-	address  string            // as the server advertises it
+	last     uint32            // number of the last request
+	server   map[string]string // server properties
+	frameMax uint32            // 0: unlimited
+	address  string            // as advertised by the server
 	chunk    *chunk            // the latest delivery
-	nextID   uint8             // of a subscription
+	nextID   uint8             // of the next subscription
 }
 
 func hostPort(host string, port uint32) string {
@@ -65,7 +65,7 @@ func (c *Config) dial(ctx context.Context, s *sockets.Set, at endpoint.Endpoint,
 
 func (k *control) end() { _ = k.socket.Close() }
 
-// signIn does what comes before the first question.
+// signIn performs the handshake.
 func (k *control) signIn(c *Config, name string) error {
 	r, err := k.ask(newFrame(cmdPeerProperties), func(f frame) frame {
 		return f.u32(2).text("product").text("weir").text("connection_name").text(name)
@@ -97,8 +97,8 @@ func (k *control) signIn(c *Config, name string) error {
 	return nil
 }
 
-// ask sends a question and returns what follows the code of its answer. A code that is
-// not OK is its error.
+// ask sends a request and returns the rest of its answer after the code. A code other than OK is
+// the error.
 func (k *control) ask(f frame, fields func(frame) frame) (*reader, error) {
 	r, err := k.answer(f, fields)
 	if err != nil {
@@ -110,7 +110,7 @@ func (k *control) ask(f frame, fields func(frame) frame) (*reader, error) {
 	return r, nil
 }
 
-// answer is ask for a question with an answer that has no code.
+// answer is ask for a request whose answer has no code.
 func (k *control) answer(f frame, fields func(frame) frame) (*reader, error) {
 	k.last++
 	key := binary.BigEndian.Uint16(f[4:])
@@ -126,7 +126,7 @@ func (k *control) answer(f frame, fields func(frame) frame) (*reader, error) {
 	return &r, err
 }
 
-// until reads frames until one of a key comes, with the number of a question; 0: without.
+// until reads frames until one with a key arrives, and with a request's number unless that is 0.
 func (k *control) until(key uint16, number uint32, into *reader) error {
 	for {
 		got, r, err := k.read()
@@ -136,7 +136,7 @@ func (k *control) until(key uint16, number uint32, into *reader) error {
 		switch {
 		case got == key && got == cmdTune:
 			k.frameMax = r.u32()
-			// No heartbeats: questions have their own limits.
+			// No heartbeats: requests have their own timeouts.
 			_, err := k.socket.Write(newFrame(cmdTune | answerBit).u32(k.frameMax).u32(0).done())
 			return err
 		case got == key && r.u32() == number:
@@ -167,7 +167,7 @@ func (k *control) read() (key uint16, r reader, err error) {
 	return binary.BigEndian.Uint16(head[4:]), r, err
 }
 
-// create makes a stream; one that exists stays as it is.
+// create creates a stream; an existing one stays unchanged.
 func (k *control) create(stream string, arguments map[string]string) error {
 	_, err := k.ask(newFrame(cmdCreate), func(f frame) frame {
 		f = f.text(stream).u32(uint32(len(arguments)))
@@ -182,7 +182,7 @@ func (k *control) create(stream string, arguments map[string]string) error {
 	return err
 }
 
-// remove deletes a stream; that there is none is not an error.
+// remove deletes a stream; it is no error if it is missing.
 func (k *control) remove(stream string) error {
 	_, err := k.ask(newFrame(cmdDelete), func(f frame) frame { return f.text(stream) })
 	if errors.Is(err, code(codeMissing)) {
@@ -221,12 +221,12 @@ const (
 	fromTime  = 5
 )
 
-// at returns the chunk at a position, and whether there is one. The server sends what it
-// has before it answers the question behind the subscription.
+// at returns the chunk at a position, and whether there is one. The server sends what it has before
+// it answers the request that follows the subscription.
 func (k *control) at(stream string, kind uint16, time uint64) (c chunk, found bool, err error) {
 	k.chunk = nil
 	id := k.nextID
-	k.nextID++ // the server ends the subscriptions with the connection
+	k.nextID++ // the subscriptions end with the connection
 	_, err = k.ask(newFrame(cmdSubscribe), func(f frame) frame {
 		f = append(f, id).text(stream).u16(kind)
 		if kind == fromTime {

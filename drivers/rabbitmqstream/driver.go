@@ -11,7 +11,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"fmt"
 	"slices"
@@ -39,8 +39,8 @@ var guarantees = driver.MustPage(page).Confirmations
 
 const (
 	longest      = 255     // bytes of a name
-	defaultFrame = 1 << 20 // the server's and the client's own
-	overhead     = 64      // most bytes of a frame around a single message
+	defaultFrame = 1 << 20 // the server's and the client's default
+	overhead     = 64      // most bytes of a frame besides a single message
 )
 
 func Definition() driver.Definition {
@@ -70,7 +70,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address  []string          `option:"address" help:"Nodes of one cluster, as host:port or URL (rabbitmq-stream, rabbitmq-stream+tls); none: 127.0.0.1:5552."`
 	User     string            `option:"user" help:"User; guest may only connect over loopback, unless the server says otherwise."`
@@ -95,18 +95,18 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of a server that weir starts; these are its defaults.
+// Server holds the settings of a server that weir starts; these are its defaults.
 type Server struct {
 	FrameMax int    `option:"frame-max" min:"4096" max:"67108864" help:"Server that weir starts: largest frame of the stream protocol, in bytes."`
 	Memory   string `option:"memory" help:"Server that weir starts: memory of a node above which it blocks connections that publish."`
 }
 
-// servers is what addresses look like.
+// servers describes valid addresses.
 var servers = endpoint.Kind{
 	Schemes: []string{"rabbitmq-stream"}, Secure: []string{"rabbitmq-stream+tls"}, Port: "5552", Like: "127.0.0.1:5552",
 }
 
-// Validate reports every fault in the settings, joined. It reads no files.
+// Validate reports every invalid setting, joined. It reads no files.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", c.Address)
 	faults := driver.Faults{err, c.TLS.Validate()}
@@ -128,10 +128,10 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// tls returns the settings for TLS with a node; nil: none.
+// tls returns the TLS settings for a node; nil: no TLS.
 func (c *Config) tls(at endpoint.Endpoint) (*tls.Config, error) { return at.TLS(c.TLS) }
 
-// answers reports what the server says of a question, after which the connection goes on.
+// answers maps the server's error answers, which keep the connection usable.
 func answers(err error) (is error, ok bool) {
 	var c code
 	if errors.As(err, &c) && !errors.Is(err, driver.ErrDisconnected) {
@@ -140,27 +140,27 @@ func answers(err error) (is error, ok bool) {
 	return nil, false
 }
 
-// words puts errors into the contract's words.
+// words maps errors to the contract's.
 var words = failure.Map{Is: func(err error) error { is, _ := answers(err); return is }}
 
-// A conn is one run's hold on the cluster.
+// A conn is one run's connection to the cluster.
 type conn struct {
 	cfg     Config
 	run     driver.Run
 	nodes   endpoint.List
 	control *keeper.Keeper[*control]
 
-	streams known.Table[struct{}] // that are published to or were declared
+	streams known.Table[struct{}] // published to or declared
 
 	mu      sync.Mutex
-	places  map[spot]*atomic.Uint64 // offsets of the next message, of subscriptions with a consumer here
+	places  map[spot]*atomic.Uint64 // offset of the next message, for subscriptions with a consumer here
 	durable map[string]bool         // subscriptions with names of their own
 }
 
-// A spot is a subscription's place in a stream.
+// A spot identifies a subscription's position in a stream.
 type spot struct{ subscription, stream string }
 
-// Open connects to each node once, within ctx and the option timeout each.
+// Open connects to each node once, within ctx and the option timeout per node.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	silence()
 	x := &conn{cfg: *c, run: run, places: map[spot]*atomic.Uint64{}, durable: map[string]bool{}}
@@ -202,7 +202,7 @@ func (c *conn) greet(ctx context.Context, at endpoint.Endpoint) error {
 	return c.visit(ctx, at, func(*control) error { return nil })
 }
 
-// visit asks one node on a connection of its own.
+// visit queries one node on a separate connection.
 func (c *conn) visit(ctx context.Context, at endpoint.Endpoint, f func(*control) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -227,11 +227,11 @@ func (c *conn) stream(destination string) string {
 	return names.Join(longest, "weir", c.run.ID, destination)
 }
 
-// notReady: the cluster has not made a stream in all places yet.
+// errNotReady means that the cluster has not yet created all parts of a stream.
 var errNotReady = errors.New("the stream has no leader, or not all replicas yet")
 
-// Declare makes the streams and waits, within ctx and the option timeout, until each has
-// a leader and its replicas.
+// Declare creates the streams and waits, within ctx and the option timeout, until each has a leader
+// and its replicas.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error { return c.declare(ctx, d) })
 }
@@ -252,7 +252,7 @@ func (c *conn) declare(ctx context.Context, d driver.Destination) error {
 	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	err := retry.While(limited, 20*time.Millisecond, func(err error) bool { return errors.Is(err, errNotReady) }, func() error {
-		t, err := c.where(ctx, stream) // not limited: its end would hide what the cluster made
+		t, err := c.where(ctx, stream) // no timeout, which would hide what the cluster created
 		if has = t.members; err == nil && has < d.Replicas {
 			return errNotReady
 		}
@@ -267,7 +267,7 @@ func (c *conn) declare(ctx context.Context, d driver.Destination) error {
 	return err
 }
 
-// where asks where a stream is. That it has no leader now is errNotReady.
+// where returns the location of a stream. If it currently has no leader, the error is errNotReady.
 func (c *conn) where(ctx context.Context, stream string) (t topology, err error) {
 	err = c.control.Ask(ctx, func(k *control) error { t, err = k.topology(stream); return err })
 	if err == nil && t.leader == "" {
@@ -287,7 +287,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// Facts asks where the streams are. The server does not sync before it confirms.
+// Facts locates the streams. The server does not sync before it confirms.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "RabbitMQ", Nodes: len(c.nodes), Settings: map[string]string{
 		"dedup": strconv.FormatBool(c.cfg.Dedup), "sub-entry": strconv.Itoa(c.cfg.SubEntry), "compression": c.cfg.Compression,
@@ -295,7 +295,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	err := c.control.Ask(ctx, func(k *control) error {
 		f.Version, f.Name = k.server["version"], cmp.Or(k.server["product"], f.Name)
 		f.Settings["frame-max"] = strconv.FormatUint(uint64(k.frameMax), 10)
-		// The connection may be from before a restart: the answer is what counts.
+		// The connection may predate a restart: only the answer counts.
 		_, err := k.topology("weir")
 		if errors.Is(err, code(codeMissing)) {
 			return nil
@@ -331,8 +331,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return driver.Known{"replication": strconv.Itoa(s.Replicas)}
 }
 
-// onLeader asks the leader of a stream: only there has everything arrived that was
-// confirmed.
+// onLeader queries the leader of a stream: only the leader has everything that was confirmed.
 func (c *conn) onLeader(ctx context.Context, stream string, f func(*control) error) error {
 	t, err := c.where(ctx, stream)
 	if err != nil {
@@ -356,7 +355,7 @@ func (c *conn) onLeader(ctx context.Context, stream string, f func(*control) err
 	return c.visit(ctx, at, f)
 }
 
-// end returns the offset of the next message of a stream.
+// end returns the offset of a stream's next message.
 func (c *conn) end(ctx context.Context, stream string) (next uint64, err error) {
 	err = c.onLeader(ctx, stream, func(k *control) error {
 		last, _, err := k.at(stream, fromLast, 0)
@@ -366,8 +365,8 @@ func (c *conn) end(ctx context.Context, stream string) (next uint64, err error) 
 	return next, err
 }
 
-// Backlog implements driver.Backlogger: the messages from the subscription's place to the
-// end of each stream.
+// Backlog implements driver.Backlogger: the messages from the subscription's position to the end of
+// each stream.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (uint64, error) {
 		stream := c.stream(d)
@@ -386,7 +385,7 @@ func (c *conn) Close(context.Context) error {
 	return nil
 }
 
-// order returns the nodes, beginning with the one at an index.
+// order returns the nodes, starting with the one at index.
 func (c *conn) order(index int) endpoint.List {
 	i := index % len(c.nodes)
 	return slices.Concat(c.nodes[i:], c.nodes[:i])

@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// shared is the server of tests that leave it as it was.
+// shared is the server of tests that leave it unchanged.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	harness := func(s *served.System, nodes int) drivertest.Harness {
 		return drivertest.Harness{
@@ -38,6 +38,6 @@ func TestConformance(t *testing.T) {
 		h.Cut, h.Expect = nil, 33
 		h.Waive = map[string]string{"LostConnectionReported": "to restart three nodes takes half a minute; one node shows it, and below a leader dies"}
 		drivertest.Run(t, Definition(), h)
-		t.Run("a leader dies", func(t *testing.T) { aLeaderDies(t, s) }) // the last: it does not come back
+		t.Run("a leader dies", func(t *testing.T) { aLeaderDies(t, s) }) // last: the leader does not come back
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Keys of commands, and their answers' codes.
-// (https://github.com/rabbitmq/rabbitmq-server/blob/main/deps/rabbitmq_stream/docs/PROTOCOL.adoc)
+// Command keys, and codes of their answers
+// (https://github.com/rabbitmq/rabbitmq-server/blob/main/deps/rabbitmq_stream/docs/PROTOCOL.adoc).
 const (
 	cmdQuerySequence  = 0x05
 	cmdSubscribe      = 0x07
@@ -35,10 +35,10 @@ const (
 	codeNoOffset     = 19
 )
 
-// A code is an answer that is an error.
+// A code is the code of an error answer.
 type code uint16
 
-// Error says what the protocol calls it.
+// Error returns the protocol's name for the code.
 func (c code) Error() string {
 	switch c {
 	case codeMissing:
@@ -83,7 +83,7 @@ func (c code) Unwrap() error {
 	return nil
 }
 
-// A reader takes fields from the bytes of a frame. What is missing is 0, and cut is set.
+// A reader reads fields from a frame. A missing field is 0, and sets cut.
 type reader struct {
 	b   []byte
 	cut bool
@@ -131,14 +131,13 @@ func (r *reader) pairs() map[string]string {
 	return all
 }
 
-// A topology is where a stream is.
+// A topology is the location of a stream.
 type topology struct {
-	leader  string // host:port; "" while there is none
-	members int    // leader included
+	leader  string // host:port; "": none at the moment
+	members int    // including the leader
 }
 
-// topologies reads the answer to a question for metadata, by stream. A stream that the
-// server does not have is left out.
+// topologies parses the answer to a metadata request, by stream. A missing stream is left out.
 func (r *reader) topologies() (map[string]topology, error) {
 	at := map[uint16]string{}
 	for n := r.u32(); n > 0 && !r.cut; n-- {
@@ -170,13 +169,13 @@ func (r *reader) topologies() (map[string]topology, error) {
 	return all, nil
 }
 
-// A chunk is messages that the server delivers together.
+// A chunk is a group of messages that the server delivers together.
 type chunk struct {
 	first   uint64 // offset
 	records uint32
 }
 
-// chunk reads the head of a delivery.
+// chunk parses the header of a delivery.
 func (r *reader) chunk() chunk {
 	r.take(1 + 1 + 1 + 2) // subscription, magic and version, kind, entries
 	records := r.u32()
@@ -184,7 +183,7 @@ func (r *reader) chunk() chunk {
 	return chunk{r.u64(), records}
 }
 
-// A frame is one that is being written.
+// A frame is a frame being written.
 type frame []byte
 
 func newFrame(key uint16) frame {

@@ -19,11 +19,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/rabbitserver"
 )
 
-// endLimit bounds the wait for the client's own end of a connection.
+// endLimit limits the wait for the client to close a connection.
 const endLimit = 2 * time.Second
 
-// A mute takes the client's log, which would go to standard error. What it tells comes as
-// errors and events, too.
+// A mute discards the client's log, which would go to standard error. Its information is also
+// available as errors and events.
 type mute struct{}
 
 func (mute) Info(string, ...any)  {}
@@ -31,13 +31,13 @@ func (mute) Error(string, ...any) {}
 func (mute) Debug(string, ...any) {}
 func (mute) Warn(string, ...any)  {}
 
-// silence has the client log nothing, for the whole process.
+// silence disables the client's log, for the whole process.
 var silence = sync.OnceFunc(func() { logs.SetLogger(mute{}) })
 
 // errAlarm is the server's refusal of a producer while it is short of memory or disk.
 var errAlarm = errors.New("the server makes no producer, as in an alarm of memory or disk (Precondition Failed)")
 
-// clientErrors are those of the client that are values.
+// clientErrors maps the client's error values.
 var clientErrors = failure.Table{
 	stream.AuthenticationFailure: driver.ErrAuth, stream.AuthenticationFailureLoopbackError: driver.ErrAuth,
 	stream.VirtualHostAccessFailure: driver.ErrAuth, stream.CodeAccessRefused: driver.ErrAuth,
@@ -47,16 +47,16 @@ var clientErrors = failure.Table{
 	stream.LeaderNotReady: driver.ErrDisconnected, stream.PublisherDoesNotExist: driver.ErrDisconnected,
 }
 
-// clientWords puts the client's errors into the contract's words.
+// clientWords maps the client's errors to the contract's.
 var clientWords = failure.Map{Is: func(err error) error { is, _ := clientErrors.Find(err); return is }}
 
-// environment makes the client's environment for one entity, by use, and tries one node
-// after the other. The client's calls heed no context: one that ctx ends goes on until the
-// client gives up, and its result is closed.
+// environment creates the client's environment for one producer or consumer, with use, and tries
+// one node after the other. The client's calls ignore contexts: a call interrupted by ctx continues
+// until the client gives up, and its result is closed.
 func (c *conn) environment(ctx context.Context, index int, use func(*stream.Environment) error) (*stream.Environment, error) {
 	var errs []error
 	for _, n := range c.order(index) {
-		// The client tries for ever where it has once met a server, so look first.
+		// The client retries forever once it has met a server, so check first.
 		err := c.greet(ctx, n)
 		if err == nil {
 			var env *stream.Environment
@@ -100,9 +100,9 @@ func (c *conn) enter(ctx context.Context, at endpoint.Endpoint, use func(*stream
 	return env, nil
 }
 
-// options returns the client's, for one node.
+// options returns the client's options for one node.
 func (c *conn) options(at endpoint.Endpoint) (*stream.EnvironmentOptions, error) {
-	// The client puts these into a URL as they are, and unescapes the vhost twice.
+	// The client puts these into a URL unescaped, and unescapes the vhost twice.
 	user, password, _ := strings.Cut(url.UserPassword(c.cfg.User, rabbitserver.Password(c.cfg.User, c.cfg.Password)).String(), ":")
 	o := stream.NewEnvironmentOptions().SetRPCTimeout(c.cfg.Timeout).SetRequestedHeartbeat(c.cfg.Heartbeat).
 		SetRequestedMaxFrameSize(defaultFrame).SetWriteBuffer(int(c.cfg.SocketBuffer)).SetReadBuffer(int(c.cfg.SocketBuffer))
@@ -120,15 +120,15 @@ func (c *conn) options(at endpoint.Endpoint) (*stream.EnvironmentOptions, error)
 	return o, nil
 }
 
-// end does what ends a connection of the client's, and waits for it up to endLimit: the
-// client waits for the server.
+// end calls do, which closes a client connection, and waits up to endLimit: the client waits for
+// the server.
 func end(do func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
 	gate.Within(ctx, do, nil)
 }
 
-// compression returns the client's name of a word of the option.
+// compression returns the client's name for an option value.
 func compression(word string) stream.Compression {
 	switch word {
 	case "gzip":

@@ -15,17 +15,16 @@ import (
 	"github.com/weirmq/weir/drivers/internal/standstill"
 )
 
-// perMessage is most bytes of a frame around one message of several.
+// perMessage is the most bytes of a frame besides one of several messages.
 const perMessage = 40
 
-// A slot is a message as the client takes it: one section of data in AMQP 1.0. It is kept
-// in Message.Slot.
+// A slot is a message for the client: one AMQP 1.0 data section. It is kept in Message.Slot.
 type slot struct {
-	message.StreamMessage // nil: the client asks for what is below only
+	message.StreamMessage // nil: the client uses only the methods below
 	m                     *driver.Message
 	bytes                 []byte
 	id                    int64 // publishing ID
-	before, after         *slot // in flight
+	before, after         *slot // in the ring of messages in flight
 	flying                bool
 }
 
@@ -51,30 +50,30 @@ func (s *slot) GetPublishingId() int64 { return s.id }
 
 func (s *slot) GetMessageProperties() *amqp.MessageProperties { return nil }
 
-// A link is one connection to the leader of a stream, with a producer of the client's.
+// A link is one connection to a stream's leader, with a client producer.
 type link struct {
 	env      *stream.Environment
 	producer *stream.Producer
 	closed   stream.ChannelClose
-	heard    chan struct{} // closed when the client will tell no more
+	heard    chan struct{} // closed when the client has reported everything
 }
 
-// An outlet sends the messages of a producer for one stream, on a goroutine of its own: a
-// call of the client waits for the socket. What gathers meanwhile leaves in one call.
+// An outlet sends a producer's messages for one stream, on its own goroutine, because a client call
+// waits for the socket. Messages that gather meanwhile are sent in one call.
 type outlet struct {
 	p         *producer
 	stream    string
-	reference string // of a producer with a name; "": without
+	reference string // of a named producer; "": unnamed
 	most      int    // bytes of a frame
 	wake      chan struct{}
-	batch     []message.StreamMessage // touched by the goroutine only
-	ids       int64                   // the last publishing ID; touched by the goroutine only
+	batch     []message.StreamMessage // used only by the goroutine
+	ids       int64                   // the last publishing ID; used only by the goroutine
 
 	mu     sync.Mutex
-	queue  []*slot // the engine bounds it: not more messages than may be in flight
+	queue  []*slot // limited by the engine to the messages in flight
 	spare  []*slot
-	flight slot  // begins and ends the ring of what is in flight, in order
-	over   error // why nothing is taken any more
+	flight slot  // head of the ring of messages in flight, in order
+	over   error // why nothing more is accepted
 
 	confirmed uint64
 }
@@ -85,8 +84,7 @@ func newOutlet(p *producer, to string, most int) *outlet {
 	return o
 }
 
-// add takes messages with slots, which leave together where a frame has room. It does not
-// wait.
+// add adds messages with slots, which are sent together if a frame has room. It does not wait.
 func (o *outlet) add(ms ...*driver.Message) {
 	o.mu.Lock()
 	over := o.over
@@ -108,7 +106,7 @@ func (o *outlet) add(ms ...*driver.Message) {
 	}
 }
 
-// connect opens a producer of the client's, within ctx.
+// connect opens a client producer, within ctx.
 func (o *outlet) connect(ctx context.Context) (*link, error) {
 	l := &link{heard: make(chan struct{})}
 	cfg := &o.p.conn.cfg
@@ -132,7 +130,7 @@ func (o *outlet) connect(ctx context.Context) (*link, error) {
 	}
 	switch {
 	case cfg.SubEntry > 1:
-		o.ids = 0 // the client numbers messages from 1 on
+		o.ids = 0 // the client numbers messages from 1
 	case o.reference != "" && o.ids == 0:
 		if o.ids, err = l.producer.GetLastPublishingId(); err != nil {
 			o.ids = 0
@@ -154,8 +152,8 @@ func alarmed(err error) error {
 	return err
 }
 
-// watch reports when a server in an alarm reads nothing more from the connections of
-// producers: it does not say so, and refuses further producers.
+// watch reports when a server in an alarm stops reading from producers' connections: it does not
+// announce that, but refuses further producers.
 func (o *outlet) watch(life context.Context) {
 	(&standstill.Watch{
 		Run: o.p.conn.run, Who: o.p.name + " to " + o.stream,
@@ -183,7 +181,7 @@ func (o *outlet) watch(life context.Context) {
 	}).Keep(life)
 }
 
-// keep sends until life ends, and connects again where it must.
+// keep sends until life ends, and reconnects when necessary.
 func (o *outlet) keep(life context.Context, l *link) {
 	cfg := &o.p.conn.cfg
 	k := retry.Connection[link]{
@@ -218,8 +216,8 @@ func (o *outlet) hold(ctx context.Context, l *link) error {
 	}
 }
 
-// send sends what waits, in calls of one frame each. Errors come as confirmations, or as
-// the end of the connection.
+// send sends the waiting messages, one frame per call. Errors appear as confirmations, or as the
+// end of the connection.
 func (o *outlet) send(l *link) {
 	o.mu.Lock()
 	taken := o.queue
@@ -247,8 +245,8 @@ func (o *outlet) send(l *link) {
 	o.mu.Unlock()
 }
 
-// hear takes confirmations. The client tells of those of a lost connection as timed out:
-// lost sees to them.
+// hear handles confirmations. The client reports those of a lost connection as timed out, which
+// lost handles.
 func (o *outlet) hear(l *link, statuses []*stream.ConfirmationStatus) {
 	for _, s := range statuses {
 		if !s.IsConfirmed() && len(l.closed) > 0 {
@@ -261,7 +259,7 @@ func (o *outlet) hear(l *link, statuses []*stream.ConfirmationStatus) {
 	}
 }
 
-// settle completes a message, once: the client may tell of one of an entry twice.
+// settle completes a message once: the client may report an entry's message twice.
 func (o *outlet) settle(status *stream.ConfirmationStatus) {
 	s, ok := status.GetMessage().(*slot)
 	if !ok {
@@ -286,13 +284,13 @@ func (o *outlet) settle(status *stream.ConfirmationStatus) {
 	}
 }
 
-// land takes a slot out of flight. The outlet's mu is held.
+// land removes a slot from the messages in flight. The outlet's mu is held.
 func (s *slot) land() {
 	s.before.after, s.after.before = s.after, s.before
 	s.before, s.after, s.flying, s.id = nil, nil, false, 0
 }
 
-// lost says of what was in flight that its connection was lost, or has it sent again.
+// lost completes messages in flight as disconnected, or queues them to be sent again.
 func (o *outlet) lost() {
 	again := o.reference != ""
 	o.mu.Lock()
@@ -317,7 +315,7 @@ func (o *outlet) lost() {
 	}
 }
 
-// fail completes all that waits, and from now on all that comes, with err.
+// fail completes all waiting messages, and all later ones, with err.
 func (o *outlet) fail(err error) {
 	o.mu.Lock()
 	o.over = err

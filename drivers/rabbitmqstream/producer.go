@@ -13,17 +13,17 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// The client blocks when more messages are in flight than its table was made for, and
-// may miss the wake-up. The table therefore has room for all.
+// The client blocks when more messages are in flight than its table was created for, and may miss
+// the wake-up. The table therefore has room for all.
 const leastRoom, mostRoom = 500, 1_000_000
 
-// A producer has an outlet for each of its streams.
+// A producer has one outlet per stream.
 type producer struct {
 	*blocking.Outgoing
 	conn    *conn
 	name    string
 	index   int
-	room    int // of the client's table
+	room    int // size of the client's table
 	targets *driver.Targets[*outlet]
 	stop    context.CancelFunc
 	kept    sync.WaitGroup
@@ -103,8 +103,8 @@ func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	}
 }
 
-// Close implements driver.Producer. It waits for confirmations, at most 2 s, and as
-// long again for the client's end of its connections.
+// Close implements driver.Producer. It waits at most 2 s for confirmations, and as long again for
+// the client to close its connections.
 func (p *producer) Close(ctx context.Context) error {
 	return p.End(ctx, func(bool) error {
 		p.stop()

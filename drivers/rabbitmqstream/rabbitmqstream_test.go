@@ -33,7 +33,7 @@ func open(t testing.TB, run driver.Run, system map[string][]string, options ...s
 	return driver.Inside(c).(*conn)
 }
 
-// declared makes a stream until the test ends.
+// declared creates a stream until the end of the test.
 func declared(t testing.TB, c *conn, replicas int) {
 	t.Helper()
 	d := driver.Destination{Name: "d", Partitions: 1, Replicas: replicas}
@@ -53,7 +53,7 @@ func produce(t testing.TB, c *conn, done driver.Completer) *producer {
 	return p.(*producer)
 }
 
-// has returns the payloads, once there are n.
+// has returns the payloads once there are n.
 func has(t testing.TB, l *trial.Log, n int) []string {
 	t.Helper()
 	l.Until(t, fmt.Sprint(n, " deliveries"), func() bool { return len(l.Got) >= n })
@@ -62,7 +62,7 @@ func has(t testing.TB, l *trial.Log, n int) []string {
 	return l.Got
 }
 
-// consume runs a consumer until the test ends, and waits until it is ready.
+// consume runs a consumer until the end of the test, and waits until it is ready.
 func consume(t testing.TB, c *conn, spec driver.ConsumerSpec) *trial.Log {
 	t.Helper()
 	l := trial.NewLog()
@@ -85,7 +85,7 @@ func TestPageGuaranteesMatchServers(t *testing.T) {
 	})
 }
 
-// A halting sink stands still in one of its deliveries until it is let go.
+// A halting sink blocks in one of its deliveries until released.
 type halting struct {
 	*trial.Log
 	at int
@@ -100,8 +100,8 @@ func (h halting) Deliver(ds []driver.Delivery) error {
 	return nil
 }
 
-// TestPrefetchBoundsUnstoredMessages has a consumer stand still in the middle of a chunk:
-// the offset of all but the last few messages is stored.
+// TestPrefetchBoundsUnstoredMessages blocks a consumer in the middle of a chunk: the offset of all
+// but the last few messages is stored.
 func TestPrefetchBoundsUnstoredMessages(t *testing.T) {
 	c := open(t, driver.Run{}, shared.Up(t, 1).Options)
 	declared(t, c, 1)
@@ -133,8 +133,8 @@ func TestPrefetchBoundsUnstoredMessages(t *testing.T) {
 	has(t, h.Log, len(ms))
 }
 
-// aLeaderDies kills the leader of a stream with messages in flight: with dedup each of
-// them arrives once, in order.
+// aLeaderDies kills a stream's leader with messages in flight: with dedup, each arrives once, in
+// order.
 func aLeaderDies(t *testing.T, s *served.System) {
 	var reconnects atomic.Int64
 	c := open(t, driver.Run{Event: func(kind, text string) {
@@ -183,12 +183,12 @@ func aLeaderDies(t *testing.T, s *served.System) {
 	}
 }
 
-// TestAnEntryOfManyMessages shows that sub-entry packs them: far more messages are in the
-// chunk than the client's own count of its entries.
+// TestAnEntryOfManyMessages checks that sub-entry packs messages: the chunk contains far more
+// messages than the client's count of its entries.
 func TestAnEntryOfManyMessages(t *testing.T) {
 	for _, compression := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
-		// The consumer closes before the stream is deleted: of a stream that goes while its consumer closes, the client
-		// waits for an answer that it no longer reads.
+		// Close the consumer before the stream is deleted: otherwise the client waits for an answer
+		// that it no longer reads.
 		t.Run(compression, func(t *testing.T) {
 			c := open(t, driver.Run{}, shared.Up(t, 1).Options, "sub-entry", "100", "compression", compression)
 			declared(t, c, 1)
@@ -227,8 +227,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	)
 }
 
-// TestAnExistingStreamKeepsNoTrace shows that a subscription that is not durable stores no
-// offset, and that a durable one does.
+// TestAnExistingStreamKeepsNoTrace checks that only a durable subscription stores an offset.
 func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
 	s := shared.Up(t, 1)
 	declared(t, open(t, driver.Run{ID: "theirs"}, s.Options), 1)
@@ -263,8 +262,8 @@ func TestAnExistingStreamKeepsNoTrace(t *testing.T) {
 	}
 }
 
-// TestPublishKeepsToItsBudget counts what Publish and the completion allocate, with an
-// outlet that has no connection: the client's own part comes after it.
+// TestPublishKeepsToItsBudget counts allocations of Publish and the completion, with an unconnected
+// outlet: the client's part comes later.
 func TestPublishKeepsToItsBudget(t *testing.T) {
 	done := make(trial.Fates, 1)
 	p := &producer{Outgoing: blocking.NewOutgoing(done), conn: &conn{}}
@@ -290,7 +289,7 @@ func TestPublishKeepsToItsBudget(t *testing.T) {
 	}
 }
 
-// FuzzFrames shows that no bytes of a server make the reader fail or take long.
+// FuzzFrames checks that no server input makes the reader panic or take long.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 1, 0, 1, 'h', 0, 0, 0, 9, 0, 0, 0, 1, 0, 1, 's', 0, 1, 0, 1, 0, 0, 0, 1, 0, 1})
 	f.Add([]byte{255, 255, 255, 255})

@@ -10,10 +10,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
-// Backlog implements driver.Backlogger. The server keeps nothing. It has put every
-// message that completed into the subscribers' output buffers, so that the answer to
-// a PING on a subscriber's connection comes behind all of them; Deliver has taken
-// them by then.
+// Backlog implements driver.Backlogger. The server stores nothing. It has put every completed
+// message into the subscribers' output buffers, so the answer to a PING on a subscriber's
+// connection follows all of them; by then, Deliver has taken them.
 func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (uint64, error) {
 	for _, x := range c.consumers.Of(subscription) {
 		if err := x.pings.ask(ctx); err != nil {
@@ -23,24 +22,24 @@ func (c *conn) Backlog(ctx context.Context, subscription string, _ []string) (ui
 	return 0, nil
 }
 
-// pings are the questions under way on a subscriber's connection. Its goroutine
-// finds the answers among the messages.
+// pings tracks the PINGs in progress on a subscriber's connection. Its goroutine finds the answers
+// among the messages.
 type pings struct {
 	mu      sync.Mutex
 	ps      *redis.PubSub // nil: Run has not begun
 	asked   uint64
-	waiting map[string]chan struct{} // by what the server is to say; closed when it has
+	waiting map[string]chan struct{} // by expected answer; closed when it arrives
 }
 
-// begin notes the connection.
+// begin sets the connection.
 func (p *pings) begin(ps *redis.PubSub) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ps, p.waiting = ps, map[string]chan struct{}{}
 }
 
-// ask returns when the server has answered a PING, and all that it sent before was
-// delivered, or with ctx's error. Before Run nothing was sent.
+// ask waits until the server has answered a PING and everything sent before was delivered, or
+// returns ctx's error. Before Run, nothing was sent.
 func (p *pings) ask(ctx context.Context) error {
 	p.mu.Lock()
 	ps := p.ps
@@ -58,7 +57,7 @@ func (p *pings) ask(ctx context.Context) error {
 		p.mu.Unlock()
 	}()
 	failed := make(chan error, 1)
-	go func() { // it may wait for the connection, whatever ctx says
+	go func() { // may wait for the connection, regardless of ctx
 		if err := ps.Ping(ctx, text); err != nil {
 			failed <- err
 		}
@@ -73,7 +72,7 @@ func (p *pings) ask(ctx context.Context) error {
 	}
 }
 
-// pong notes an answer.
+// pong records an answer.
 func (p *pings) pong(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,17 +15,16 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// readyLimit bounds how long the server may take to answer that it has the
-// subscriptions.
+// readyLimit limits how long the server may take to confirm its subscriptions.
 const readyLimit = 30 * time.Second
 
-// A consumer is the subscriber of its subscription, on a connection of its own.
+// A consumer is its subscription's subscriber, on its own connection.
 type consumer struct {
 	conn     *conn
 	link     *redisconn.Link
 	channels []string
-	sources  map[string]int32 // by channel, which of the destinations it is
-	heard    atomic.Uint64    // counts what the server said
+	sources  map[string]int32 // by channel: index of the destination
+	heard    atomic.Uint64    // counts everything received from the server
 	pings    pings
 }
 
@@ -44,22 +43,21 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// Run implements driver.Consumer. It delivers each message from the goroutine that
-// reads the socket.
+// Run implements driver.Consumer. It delivers each message from the goroutine that reads the
+// socket.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
-	// Not ctx: the client would give the connection up within a message.
+	// Not ctx, for which the client would abort the connection in mid-message.
 	inside := context.WithoutCancel(ctx)
 	ps := x.link.Subscribe(inside, x.channels...)
 	x.pings.begin(ps)
-	// The end of the sockets comes first: the client holds a lock over the making
-	// of a connection, which Close takes.
+	// Close the sockets first: while connecting, the client holds a lock that Close takes.
 	stop := context.AfterFunc(ctx, x.link.Refuse)
 	defer func() {
 		stop()
 		x.link.Refuse()
 		_ = ps.Close()
 	}()
-	// What ends a server that does not answer is the end of the socket.
+	// Closing the socket interrupts a server that does not answer.
 	late := time.AfterFunc(readyLimit, x.link.Kill)
 	defer late.Stop()
 
@@ -106,7 +104,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	}
 }
 
-// source returns which of the destinations a channel is; -1: none.
+// source returns the index of a channel's destination; -1: none.
 func (x *consumer) source(channel string) int32 {
 	if i, ok := x.sources[channel]; ok {
 		return i
@@ -114,8 +112,7 @@ func (x *consumer) source(channel string) int32 {
 	return -1
 }
 
-// beat asks the server at intervals whether it is there, and breaks the connection
-// when it has said nothing for two of them.
+// beat pings the server at intervals, and breaks the connection after two intervals of silence.
 func (x *consumer) beat(ctx context.Context, ps *redis.PubSub, sink driver.Sink) {
 	ticker := time.NewTicker(x.conn.cfg.PingInterval)
 	defer ticker.Stop()
@@ -131,15 +128,15 @@ func (x *consumer) beat(ctx context.Context, ps *redis.PubSub, sink driver.Sink)
 			silent = 0
 		} else if silent++; silent > 2 {
 			silent = 0
-			// Told here: the client returns an error only when it has tried to
-			// connect again, which a server that is stopped lets it do.
+			// Reported here because the client returns an error only after it has tried to
+			// reconnect, which succeeds even with a stopped server.
 			sink.Fault(fmt.Errorf("the server has said nothing for two of ping-interval: %w", driver.ErrDisconnected))
 			x.link.Lost()
 			x.link.Kill()
 			continue
 		}
 		last = now
-		_ = ps.Ping(context.WithoutCancel(ctx)) // Receive finds a connection that is lost
+		_ = ps.Ping(context.WithoutCancel(ctx)) // Receive notices a lost connection
 	}
 }
 

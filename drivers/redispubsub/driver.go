@@ -24,7 +24,7 @@ package redispubsub
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"time"
 
 	"github.com/weirmq/weir/driver"
@@ -33,7 +33,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string
@@ -60,7 +60,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings. Validate is that of the Options.
+// Config holds the driver's settings. Validate is that of the Options.
 type Config struct {
 	redisconn.Options
 	PingInterval time.Duration `option:"ping-interval" min:"1ns" help:"How often a consumer asks whether the server is there; two silences end the connection."`
@@ -75,7 +75,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return &conn{cfg: *c, run: run, link: link}, nil
 }
 
-// A conn is one run's hold on the server.
+// A conn is one run's connection to the server.
 type conn struct {
 	cfg       Config
 	run       driver.Run
@@ -83,10 +83,10 @@ type conn struct {
 	consumers closers.Set[*consumer]
 }
 
-// Declare has nothing to make.
+// Declare does nothing: there is nothing to create.
 func (c *conn) Declare(context.Context, ...driver.Destination) error { return nil }
 
-// Delete has nothing to remove.
+// Delete does nothing: there is nothing to remove.
 func (c *conn) Delete(context.Context, ...driver.Destination) error { return nil }
 
 // Facts asks the server.
@@ -100,7 +100,7 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// Close ends the control connection.
+// Close closes the control connection.
 func (c *conn) Close(ctx context.Context) error { return c.link.Close(ctx) }
 
 var (

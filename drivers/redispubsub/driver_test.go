@@ -16,10 +16,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quiet is short: over loopback what should not come would come in microseconds.
+// quiet is short: over loopback, an unexpected message would arrive within microseconds.
 const quiet = 60 * time.Millisecond
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	for _, recipe := range []string{"redis", "valkey"} {
 		t.Run(recipe, func(t *testing.T) {

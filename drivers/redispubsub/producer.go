@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
-// A producer publishes on a connection of its own.
+// A producer publishes on its own connection.
 type producer struct {
 	link  *redisconn.Link
 	done  driver.Completer
@@ -52,7 +52,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 
 func (p *producer) Flush(ctx context.Context) error { return p.pipe.Wait(ctx) }
 
-// Close implements driver.Producer. It waits for answers under way, at most 2 s.
+// Close implements driver.Producer. It waits at most 2 s for outstanding answers.
 func (p *producer) Close(ctx context.Context) error {
 	p.pipe.Close(ctx)
 	return p.link.Close(ctx)

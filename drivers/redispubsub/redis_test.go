@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// open opens a run whose events go to l, with options, name and value in turns.
+// open opens a run whose events go to l; options alternates names and values.
 func open(t testing.TB, address string, l *trial.Log, options ...string) driver.Conn {
 	t.Helper()
 	c, err := trial.Open(t, Definition(), driver.Run{Event: l.Event}, map[string][]string{"address": {address}}, options...)
@@ -30,7 +30,7 @@ func subscribe(t *testing.T, c driver.Conn, l *trial.Log) {
 	l.Consume(t, c, driver.ConsumerSpec{Settle: driver.SettleNone})
 }
 
-// until publishes numbered messages until one of them arrives.
+// until publishes numbered messages until one arrives.
 func until(t *testing.T, p driver.Producer, f trial.Fates, l *trial.Log, label string) {
 	t.Helper()
 	i := 0
@@ -83,7 +83,7 @@ func TestTooSlowSubscriberIsReported(t *testing.T) {
 
 func TestSilentServerIsAbandoned(t *testing.T) {
 	s, l := redistest.Start(t), trial.NewLog()
-	c := open(t, s.Address, l, "ping-interval", "1s") // a crowded host does not answer at once
+	c := open(t, s.Address, l, "ping-interval", "1s") // a busy host does not answer at once
 	subscribe(t, c, l)
 	time.Sleep(3 * time.Second)
 	l.Lock()

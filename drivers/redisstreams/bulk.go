@@ -14,27 +14,27 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
-// gatherMost is how many messages that have gathered leave in one call at most.
+// gatherMost is the maximum number of gathered messages per call.
 const gatherMost = 10_000
 
-// A batch is what leaves in one call of the client, and the answers.
+// A batch is one call of the client, with its answers.
 type batch struct {
 	ms   []*driver.Message
 	cmds []*redis.StringCmd
 }
 
-// A bulk sends batches one after the other, each with the WAIT that its settings
-// ask for, on a goroutine of its own.
+// A bulk sends batches in order, each with the WAIT that its settings require, on its own
+// goroutine.
 type bulk struct {
 	lane    *lane
 	open    *blocking.Outstanding
 	closing atomic.Bool
 	wake    chan struct{}
-	stop    chan struct{} // closed when nothing will be added any more
+	stop    chan struct{} // closed when nothing more will be added
 	ended   chan struct{} // closed when the goroutine has returned
 
 	mu      sync.Mutex
-	queue   []batch // the engine bounds it: not more messages than may be in flight
+	queue   []batch // limited by the engine to the messages in flight
 	sending []*driver.Message
 }
 
@@ -44,8 +44,8 @@ func newBulk(l *lane) *bulk {
 	return b
 }
 
-// add takes messages, which join what waits already: a WAIT holds up its
-// connection, and those behind it are not to wait for one each. It does not wait.
+// add adds messages, which join those already waiting: a WAIT blocks its connection, so later
+// messages should share one. It does not wait.
 func (b *bulk) add(x batch) {
 	b.open.Add(len(x.ms))
 	b.mu.Lock()
@@ -106,7 +106,7 @@ func (b *bulk) next() (x batch, ok bool) {
 	}
 }
 
-// send sends a batch in one call and returns what is wrong with it as a whole.
+// send sends a batch in one call and returns an error that concerns all of it.
 func (b *bulk) send(x batch) error {
 	cfg := b.lane.cfg
 	ctx := context.Background()
@@ -142,7 +142,7 @@ func (b *bulk) send(x batch) error {
 	return nil
 }
 
-// fate returns the error of one message from its own answer and the batch's.
+// fate returns a message's error, given its own answer and the batch's error.
 func (b *bulk) fate(own, whole error) error {
 	err := own
 	if err == nil {
@@ -163,8 +163,8 @@ func (b *bulk) fate(own, whole error) error {
 	return c
 }
 
-// close waits for answers under way, at most 2 s, and ends the rest with ErrClosed. It
-// is idempotent.
+// close waits at most 2 s for outstanding answers, and ends the rest with ErrClosed. It is
+// idempotent.
 func (b *bulk) close(ctx context.Context) {
 	if b.closing.Swap(true) {
 		return

@@ -15,13 +15,13 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
-// What differs where the streams are spread over the masters of a Redis Cluster. A
-// destination is then a directory, a text of its streams' keys, one a line, and a stream a
-// partition. The streams of one master have one hash tag, so that one XREADGROUP reads
-// them: of many keys it takes those of one slot. The map of the cluster when a destination
-// is made says which tags these are.
+// Support for streams spread over the masters of a Redis Cluster. A destination is then a
+// directory, a text with the keys of its streams, one per line, and a stream is a partition. The
+// streams on one master share a hash tag, so that one XREADGROUP can read them: it accepts only
+// keys of one slot. The tags come from the cluster's slot map when a destination is created.
 
-// Narrow implements driver.Narrowed: partitions take a cluster, and order is then theirs.
+// Narrow implements driver.Narrowed: partitions require a cluster, and messages are then ordered
+// per partition.
 func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	can.Partitions = can.Partitions && c.Cluster
 	if c.Cluster {
@@ -30,7 +30,7 @@ func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	return can
 }
 
-// at returns the shared connection to the server of a key.
+// at returns the shared connection to a key's server.
 func (c *conn) at(ctx context.Context, key string) (*redisconn.Link, error) {
 	if c.cluster == nil {
 		return c.link, nil
@@ -38,7 +38,7 @@ func (c *conn) at(ctx context.Context, key string) (*redisconn.Link, error) {
 	return c.cluster.Control(ctx, redisconn.Slot(key))
 }
 
-// another makes another connection to the server of a slot.
+// another opens another connection to a slot's server.
 func (c *conn) another(ctx context.Context, run driver.Run, slot int, name string) (*redisconn.Link, error) {
 	if c.cluster == nil {
 		return c.link.Another(ctx, run, name)
@@ -46,8 +46,7 @@ func (c *conn) another(ctx context.Context, run driver.Run, slot int, name strin
 	return c.cluster.Link(ctx, run, slot, name)
 }
 
-// slot returns what keys must share for one connection to serve them: 0 of a single
-// server.
+// slot returns what keys must share to use the same connection: always 0 for a single server.
 func (c *conn) slot(key string) int {
 	if c.cluster == nil {
 		return 0
@@ -58,7 +57,7 @@ func (c *conn) slot(key string) int {
 // directed reports whether destinations are directories.
 func (c *conn) directed() bool { return c.cluster != nil && !c.run.Existing }
 
-// streams returns the keys of a destination's streams, by the number of the partition.
+// streams returns the keys of a destination's streams, by partition number.
 func (c *conn) streams(ctx context.Context, destination string) ([]string, error) {
 	key := redisconn.Key(c.run, destination)
 	if !c.directed() {
@@ -78,15 +77,14 @@ func (c *conn) streams(ctx context.Context, destination string) ([]string, error
 	return strings.Split(text, "\n"), nil
 }
 
-// direct writes the directory of a destination, where there is none, and returns the keys
-// of its streams.
+// direct creates a destination's directory if missing, and returns the keys of its streams.
 func (c *conn) direct(ctx context.Context, d driver.Destination) ([]string, error) {
 	key := redisconn.Key(c.run, d.Name)
 	if !c.directed() {
 		return []string{key}, nil
 	}
 	seats := c.cluster.Seats()
-	first := int(crc32.ChecksumIEEE([]byte(d.Name)) % uint32(len(seats))) // many destinations of one partition are spread, too
+	first := int(crc32.ChecksumIEEE([]byte(d.Name)) % uint32(len(seats))) // also spreads single-partition ones
 	keys := make([]string, max(1, d.Partitions))
 	for i := range keys {
 		keys[i] = key + ":" + strconv.Itoa(i) + ":{" + seats[(first+i)%len(seats)].Tag + "}"
@@ -105,12 +103,12 @@ func (c *conn) direct(ctx context.Context, d driver.Destination) ([]string, erro
 	return have, err
 }
 
-// partition returns which of n partitions a key is sent to, by every producer.
+// partition maps a key to one of n partitions, identically in every producer.
 func partition(key []byte, n int) int {
 	return int(crc32.ChecksumIEEE(key) % uint32(n))
 }
 
-// leaders returns the masters of the declared destinations, one for each partition.
+// leaders returns the masters of the declared destinations, one per partition.
 func (c *conn) leaders() []string {
 	if c.cluster == nil {
 		return c.link.Master()
@@ -127,7 +125,7 @@ func (c *conn) leaders() []string {
 	return out
 }
 
-// servers returns a connection to each master, as the map is now.
+// servers returns a connection to each master in the current slot map.
 func (c *conn) servers(ctx context.Context) ([]*redisconn.Link, error) {
 	if c.cluster == nil {
 		return []*redisconn.Link{c.link}, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// parts is how many partitions the tests' destination has: two for each of three masters.
+// parts is the partition count of the tests' destination: two for each of three masters.
 const parts = 6
 
 // clustered opens a run on a cluster.
@@ -43,8 +43,7 @@ func declareParts(t *testing.T, c *conn) {
 	})
 }
 
-// partitions is a sink that counts deliveries by partition, and keeps the partitions of
-// each key.
+// partitions is a sink that counts deliveries by partition, and records each key's partitions.
 type partitions struct {
 	*trial.Log
 	of   map[int32]int
@@ -67,7 +66,7 @@ func (p *partitions) Deliver(ds []driver.Delivery) error {
 	return p.Log.Deliver(ds)
 }
 
-// TestEachNumberOfNodesFormsACluster starts the clusters that the conformance suite does not have.
+// TestEachNumberOfNodesFormsACluster starts the cluster sizes that the conformance suite lacks.
 func TestEachNumberOfNodesFormsACluster(t *testing.T) {
 	for _, shape := range []struct {
 		recipe string
@@ -79,7 +78,7 @@ func TestEachNumberOfNodesFormsACluster(t *testing.T) {
 	}
 }
 
-// formsACluster fails where the servers are not so many, or other than three masters lead partitions.
+// formsACluster fails unless there are that many servers and three masters lead partitions.
 func formsACluster(t *testing.T, s *served.System, nodes int) {
 	t.Helper()
 	c := clustered(t, s, driver.Run{ID: "shape"}, nil)
@@ -97,7 +96,7 @@ func formsACluster(t *testing.T, s *served.System, nodes int) {
 	}
 }
 
-// TestACluster is held against one cluster, of three masters with a replica each.
+// TestACluster runs on one cluster, of three masters with a replica each.
 func TestACluster(t *testing.T) {
 	s := served.Up(t, Definition(), 6, served.With{Recipe: "redis-cluster", Settings: map[string]string{"node-timeout": "1000"}})
 
@@ -170,7 +169,7 @@ func TestACluster(t *testing.T) {
 				t.Error(err)
 			}
 			for part := range int32(parts) {
-				if sink.of[part] < 5 { // of those without a key alone
+				if sink.of[part] < 5 { // without a key alone
 					t.Errorf("partition %d had %d messages: %v", part, sink.of[part], sink.of)
 				}
 			}
@@ -232,7 +231,7 @@ func TestACluster(t *testing.T) {
 		}
 	})
 
-	// These change who leads: they are the last.
+	// These change the leaders, so they come last.
 	for _, x := range []struct {
 		name string
 		take func(t *testing.T, c *conn, master string)
@@ -278,7 +277,7 @@ func TestACluster(t *testing.T) {
 					return enough()
 				})
 			}
-			first := func() int { return look(sink.Log, func() int { return sink.of[0] }) } // that of the master
+			first := func() int { return look(sink.Log, func() int { return sink.of[0] }) } // of that master
 			send(func() bool { return first() > 10 })
 			x.take(t, c, master)
 			had := first()
@@ -286,7 +285,7 @@ func TestACluster(t *testing.T) {
 				return c.cluster.Refresh(within(t)) == nil && c.cluster.Master(redisconn.Slot(keys[0])) != master
 			}
 			send(func() bool { return n%20 == 0 && moved() })
-			// The killed one's place has no replica: messages are stored and not confirmed.
+			// The killed server's place has no replica: messages are stored, but not confirmed.
 			had = max(had, first())
 			send(func() bool { return first() > had+10 })
 			want := f.Confirmed()
@@ -312,7 +311,7 @@ func TestACluster(t *testing.T) {
 	}
 }
 
-// TestClusterGuaranteePrediction: three of the servers that weir starts are masters.
+// TestClusterGuaranteePrediction: three of weir's servers are masters.
 func TestClusterGuaranteePrediction(t *testing.T) {
 	for _, x := range []struct {
 		nodes   int
@@ -321,7 +320,7 @@ func TestClusterGuaranteePrediction(t *testing.T) {
 	}{
 		{3, nil, driver.Received},
 		{3, map[string]string{"server.appendonly": "yes", "server.appendfsync": "always"}, driver.Persisted},
-		{3, map[string]string{"wait-replicas": "1"}, driver.Received}, // there is none
+		{3, map[string]string{"wait-replicas": "1"}, driver.Received}, // no replicas
 		{6, map[string]string{"wait-replicas": "1"}, driver.Replicated},
 		{6, map[string]string{"wait-replicas": "2"}, driver.Received},
 		{9, map[string]string{"wait-replicas": "1"}, driver.Replicated},

@@ -18,47 +18,42 @@ import (
 )
 
 const (
-	prefetch = 500 // where the scenario leaves it open
-	// readBlock is how long a read waits in the server for entries; Run's end
-	// waits for it.
+	prefetch = 500 // if the scenario does not set it
+	// readBlock is how long a read waits in the server for entries; the end of Run waits for it.
 	readBlock = 100 * time.Millisecond
-	// beginning is where a scan for pending entries starts, and the answer that it
-	// has come to the end.
+	// beginning is the start of a scan for pending entries, and also the answer at its end.
 	beginning = "0-0"
-	// endLimit bounds the wait for the last read, and for the last
-	// acknowledgements.
+	// endLimit limits the wait for the last read, and for the last acknowledgements.
 	endLimit = 3 * time.Second
 )
 
-// A reader is a member of the subscription's groups on the streams of one server. It reads
-// on one connection and acknowledges on another.
+// A reader is a member of the subscription's groups on the streams of one server. It reads on one
+// connection and acknowledges on another.
 type reader struct {
 	cfg   *Config
 	link  *redisconn.Link
-	name  string // of the consumer in its groups
+	name  string // of the consumer within its groups
 	group string
 	keys  []string
 	from  map[string]source // by key
-	most  int               // entries delivered and not settled
-	turns chan struct{}     // bounds how many readers deliver and wait for their acknowledgements; nil: all may
+	most  int               // limit of entries delivered and not settled
+	turns chan struct{}     // readers that may deliver and await acks at a time; nil: all
 	spec  driver.ConsumerSpec
 	reads redis.XReadGroupArgs
 
 	sink      driver.Sink
 	acks      *redisconn.Pipe[settlement]
-	unsettled atomic.Int64 // deliveries with acknowledgements on their way
+	unsettled atomic.Int64 // deliveries whose acknowledgements are in flight
 }
 
-// A source is what a stream is: the index of a destination, and the partition of it.
+// A source identifies a stream: the index of its destination, and its partition.
 type source struct{ destination, partition int32 }
 
-// A settlement is an acknowledgement on its way: of ds, or of the part of one
-// read's deliveries that is on one stream.
+// A settlement is an acknowledgement in flight for ds, the deliveries of one read from one stream.
 type settlement struct{ ds []driver.Delivery }
 
-// Consumer connects, and makes the subscription's groups where they do not exist
-// yet. Unless spec.From says otherwise they get every entry of their streams,
-// older ones included.
+// Consumer connects, and creates missing groups of the subscription. Unless spec.From says
+// otherwise, they receive every entry of their streams, older ones included.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	first, err := start(spec.From)
 	if err != nil {
@@ -80,7 +75,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 			}
 			g := c.group(key, spec.Subscription)
 			if c.run.Existing && !spec.Durable {
-				c.remember(g) // before: an answer may be lost
+				c.remember(g) // before creating it: the answer may be lost
 			}
 			err = c.makeGroup(ctx, g, first)
 			slot := c.slot(key)
@@ -127,8 +122,8 @@ func (x *reader) run(ctx context.Context, sink driver.Sink) error {
 		}
 		return fmt.Errorf("subscribe: %w", redisconn.Cause(err))
 	}
-	sink.Ready() // the group is there since Consumer
-	// A read that waits for the server endLimit after ctx has ended is given up.
+	sink.Ready() // the group exists since Consumer
+	// A read that still waits endLimit after ctx has ended is aborted.
 	late := time.AfterFunc(time.Hour, x.link.Refuse)
 	late.Stop()
 	unhook := context.AfterFunc(ctx, func() { late.Reset(endLimit) })
@@ -156,7 +151,7 @@ func (x *reader) read(ctx context.Context) error {
 	}
 	later := time.NewTimer(lookAgain)
 	defer later.Stop()
-	err := x.takeOver(ctx) // what was left comes before what is new
+	err := x.takeOver(ctx) // old entries come before new ones
 	for ; ctx.Err() == nil; err = x.next(ctx, later.C, claims) {
 		switch {
 		case err == nil, ctx.Err() != nil:
@@ -189,7 +184,7 @@ func (x *reader) next(ctx context.Context, later, claims <-chan time.Time) error
 	}
 }
 
-// room returns how many more entries may be delivered, once there is room.
+// room waits until entries may be delivered, and returns how many.
 func (x *reader) room(ctx context.Context) (int, error) {
 	for {
 		if n := x.most - int(x.unsettled.Load()); n > 0 {
@@ -201,16 +196,16 @@ func (x *reader) room(ctx context.Context) (int, error) {
 	}
 }
 
-// readOnce reads and delivers what is at hand, or waits for it a little.
+// readOnce reads and delivers what is available, or waits briefly.
 func (x *reader) readOnce(ctx context.Context) error {
 	room, err := x.room(ctx)
 	if err != nil {
 		return nil // ctx has ended
 	}
 	args := x.reads
-	args.Count = int64(max(1, room/len(x.keys))) // it counts for each stream
-	// What the server hands out must not be lost with a read that was given up:
-	// ctx does not end it.
+	args.Count = int64(max(1, room/len(x.keys))) // the count applies per stream
+	// Entries handed out by the server must not be lost with an aborted read, so ctx does not end
+	// it.
 	streams, err := x.link.XReadGroup(context.WithoutCancel(ctx), &args).Result()
 	if errors.Is(err, redis.Nil) {
 		return nil
@@ -218,8 +213,8 @@ func (x *reader) readOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What came too late comes again, as claimed; but for what the server has
-	// taken as acknowledged when it handed it out.
+	// Late entries are redelivered by claiming, except those that the server counted as
+	// acknowledged when it handed them out.
 	if ctx.Err() != nil && x.spec.Settle != driver.SettleAuto {
 		return nil
 	}
@@ -227,9 +222,9 @@ func (x *reader) readOnce(ctx context.Context) error {
 	return nil
 }
 
-// claim takes over and delivers what has been pending for too long.
+// claim claims and delivers entries that have been pending for too long.
 func (x *reader) claim(ctx context.Context) error {
-	// Not what this consumer has just acknowledged.
+	// Not entries that this consumer has just acknowledged.
 	if err := x.acks.Wait(ctx); err != nil {
 		return nil
 	}
@@ -254,8 +249,8 @@ func (x *reader) claim(ctx context.Context) error {
 	return nil
 }
 
-// deliver hands over what one call of the client yielded, and settles it: at once, or where
-// there is no room for so much in parts. What is left when ctx ends comes again, as claimed.
+// deliver delivers the entries from one client call and settles them, in several parts if there is
+// not enough room. The rest at the end of ctx is redelivered by claiming.
 func (x *reader) deliver(ctx context.Context, streams []redis.XStream, again bool) {
 	auto := x.spec.Settle == driver.SettleAuto
 	for len(streams) > 0 && (ctx.Err() == nil || auto) {
@@ -294,7 +289,7 @@ func split(streams []redis.XStream, n int) (first, rest []redis.XStream) {
 	return streams, nil
 }
 
-// hand hands over entries and settles them.
+// hand delivers entries and settles them.
 func (x *reader) hand(streams []redis.XStream, again bool) {
 	n := 0
 	for _, s := range streams {
@@ -304,7 +299,7 @@ func (x *reader) hand(streams []redis.XStream, again bool) {
 	for _, s := range streams {
 		from := x.from[s.Stream]
 		for _, m := range s.Messages {
-			payload, _ := m.Values[fieldPayload].(string) // an entry of another's may have none
+			payload, _ := m.Values[fieldPayload].(string) // a foreign entry may have none
 			d := driver.Delivery{Payload: redisconn.Bytes(payload), Partition: from.partition, Source: from.destination, Redelivered: again}
 			if k, ok := m.Values[fieldKey].(string); ok {
 				d.Key = redisconn.Bytes(k)
@@ -321,7 +316,7 @@ func (x *reader) hand(streams []redis.XStream, again bool) {
 	}
 }
 
-// settle acknowledges deliveries of one stream.
+// settle acknowledges deliveries from one stream.
 func (x *reader) settle(s redis.XStream, ds []driver.Delivery) {
 	x.unsettled.Add(int64(len(ds)))
 	ctx := context.Background()
@@ -339,7 +334,7 @@ func (x *reader) settle(s redis.XStream, ds []driver.Delivery) {
 	x.acks.Submit(redis.NewIntCmd(ctx, args...), settlement{ds})
 }
 
-// settled takes the answer to an acknowledgement.
+// settled handles the answer to an acknowledgement.
 func (x *reader) settled(s settlement, err error) {
 	x.sink.Settled(s.ds, err)
 	x.unsettled.Add(-int64(len(s.ds)))
@@ -353,7 +348,7 @@ func (x *reader) close(ctx context.Context) error {
 	if x.acks != nil {
 		x.acks.Close(ctx)
 	}
-	if x.link == nil { // it could not be opened
+	if x.link == nil { // opening failed
 		return nil
 	}
 	return x.link.Close(ctx)

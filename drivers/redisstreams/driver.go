@@ -68,7 +68,7 @@ package redisstreams
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"errors"
 	"fmt"
 	"sync"
@@ -81,7 +81,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisserver"
 )
 
-// page is what the driver says to a reader.
+// page is the documentation page.
 //
 //go:embed page.md
 var page string
@@ -102,9 +102,9 @@ func Definition() driver.Definition {
 			Batch:           true,
 			Subscriptions:   true,
 			Competing:       true,
-			Nack:            true, // by claim-after
+			Nack:            true, // through claim-after
 			SettleConfirmed: true,
-			Retains:         true, // the group is made when the consumer is opened
+			Retains:         true, // the group is created when the consumer is opened
 			Resumes:         true,
 			Replays:         []driver.Start{driver.AtEarliest, driver.AtLatest, driver.AtOffset, driver.AtTime},
 			Settle:          []driver.Settle{driver.SettleEach, driver.SettleBatch, driver.SettleAuto},
@@ -118,7 +118,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	redisconn.Options
 	Cluster      bool             `option:"cluster" help:"The servers are a Redis Cluster: streams are spread over its masters, and address is any of its servers."`
@@ -140,7 +140,7 @@ func newConfig() *Config {
 	}
 }
 
-// Validate reports every fault that the options' bounds do not tell, joined.
+// Validate reports every fault that option bounds do not catch, joined.
 func (c *Config) Validate() error {
 	faults := driver.Faults{c.Options.Validate()}
 	if c.MaxLenExact && c.MaxLen == 0 {
@@ -155,8 +155,8 @@ func (c *Config) Validate() error {
 // waits reports whether messages wait for more than the server's answer.
 func (c *Config) waits() bool { return c.WaitReplicas > 0 || c.WaitAOF }
 
-// Oldest servers that have what is used: XAUTOCLAIM that passes over deleted
-// entries, and the lag of a group; WAITAOF.
+// Minimum server versions: for XAUTOCLAIM that skips deleted entries, and the lag of a group; for
+// WAITAOF.
 const (
 	needMajor, needMinor = 7, 0
 	aofMajor, aofMinor   = 7, 2
@@ -187,7 +187,7 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// check refuses a server that lacks what is asked for.
+// check returns an error for a server that lacks a requested feature.
 func (c *Config) check(ctx context.Context, link *redisconn.Link) error {
 	s, err := link.State(ctx)
 	switch {
@@ -207,24 +207,24 @@ func (c *Config) check(ctx context.Context, link *redisconn.Link) error {
 	return nil
 }
 
-// A conn is one run's hold on the server.
+// A conn is one run's connection to the server.
 type conn struct {
 	cfg     Config
 	run     driver.Run
 	link    *redisconn.Link    // nil with cluster
 	cluster *redisconn.Cluster // nil without
 
-	durable  known.Table[struct{}] // subscriptions with groups that stay, and names of their own
-	declared known.Table[[]string] // destinations, and the keys of their streams
+	durable  known.Table[struct{}] // subscriptions with remaining groups under their own names
+	declared known.Table[[]string] // destinations, with the keys of their streams
 
 	mu     sync.Mutex
-	groups map[group]bool // made on streams that are not weir's
+	groups map[group]bool // created on existing streams
 }
 
-// A group is one on a stream.
+// A group is a consumer group of a stream.
 type group struct{ key, name string }
 
-// Declare makes the streams, empty.
+// Declare creates the streams, empty.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error {
 		keys, err := c.direct(ctx, d)
@@ -240,7 +240,7 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// makeStream makes a stream without an entry: what does is a group on it.
+// makeStream creates an empty stream, by creating a group on it.
 func (c *conn) makeStream(ctx context.Context, key string) error {
 	g := group{key, "weir-declares"}
 	if err := c.makeGroup(ctx, g, oldest); err != nil {
@@ -275,7 +275,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// existing refuses a destination said to exist that is not a stream.
+// existing returns an error if a destination that should exist is not a stream.
 func (c *conn) existing(ctx context.Context, destination string) error {
 	if !c.run.Existing {
 		return nil
@@ -296,8 +296,7 @@ func (c *conn) existing(ctx context.Context, destination string) error {
 	return nil
 }
 
-// Close removes the groups made on streams that are not weir's and ends the
-// control connection.
+// Close removes the groups created on existing streams, and closes the control connection.
 func (c *conn) Close(ctx context.Context) error {
 	err := c.removeGroups(ctx)
 	if c.cluster != nil {

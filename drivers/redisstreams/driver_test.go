@@ -20,10 +20,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quiet is short: over loopback what should not come would come in microseconds.
+// quiet is short: over loopback, an unexpected message would arrive within microseconds.
 const quiet = 60 * time.Millisecond
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	for _, run := range []struct {
 		name    string
@@ -62,7 +62,7 @@ func TestConformance(t *testing.T) {
 			if run.nodes > 3 {
 				t.Run("is formed", func(t *testing.T) { formsACluster(t, s, run.nodes) })
 			}
-			// What is settled at once must not be claimed meanwhile, on a crowded host.
+			// Messages settled at once must not be claimed meanwhile, on a busy host.
 			options := map[string][]string{"claim-after": {"2s"}}
 			maps.Copy(options, s.Options)
 			maps.Copy(options, run.options)
@@ -75,7 +75,7 @@ func TestConformance(t *testing.T) {
 			}
 			def.Capabilities = def.Capabilities.With(cfg)
 			var kill func() func() error
-			if run.nodes == 1 && run.with.Settings["appendonly"] == "yes" { // else the streams go with the server
+			if run.nodes == 1 && run.with.Settings["appendonly"] == "yes" { // otherwise the streams go with the server
 				kill = s.Kill
 			}
 			drivertest.Run(t, def, drivertest.Harness{
@@ -90,14 +90,14 @@ func TestConformance(t *testing.T) {
 					}
 					return all[n].ID, nil
 				},
-				// A destination has no replicas of its own, however many servers there are.
+				// Destinations have no replicas of their own, regardless of the number of servers.
 				Nodes: 1,
 			})
 		})
 	}
 }
 
-// entriesOf returns the first n entries of a destination of one partition.
+// entriesOf returns the first n entries of a single-partition destination.
 func entriesOf(t *testing.T, cfg driver.Config, run, destination string, n int) ([]redis.XMessage, error) {
 	t.Helper()
 	opened, err := cfg.Open(within(t), driver.Run{ID: run})

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
-// Facts reads the server's settings as they are now.
+// Facts reads the server's current settings.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	links, err := c.servers(ctx)
 	if err != nil {
@@ -45,8 +45,8 @@ func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// trimmed returns how many entries were cut off the streams that this Conn declared. A server
-// before 7.0 does not count what was added.
+// trimmed returns how many entries were trimmed from the streams that this Conn declared. A server
+// before 7.0 does not count added entries.
 func (c *conn) trimmed(ctx context.Context) []driver.Discarded {
 	d := driver.Discarded{Counter: "entries-added less length of XINFO STREAM, read or not"}
 	for _, keys := range c.declared.All() {
@@ -65,8 +65,8 @@ func (c *conn) trimmed(ctx context.Context) []driver.Discarded {
 	return []driver.Discarded{d}
 }
 
-// both returns the facts of two masters: the servers of both, what both confirm, and where
-// they differ the version or the setting of each.
+// both merges the facts of two masters: the servers of both, what both confirm, and both values
+// where version or settings differ.
 func both(a, b driver.Facts) driver.Facts {
 	if a.Nodes == 0 {
 		return b
@@ -80,7 +80,7 @@ func both(a, b driver.Facts) driver.Facts {
 	return a
 }
 
-// either returns a value, or where another is not among them both.
+// either returns values, with other added if it is not among them.
 func either(values, other string) string {
 	if slices.Contains(strings.Split(values, ", "), other) {
 		return values
@@ -88,8 +88,8 @@ func either(values, other string) string {
 	return values + ", " + other
 }
 
-// known are the settings of a master with so many replicas. A message waits for as many of these
-// as wait-replicas says.
+// known returns the settings of a master with that many replicas. A message waits for wait-replicas
+// of them.
 func (c *Config) known(replicas int, appendOnly, appendFsync string) driver.Known {
 	k := driver.KnownOf(c, "wait-aof")
 	k["replicas"], k["wait-replicas"] = strconv.Itoa(replicas), driver.Of(1+c.WaitReplicas, 1+replicas)
@@ -97,14 +97,14 @@ func (c *Config) known(replicas int, appendOnly, appendFsync string) driver.Know
 	return k
 }
 
-// recipeMasters is how many of the servers of the recipe redis-cluster are masters. Each
-// has as many replicas.
+// recipeMasters is the number of masters in the recipe redis-cluster. Each has the same number of
+// replicas.
 const recipeMasters = 3
 
-// Known implements driver.GuaranteePredictor. The first server is the master of the others; of a
-// cluster the first three are masters.
+// Known implements driver.GuaranteePredictor. The first server is the master of the others; in a
+// cluster, the first three are masters.
 func (c *Config) Known(s driver.Servers) driver.Known {
-	share := s.Nodes // of a master and its replicas
+	share := s.Nodes // a master and its replicas
 	switch {
 	case s.Nodes == 0:
 		return driver.KnownOf(c, "wait-aof")
@@ -114,12 +114,12 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return c.known(share-1, c.Server.AppendOnly, c.Server.AppendFsync)
 }
 
-// lagMost is how many entries are counted at most.
+// lagMost limits the number of entries counted.
 const lagMost = 100
 
-// lag returns how many entries a group has not handed out. The server does not know
-// where the group began in the middle or entries were deleted, and counts those too
-// that max-len has cut off unread: up to lagMost they are counted here.
+// lag returns how many entries a group has not handed out. The server does not know this if the
+// group began in the middle or entries were deleted, and its count includes unread entries trimmed
+// by max-len: up to lagMost, entries are counted here.
 func (c *conn) lag(ctx context.Context, key string, info redis.XInfoGroup) (int64, error) {
 	if info.Lag == 0 {
 		return 0, nil
@@ -135,9 +135,9 @@ func (c *conn) lag(ctx context.Context, key string, info redis.XInfoGroup) (int6
 	return max(info.Lag, lagMost), nil
 }
 
-// Backlog implements driver.Backlogger: what the groups have not handed out, and
-// what they have and wait to see acknowledged. Above lagMost the former is the server's
-// word, or where it has none lagMost; it is 0 only if there is nothing.
+// Backlog implements driver.Backlogger: entries that the groups have not handed out, plus those
+// handed out and not acknowledged. Above lagMost, the former is the server's number, or lagMost if
+// it has none; it is 0 only if there is nothing.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (n uint64, err error) {
 		keys, err := c.streams(ctx, d)
@@ -155,7 +155,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	})
 }
 
-// left is Backlog of one group.
+// left is Backlog for one group.
 func (c *conn) left(ctx context.Context, g group) (uint64, error) {
 	link, err := c.at(ctx, g.key)
 	if err != nil {

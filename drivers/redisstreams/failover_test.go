@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestTheNextMasterIsFound has another server take the master's place, which is gone
-// or goes on as a replica. Who kept to it would show an outage without end.
+// TestTheNextMasterIsFound lets another server replace the master, which is gone or continues as a
+// replica. A client that kept to it would see an endless outage.
 func TestTheNextMasterIsFound(t *testing.T) {
 	killed := func(t *testing.T, first, _ *redistest.Server) {
 		if err := first.Kill(); err != nil {
@@ -38,7 +38,7 @@ func TestTheNextMasterIsFound(t *testing.T) {
 		{"demoted, batches", demoted, batch},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			t.Parallel() // each waits for seconds, on servers of its own
+			t.Parallel() // each waits for seconds, on its own servers
 			first := redistest.Start(t)
 			second := redistest.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(first.Port))
 			cfg := newConfig()

@@ -14,11 +14,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
-// removeLimit bounds the removing of all groups.
+// removeLimit limits how long removing all groups may take.
 const removeLimit = 5 * time.Second
 
-// group returns the group of a subscription on a stream. On one that is not weir's its
-// name has the run, unless it is durable.
+// group returns a subscription's group on a stream. On an existing stream, its name contains the
+// run, unless it is durable.
 func (c *conn) group(stream, subscription string) group {
 	g := group{stream, subscription}
 	if _, durable := c.durable.Get(subscription); c.run.Existing && !durable {
@@ -27,8 +27,8 @@ func (c *conn) group(stream, subscription string) group {
 	return g
 }
 
-// makeGroup makes a group that begins after an ID, and its stream where there is
-// none; a group that exists is left as it is.
+// makeGroup creates a group that begins after an ID, and its stream if missing; an existing group
+// is left unchanged.
 func (c *conn) makeGroup(ctx context.Context, g group, start string) error {
 	link, err := c.at(ctx, g.key)
 	if err != nil {
@@ -50,14 +50,14 @@ func (c *conn) destroyGroup(ctx context.Context, g group) error {
 	return link.XGroupDestroy(ctx, g.key, g.name).Err()
 }
 
-// remember has Close remove a group.
+// remember makes Close remove a group.
 func (c *conn) remember(g group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.groups[g] = true
 }
 
-// removeGroups removes what was remembered, within removeLimit.
+// removeGroups removes the recorded groups, within removeLimit.
 func (c *conn) removeGroups(ctx context.Context) error {
 	c.mu.Lock()
 	left := c.groups
@@ -75,15 +75,15 @@ func (c *conn) removeGroups(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// gone reports whether err says that a group, or its stream, is not there (any
-// more). An append-only file or a snapshot would have kept it over a restart.
+// gone reports whether err means that a group or its stream does not exist, or no longer. An
+// append-only file or a snapshot would have kept it across a restart.
 func gone(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said) && slices.ContainsFunc([]string{"NOGROUP", "ERR The XGROUP subcommand requires the key to exist", "ERR no such key"},
 		func(text string) bool { return strings.HasPrefix(said.Error(), text) })
 }
 
-// lost is the end of a subscription.
+// lost returns the error of a lost subscription.
 func lost(err error) error {
 	return fmt.Errorf("subscription lost: the server has no such group any more: %w: %w", driver.ErrUnsupported, err)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestAHostedService has a server with TLS, a user of an access list without the rights of
-// an administrator, and no other user.
+// TestAHostedService uses a server with TLS and a single user, from an access list, without
+// administrator rights.
 func TestAHostedService(t *testing.T) {
 	cert, key := trial.Certificate(t)
 	other, _ := trial.Certificate(t)

@@ -13,8 +13,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// holding passes connections on to a server, but what acknowledges only once release
-// is closed.
+// holding forwards connections to a server, but delays acknowledgements until release is closed.
 func holding(t *testing.T, server string, release <-chan struct{}) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -55,8 +54,8 @@ func holding(t *testing.T, server string, release <-chan struct{}) (address stri
 	return l.Addr().String()
 }
 
-// TestEntriesBeingAckedAreNotClaimed has acknowledgements be on their way while
-// the consumer looks a second time for what others have left.
+// TestEntriesBeingAckedAreNotClaimed has acknowledgements in flight while the consumer checks a
+// second time for entries left by others.
 func TestEntriesBeingAckedAreNotClaimed(t *testing.T) {
 	s := redistest.Start(t)
 	stream(t, raw(t, s.Address), 10)

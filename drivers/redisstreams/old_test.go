@@ -14,8 +14,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// talk serves connections as a server that says info of itself does, and knows
-// little else, until the test ends.
+// talk serves connections, until the end of the test, as a server that reports info about itself
+// and supports little else.
 func talk(t *testing.T, info string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +75,7 @@ func request(r *bufio.Reader) (name string, err error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "*")))
 	for i := 0; i < n && err == nil; i++ {
-		if _, err = r.ReadString('\n'); err != nil { // $length: no argument here holds a line's end
+		if _, err = r.ReadString('\n'); err != nil { // $length: no argument here contains a line break
 			break
 		}
 		line, err = r.ReadString('\n')

@@ -13,34 +13,33 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
-// Names of an entry's fields.
+// Field names of an entry.
 const (
 	fieldPayload = "p"
 	fieldKey     = "k"
 )
 
-// A producer adds entries: on a connection of its own, or in a cluster on one to each
-// master.
+// A producer adds entries, on its own connection, or in a cluster on one to each master.
 type producer struct {
 	done    driver.Completer
 	targets *driver.Targets[*target]
 	lanes   []*lane
-	sorted  []batch // by lane: PublishBatch's
+	sorted  []batch // by lane: for PublishBatch
 }
 
-// A target is a destination. The goroutine that publishes uses it.
+// A target is a destination. Only the publishing goroutine uses it.
 type target struct {
 	places []place // by partition
-	turn   int     // the partition that had a message without a key last
+	turn   int     // the partition of the last message without a key
 }
 
-// A place is a stream, and what leads there.
+// A place is a stream, with its lane.
 type place struct {
 	lane int
 	head []any // of an XADD
 }
 
-// at returns where a message of that key goes.
+// at returns the place for a message with that key.
 func (t *target) at(key []byte) *place {
 	if key == nil || len(t.places) == 1 {
 		return &t.places[t.turn]
@@ -48,10 +47,10 @@ func (t *target) at(key []byte) *place {
 	return &t.places[partition(key, len(t.places))]
 }
 
-// next has messages without a key go to the next partition.
+// next directs messages without a key to the next partition.
 func (t *target) next() { t.turn = (t.turn + 1) % len(t.places) }
 
-// A lane adds entries on a connection of its own.
+// A lane adds entries on its own connection.
 type lane struct {
 	cfg  *Config
 	link *redisconn.Link
@@ -99,7 +98,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// lane connects to the server of a slot.
+// lane connects to a slot's server.
 func (c *conn) lane(ctx context.Context, slot int, spec driver.ProducerSpec, done driver.Completer) (*lane, error) {
 	link, err := c.another(ctx, c.run, slot, fmt.Sprintf("producer %d", spec.Index))
 	if err != nil {
@@ -119,7 +118,7 @@ func (c *conn) lane(ctx context.Context, slot int, spec driver.ProducerSpec, don
 
 // head returns an XADD up to the fields.
 func (c *Config) head(key string) []any {
-	// A stream deleted in mid-run must not come back as another.
+	// A stream deleted during the run must not be recreated.
 	head := []any{"xadd", key, "nomkstream"}
 	if c.MaxLen > 0 {
 		how := "~"
@@ -159,7 +158,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 
 // PublishBatch implements driver.BatchProducer. Messages without a key share a partition.
 func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
-	var free *target // of a message without a key
+	var free *target // for messages without a key
 	for _, m := range ms {
 		t, err := p.targets.Of(ctx, m)
 		if err != nil {
@@ -189,7 +188,7 @@ func (l *lane) answered(m *driver.Message, err error) {
 	l.done.Complete(m, added(err))
 }
 
-// added returns what an error in answer to an XADD is.
+// added maps the error answer of an XADD.
 func added(err error) error {
 	if errors.Is(err, redis.Nil) {
 		return fmt.Errorf("the stream is not there any more: %w", driver.ErrUnsupported)
@@ -209,13 +208,13 @@ func (p *producer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close implements driver.Producer. It waits for answers under way, at most 2 s.
+// Close implements driver.Producer. It waits at most 2 s for outstanding answers.
 func (p *producer) Close(ctx context.Context) error {
 	return each.AtOnce(p.lanes, func(l *lane) error { return l.close(ctx) })
 }
 
 func (l *lane) close(ctx context.Context) error {
-	if l == nil { // it could not be opened
+	if l == nil { // opening failed
 		return nil
 	}
 	l.bulk.close(ctx)

@@ -8,10 +8,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/each"
 )
 
-// A consumer is its readers: one, or in a cluster one a slot.
+// A consumer consists of readers: one, or in a cluster one per slot.
 type consumer struct{ readers []*reader }
 
-// share bounds what the readers deliver and have not settled, by most of all together.
+// share limits unsettled deliveries of all readers together to most.
 func (x *consumer) share(most int) {
 	n := len(x.readers)
 	var turns chan struct{}

@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// look returns what f sees under the lock.
+// look returns f's result, called under the lock.
 func look[T any](l *trial.Log, f func() T) T {
 	l.Lock()
 	defer l.Unlock()
@@ -75,13 +75,13 @@ func produce(t *testing.T, c *conn, f driver.Completer) driver.Producer {
 	return p
 }
 
-// consume runs a consumer until the test, or stop, ends it.
+// consume runs a consumer until the end of the test or stop.
 func consume(t *testing.T, c *conn, spec driver.ConsumerSpec, l *trial.Log) (stop func() error) {
 	t.Helper()
 	return consumeWith(t, c, spec, l, l)
 }
 
-// consumeWith is consume with a sink that begins with l.
+// consumeWith is consume with a sink that wraps l.
 func consumeWith(t *testing.T, c *conn, spec driver.ConsumerSpec, l *trial.Log, sink driver.Sink) (stop func() error) {
 	t.Helper()
 	spec.Subscription, spec.Destinations = "s", []string{"d"}
@@ -90,7 +90,7 @@ func consumeWith(t *testing.T, c *conn, spec driver.ConsumerSpec, l *trial.Log, 
 	return stop
 }
 
-// refusing returns a sink that refuses some messages.
+// refusing returns a sink that rejects some messages.
 func refusing(which func(d driver.Delivery) bool) *trial.Log {
 	l := trial.NewLog()
 	l.Refuse = which
@@ -325,7 +325,7 @@ func TestTheGuaranteeFollowsTheRunningServer(t *testing.T) {
 	}
 }
 
-// TestPageGuaranteesMatchServers has Valkey's servers: Debian's have no WAITAOF.
+// TestPageGuaranteesMatchServers uses Valkey: Debian's Redis has no WAITAOF.
 func TestPageGuaranteesMatchServers(t *testing.T) {
 	served.Guarantees(t, Definition(), nil, "valkey")
 }
@@ -387,7 +387,7 @@ func TestConflictingSettingsAreRejected(t *testing.T) {
 	}
 }
 
-// TestWaitAOFWithoutASyncIsRefused: with appendfsync no, WAITAOF never answers that this server has
+// TestWaitAOFWithoutASyncIsRefused: with appendfsync no, WAITAOF never reports that this server has
 // synced.
 func TestWaitAOFWithoutASyncIsRefused(t *testing.T) {
 	s := served.Up(t, Definition(), 1, served.With{Recipe: "valkey", Settings: map[string]string{"appendonly": "yes", "appendfsync": "no"}})

@@ -9,10 +9,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// oldest is the position of a group that begins with the oldest entry.
+// oldest is the start position of a group that begins with the oldest entry.
 const oldest = "0"
 
-// start returns the ID that a group is made with: the entry after it is its first.
+// start returns the ID to create a group with: its first entry is the one after that ID.
 func start(p driver.Position) (string, error) {
 	switch p.At {
 	case driver.AtDefault, driver.AtEarliest:
@@ -26,14 +26,13 @@ func start(p driver.Position) (string, error) {
 		}
 		return before(ms, seq), nil
 	case driver.AtTime:
-		// An ID begins with the server's clock in milliseconds: one is the grain.
+		// An ID begins with the server's clock in milliseconds, which is the resolution.
 		return before(uint64(max(0, p.Time.UnixMilli())), 0), nil
 	}
 	return "", fmt.Errorf("position %d: %w", p.At, driver.ErrUnsupported)
 }
 
-// parseID reads an entry's ID; where its second number is missing it is 0, as in
-// the server's own ranges.
+// parseID parses an entry ID; a missing second number is 0, as in the server's own ranges.
 func parseID(id string) (ms, seq uint64, err error) {
 	first, second, whole := strings.Cut(id, "-")
 	if ms, err = strconv.ParseUint(first, 10, 64); err == nil && whole {
@@ -45,7 +44,7 @@ func parseID(id string) (ms, seq uint64, err error) {
 	return ms, seq, nil
 }
 
-// before returns the ID that is one less.
+// before returns the preceding ID.
 func before(ms, seq uint64) string {
 	switch {
 	case seq > 0:

@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// servers are the systems that positions and resuming are tried with.
+// servers runs f on the systems for tests of positions and resuming.
 func servers(t *testing.T, f func(t *testing.T, address string)) {
 	for _, s := range []struct {
 		recipe string
@@ -29,7 +29,7 @@ func servers(t *testing.T, f func(t *testing.T, address string)) {
 	}
 }
 
-// stream makes the stream d of entries m0 to m<n-1>, and returns their IDs.
+// stream creates stream d with entries m0 to m<n-1>, and returns their IDs.
 func stream(t *testing.T, r *redis.Client, n int) (ids []string) {
 	t.Helper()
 	if err := r.Del(within(t), "d").Err(); err != nil {
@@ -47,7 +47,7 @@ func stream(t *testing.T, r *redis.Client, n int) (ids []string) {
 
 func entry(i int) string { return fmt.Sprintf("m%03d", i) }
 
-// entries are m<from> to m<to-1>.
+// entries returns m<from> to m<to-1>.
 func entries(from, to int) (texts []string) {
 	for i := from; i < to; i++ {
 		texts = append(texts, entry(i))
@@ -63,7 +63,7 @@ func raw(t *testing.T, address string) *redis.Client {
 	return r
 }
 
-// following returns the ID one above.
+// following returns the next ID.
 func following(t *testing.T, id string) string {
 	t.Helper()
 	ms, seq, err := parseID(id)
@@ -104,7 +104,7 @@ func TestSubscriptionBeginsAtGivenPosition(t *testing.T) {
 				c := open(t, driver.Run{ID: fmt.Sprintf("r%d", i), Existing: true}, address, nil)
 				sink := trial.NewLog()
 				consume(t, c, driver.ConsumerSpec{From: x.from}, sink)
-				// A second consumer of the subscription finds it begun.
+				// A second consumer finds the subscription already begun.
 				second := trial.NewLog()
 				second.OnDeliver = sink.Deliver
 				consume(t, c, driver.ConsumerSpec{Index: 1, From: driver.Position{At: driver.AtEarliest}}, second)

@@ -12,24 +12,23 @@ import (
 	"github.com/weirmq/weir/drivers/internal/redisconn"
 )
 
-// lookAgain is when a consumer looks a second time for what others have left: a
-// server may take a moment to notice that one's connections are closed.
+// lookAgain is when a consumer checks a second time for entries left by others: a server may take a
+// moment to notice closed connections.
 const lookAgain = 100 * time.Millisecond
 
-// memberPrefix begins the names of weir's consumers in their groups; their index
-// ends them, the same in each run, so that a durable group does not gather names.
+// memberPrefix begins the names of weir's consumers in their groups. They end in the consumer's
+// index, which is the same in each run, so that a durable group does not accumulate names.
 const memberPrefix = "weir-"
 
-// connectionName returns the name of a link of consumer number index: what tells
-// others that it is there.
+// connectionName returns the link name of consumer number index, by which other consumers see that
+// it is connected.
 func connectionName(subscription, index string) string {
 	return "consumer " + subscription + " " + index
 }
 
-// takeOver delivers what consumers that are gone have left unacknowledged, and an
-// earlier one of this consumer's name: oldest first, without waiting for
-// claim-after. Where the server does not tell who is there it is that of this
-// name alone; where it does not let this user claim it is nothing.
+// takeOver delivers entries left unacknowledged by departed consumers, and by an earlier consumer
+// of this one's name: oldest first, without waiting for claim-after. If the server does not list
+// connections, only entries of this name are taken over; if this user may not claim, none are.
 func (x *reader) takeOver(ctx context.Context) error {
 	err := x.takeOverAll(ctx)
 	if errors.Is(redisconn.Cause(err), driver.ErrAuth) {
@@ -39,7 +38,7 @@ func (x *reader) takeOver(ctx context.Context) error {
 }
 
 func (x *reader) takeOverAll(ctx context.Context) error {
-	// Not what this consumer has just acknowledged.
+	// Not entries that this consumer has just acknowledged.
 	if err := x.acks.Wait(ctx); err != nil {
 		return nil // ctx has ended
 	}
@@ -67,10 +66,9 @@ func (x *reader) takeOverAll(ctx context.Context) error {
 	return nil
 }
 
-// inherit claims and delivers those of some pending entries that consumers left when they
-// went.
+// inherit claims and delivers those of some pending entries that departed consumers left.
 func (x *reader) inherit(ctx context.Context, key string, pending []redis.XPendingExt) error {
-	gone, err := x.absent(ctx) // later than pending: who came meanwhile has his own
+	gone, err := x.absent(ctx) // after reading pending: later consumers have their own entries
 	if err != nil {
 		return err
 	}
@@ -80,7 +78,7 @@ func (x *reader) inherit(ctx context.Context, key string, pending []redis.XPendi
 			continue
 		}
 		if len(args.Messages) == 0 || p.Idle < args.MinIdle {
-			args.MinIdle = p.Idle // not what another has claimed since
+			args.MinIdle = p.Idle // not those claimed by others since
 		}
 		args.Messages = append(args.Messages, p.ID)
 	}
@@ -91,7 +89,7 @@ func (x *reader) inherit(ctx context.Context, key string, pending []redis.XPendi
 	if err != nil || ctx.Err() != nil || len(messages) == 0 {
 		return err
 	}
-	if x.spec.Settle == driver.SettleAuto { // handed out is acknowledged
+	if x.spec.Settle == driver.SettleAuto { // handed out means acknowledged
 		ids := make([]string, len(messages))
 		for i, m := range messages {
 			ids[i] = m.ID
@@ -104,8 +102,8 @@ func (x *reader) inherit(ctx context.Context, key string, pending []redis.XPendi
 	return nil
 }
 
-// absent asks the server for its connections, and returns what tells of a member of the
-// group whether it is a consumer of weir's that is not. This one counts as absent, unless
+// absent asks the server for its connections, and returns a function that reports whether a group
+// member is a consumer of weir's that is not connected. This consumer counts as absent, unless
 // another process has a consumer of its name.
 func (x *reader) absent(ctx context.Context) (func(member string) bool, error) {
 	names, err := x.link.Connected(ctx)

@@ -14,17 +14,17 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// member runs a consumer of the durable group g on the stream d.
+// member runs a consumer of durable group g on stream d.
 func member(t *testing.T, c *conn, spec driver.ConsumerSpec, s *trial.Log) (stop func() error) {
 	t.Helper()
 	spec.Durable = true
 	return consume(t, c, spec, s)
 }
 
-// durably opens a run of that ID which uses what is there.
+// durably opens a run with that ID on existing destinations.
 func durably(t *testing.T, id, address string) *conn {
 	t.Helper()
-	// Claiming is to come from elsewhere than the waiting.
+	// Claims must not come from waiting.
 	return open(t, driver.Run{ID: id, Existing: true}, address, map[string]string{"claim-after": "1h"})
 }
 
@@ -37,8 +37,8 @@ func TestDurableGroupResumesAtLastAck(t *testing.T) {
 				if err := r.XGroupCreate(within(t), "d", "s", "0").Err(); err != nil {
 					t.Fatal(err)
 				}
-				// Two consumers of an earlier run took ten entries each, and three of
-				// the first's were acknowledged.
+				// Two consumers of an earlier run took ten entries each; three of the first's were
+				// acknowledged.
 				for _, index := range []string{"0", "5"} {
 					got, err := r.XReadGroup(within(t), &redis.XReadGroupArgs{
 						Group: "s", Consumer: memberPrefix + index, Streams: []string{"d", ">"}, Count: 10,
@@ -52,7 +52,7 @@ func TestDurableGroupResumesAtLastAck(t *testing.T) {
 				}
 				again := durably(t, "a", address)
 				sink := trial.NewLog()
-				// What is there already is kept, whatever From says.
+				// Existing messages are kept, regardless of From.
 				stop := member(t, again, driver.ConsumerSpec{Settle: settle, From: driver.Position{At: driver.AtLatest}}, sink)
 				eventually(t, "what was left and what is new arrive", func() bool { return len(sink.Distinct()) == 27 })
 				if got := look(sink, func() []string { return slices.Clone(sink.Got) }); !slices.Equal(got, entries(3, 30)) {
@@ -90,7 +90,7 @@ func TestLiveConsumersEntriesAreNotClaimed(t *testing.T) {
 		left, err := r.XPending(within(t), "d", "s").Result()
 		return err == nil && left.Count == 10
 	})
-	// One of the same name in another process, and one of another.
+	// One with the same name in another process, and one with another name.
 	for _, index := range []int{0, 1} {
 		sink := trial.NewLog()
 		stop := member(t, b, driver.ConsumerSpec{Index: index}, sink)

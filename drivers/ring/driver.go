@@ -41,14 +41,14 @@ func Definition() driver.Definition {
 	}
 }
 
-// config is the driver's settings.
+// config holds the driver's settings.
 type config struct {
 	Capacity int   `option:"capacity" min:"2" max:"1048576" help:"How many messages a subscription of a destination holds before Publish blocks; a power of two."`
 	Cell     int64 `option:"cell" size:"bytes" min:"1B" max:"1GiB" help:"Memory kept for each message; a larger payload is refused."`
 	Padded   bool  `option:"padded" help:"Whether what different goroutines write lies on different cache lines."`
 }
 
-// Validate reports what the bounds of the settings do not tell.
+// Validate reports faults that option bounds do not catch.
 func (c *config) Validate() error {
 	if bits.OnesCount(uint(c.Capacity)) != 1 {
 		return &driver.OptionError{Name: "capacity", Err: fmt.Errorf("is %d (a power of two)", c.Capacity)}
@@ -58,7 +58,7 @@ func (c *config) Validate() error {
 
 func (c *config) Holds() (messages int, option string) { return c.Capacity, "capacity" }
 
-// Open returns a Conn of its own; there is nothing to connect to.
+// Open returns a new Conn; there is nothing to connect to.
 func (c *config) Open(context.Context, driver.Run) (driver.Conn, error) {
 	if err := driver.Check(c); err != nil {
 		return nil, err

@@ -9,36 +9,36 @@ import (
 	"github.com/weirmq/weir/drivers/internal/local"
 )
 
-// apart is how far from each other padded words lie: two cache lines, because
-// the processor fetches them in pairs.
+// apart is the distance between padded words: two cache lines, because the processor fetches them
+// in pairs.
 const apart = 128
 
-// A slot is the head of one cell. At position p of the ring it is free for the
-// producer of p when seq is p, holds the message of p when seq is p+1, and
-// becomes p+capacity when that was taken.
+// A slot is the header of one cell. At position p of the ring, it is free for the producer of p
+// when seq is p, holds the message of p when seq is p+1, and becomes p+capacity when that was
+// taken.
 type slot struct {
 	seq atomic.Uint64
-	n   uint64 // length of the payload; written by who has claimed the cell
+	n   uint64 // payload length; written by whoever has claimed the cell
 }
 
 const slotSize = 16
 
-// A queue is Vyukov's bounded queue for many producers and consumers.
+// A queue is Vyukov's bounded queue for multiple producers and consumers.
 type queue struct {
 	_      [apart]byte
 	mask   uint64
-	stride uint64 // from slot to slot, in slots
+	stride uint64 // distance between slots, in slots
 	cell   uint64 // bytes
 	slots  []slot
 	memory []byte
 	in     *atomic.Uint64 // next position to put into
 	out    *atomic.Uint64 // next position to take from
-	spins  int            // looks before the first Gosched; 0 on one processor
+	spins  int            // spins before the first Gosched; 0 on one processor
 	closed atomic.Bool
 	_      [apart]byte
 }
 
-// newQueue returns a queue of capacity cells, a power of two, of size bytes.
+// newQueue returns a queue with capacity cells, a power of two, of size bytes.
 func newQueue(capacity, size int, padded bool) *queue {
 	q := &queue{mask: uint64(capacity - 1), stride: 1, cell: uint64(size), memory: make([]byte, capacity*size)}
 	words := make([]atomic.Uint64, 3*apart/8)
@@ -74,7 +74,7 @@ func (q *queue) Put(ctx context.Context, payload []byte) error {
 				s.seq.Store(p + 1)
 				return nil
 			}
-		case d < 0: // still holds the message of one round before: full
+		case d < 0: // still holds the message from the previous round: full
 			if err := q.wait(ctx, looks); err != nil {
 				return err
 			}
@@ -88,7 +88,7 @@ func (q *queue) Put(ctx context.Context, payload []byte) error {
 // and frees the cell.
 func (q *queue) Take(ctx context.Context, buf []byte) (int, error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err // a full ring must not outrun a stop
+		return 0, err // a full ring must not delay a stop
 	}
 	p := q.out.Load()
 	for looks := 0; ; {
@@ -110,16 +110,15 @@ func (q *queue) Take(ctx context.Context, buf []byte) (int, error) {
 	}
 }
 
-// The stages of waiting, in looks after the spinning, and the sleeps in the
-// last of them.
+// Stages of waiting, counted in attempts after spinning, and the sleeps of the last stage.
 const (
 	yields     = 64
 	firstSleep = 32 * time.Microsecond
 	lastSleep  = time.Millisecond
 )
 
-// wait waits before the next look, having looked that often, or returns why
-// there is none.
+// wait waits before the next attempt, given the number so far, or returns an error if waiting
+// should end.
 func (q *queue) wait(ctx context.Context, looks int) error {
 	if looks < q.spins {
 		return nil
@@ -139,12 +138,11 @@ func (q *queue) wait(ctx context.Context, looks int) error {
 	return nil
 }
 
-// Len returns how many payloads are in the queue, those that are being put among
-// them.
+// Len returns the number of payloads in the queue, including those being added.
 func (q *queue) Len() int {
 	out := q.out.Load() // first: in is never behind it
 	return int(q.in.Load() - out)
 }
 
-// Close ends every wait, within lastSleep.
+// Close ends all waiting calls, within lastSleep.
 func (q *queue) Close() { q.closed.Store(true) }

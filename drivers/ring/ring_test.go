@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// variants are the queues that every test here holds for.
+// variants runs f on every kind of queue.
 func variants(t *testing.T, f func(t *testing.T, padded bool)) {
 	t.Run("padded", func(t *testing.T) { f(t, true) })
 	t.Run("unpadded", func(t *testing.T) { f(t, false) })
@@ -45,7 +45,7 @@ func TestConcurrentClientsMoveEachMessageOnce(t *testing.T) {
 		seen := map[[2]uint64]int{}
 		for range consumers {
 			take.Go(func() {
-				var last [producers]uint64 // of each producer, plus one
+				var last [producers]uint64 // per producer, plus one
 				buf := make([]byte, 16)
 				for {
 					n, err := q.Take(ctx, buf)
@@ -86,7 +86,7 @@ func TestFullRingHoldsCapacityInOrder(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			q := newQueue(4, 8, padded)
 			buf := make([]byte, 8)
-			for round := range 3 { // over the seam
+			for round := range 3 { // across the wraparound
 				for i := range 4 {
 					if err := q.Put(t.Context(), []byte{byte(i)}); err != nil {
 						t.Fatal(err)
@@ -178,10 +178,9 @@ func TestValidateRefuses(t *testing.T) {
 	)
 }
 
-// BenchmarkMove reruns the experiment of "So You Wanna Go Fast?": a Go channel
-// against a lock-free ring, padded and not, between one producer and one consumer
-// and between 100 and 100; with -cpu 1,8 on one processor and on eight. An
-// operation is one message of 64 bytes, put and taken.
+// BenchmarkMove repeats the experiment of "So You Wanna Go Fast?": a Go channel against a lock-free
+// ring, padded and not, between one producer and one consumer, and between 100 and 100; with -cpu
+// 1,8 on one processor and on eight. An operation is one message of 64 bytes, put and taken.
 func BenchmarkMove(b *testing.B) {
 	const size, capacity = 64, 1024
 	for _, parties := range []int{1, 100} {
@@ -203,8 +202,8 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
-// move has that many goroutines put b.N messages and as many take them, each into
-// a buffer of 64 bytes of its own.
+// move runs parties goroutines that put b.N messages and as many that take them, each into its own
+// buffer of 64 bytes.
 func move(b *testing.B, parties int, put func(), take func(buf []byte)) {
 	b.ReportAllocs()
 	share := func(i int) int { return b.N*(i+1)/parties - b.N*i/parties }

@@ -20,10 +20,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// mostPulled is how many messages a broker hands out at once (maxTransferCountOnMessageInMemory).
+// mostPulled is the maximum number of messages per pull (maxTransferCountOnMessageInMemory).
 const mostPulled = 32
 
-// A puller is the client's consumer. Its type has no name outside of the client.
+// A puller is the client's consumer, whose type is not exported.
 type puller interface {
 	Subscribe(topic string, selector receiving.MessageSelector) error
 	Start() error
@@ -33,22 +33,22 @@ type puller interface {
 	Shutdown() error
 }
 
-// A consumer has a client of its own.
+// A consumer has its own client.
 type consumer struct {
 	conn     *conn
 	run      driver.Run
-	name     string // in events
+	name     string // for events
 	group    string
 	client   puller
 	instance string
-	source   map[string]int32 // of a topic
-	routes   map[string]route // of a topic
+	source   map[string]int32 // index of a topic's destination
+	routes   map[string]route // by topic
 	ds       []driver.Delivery
 	started  bool
 
 	mu      sync.Mutex
-	settled map[place]int64 // offsets that the broker has not got yet
-	held    map[place]bool  // queues with a message that was refused
+	settled map[place]int64 // offsets that the broker does not have yet
+	held    map[place]bool  // queues with a rejected message
 }
 
 // A place is a queue of a topic.
@@ -61,7 +61,7 @@ func placeOf(q *primitive.MessageQueue) place {
 	return place{q.Topic, queue{q.BrokerName, q.QueueId}}
 }
 
-// Consumer makes the group where it is not there, and says where it begins in each queue.
+// Consumer creates the group if missing, and sets its start offset in each queue.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{
 		conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), group: c.group(spec.Subscription, spec.Durable),
@@ -108,8 +108,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// begin makes a group at the brokers of a topic, and gives it an offset in each queue that
-// it has none of.
+// begin creates a group on a topic's brokers, and sets an offset in each queue without one.
 func (c *conn) begin(ctx context.Context, topic, group string, from driver.Position) (route, error) {
 	r, err := c.cfg.route(ctx, topic)
 	if err != nil {
@@ -137,7 +136,7 @@ func (c *conn) begin(ctx context.Context, topic, group string, from driver.Posit
 	return r, nil
 }
 
-// makeGroup makes a group, and leaves one that is there as it is.
+// makeGroup creates a group; an existing one is left unchanged.
 func (l *line) makeGroup(ctx context.Context, group string) error {
 	_, _, err := l.ask(ctx, groupConfig, map[string]string{"group": group}, nil)
 	if !answered(err, noGroup) {
@@ -154,7 +153,7 @@ func (l *line) makeGroup(ctx context.Context, group string) error {
 	return err
 }
 
-// offset asks for the offset of a group in a queue; ok: it has one.
+// offset asks for a group's offset in a queue; ok: it has one.
 func (l *line) offset(ctx context.Context, group string, p place) (n int64, ok bool, err error) {
 	fields := p.fields()
 	fields["consumerGroup"], fields["setZeroIfNotFound"] = group, "false"
@@ -169,7 +168,7 @@ func (l *line) offset(ctx context.Context, group string, p place) (n int64, ok b
 	return n, true, err
 }
 
-// commit sets the offset of a group in a queue.
+// commit sets a group's offset in a queue.
 func (l *line) commit(ctx context.Context, group string, p place, n int64) error {
 	fields := p.fields()
 	fields["consumerGroup"], fields["commitOffset"] = group, strconv.FormatInt(n, 10)
@@ -177,7 +176,7 @@ func (l *line) commit(ctx context.Context, group string, p place, n int64) error
 	return err
 }
 
-// bound asks for an offset that a queue has.
+// bound asks for one of a queue's offsets.
 func (l *line) bound(ctx context.Context, code int, p place, at time.Time) (int64, error) {
 	fields := p.fields()
 	fields["timestamp"] = strconv.FormatInt(at.UnixMilli(), 10)
@@ -192,7 +191,7 @@ func (p place) fields() map[string]string {
 	return map[string]string{"topic": p.topic, "queueId": strconv.Itoa(p.id)}
 }
 
-// beginQueue gives a group its first offset in a queue.
+// beginQueue sets a group's first offset in a queue.
 func (l *line) beginQueue(ctx context.Context, group string, p place, from driver.Position) error {
 	_, ok, err := l.offset(ctx, group, p)
 	if ok || err != nil {
@@ -203,7 +202,7 @@ func (l *line) beginQueue(ctx context.Context, group string, p place, from drive
 	case driver.AtEarliest:
 		n, err = l.bound(ctx, minOffset, p, time.Time{})
 	case driver.AtTime:
-		// A store keeps milliseconds: what it took within this one may be older.
+		// Timestamps are in milliseconds: a message stored within this one may be older.
 		n, err = l.bound(ctx, offsetAtTime, p, from.Time.Add(time.Millisecond-1))
 	case driver.AtOffset:
 		n, err = strconv.ParseInt(from.Offset, 10, 64)
@@ -222,10 +221,10 @@ func (l *line) beginQueue(ctx context.Context, group string, p place, from drive
 // Intervals.
 const (
 	pollTime = time.Second            // of a poll without messages
-	sharing  = 300 * time.Millisecond // which other consumers have to give up queues
+	sharing  = 300 * time.Millisecond // during which other consumers have to give up queues
 )
 
-// Run implements driver.Consumer. The group had its offsets when the consumer was opened.
+// Run implements driver.Consumer. The group's offsets were set when the consumer was opened.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	if err := x.client.Start(); err != nil {
 		return words.Cause(err)
@@ -260,8 +259,8 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return x.Close(last)
 }
 
-// poll delivers what the client has, until ctx ends. The client reports no error of a
-// broker here (v2.1.2), so watch looks for these; another one may.
+// poll delivers the client's messages until ctx ends. The client does not report broker errors here
+// (v2.1.2), which watch detects; other errors are possible.
 func (x *consumer) poll(ctx context.Context, sink driver.Sink) {
 	for ctx.Err() == nil {
 		switch taken, err := x.client.Poll(ctx, pollTime); {
@@ -274,7 +273,7 @@ func (x *consumer) poll(ctx context.Context, sink driver.Sink) {
 	}
 }
 
-// brokers are those of the topics, by name.
+// brokers returns the topics' brokers, by name.
 func (x *consumer) brokers() []broker {
 	all := map[string]broker{}
 	for _, r := range x.routes {
@@ -283,7 +282,7 @@ func (x *consumer) brokers() []broker {
 	return slices.Collect(maps.Values(all))
 }
 
-// others reports whether other consumers of the group are at a broker.
+// others reports whether a broker has other consumers of the group.
 func (x *consumer) others(ctx context.Context) bool {
 	for _, b := range x.brokers() {
 		var list struct {
@@ -303,7 +302,7 @@ func (x *consumer) others(ctx context.Context) bool {
 	return false
 }
 
-// deliver hands over what one poll took, and settles it.
+// deliver delivers the result of one poll, and settles it.
 func (x *consumer) deliver(taken *receiving.ConsumeRequest, sink driver.Sink) {
 	at, all := placeOf(taken.GetMQ()), taken.GetMsgList()
 	source, ok := x.source[at.topic]
@@ -322,7 +321,7 @@ func (x *consumer) deliver(taken *receiving.ConsumeRequest, sink driver.Sink) {
 	err := sink.Deliver(x.ds)
 	x.mu.Lock()
 	if err != nil {
-		x.held[at] = true // until another consumer has the queue
+		x.held[at] = true // until another consumer gets the queue
 	} else if !x.held[at] {
 		x.settled[at] = all[len(all)-1].QueueOffset + 1
 	}
@@ -332,8 +331,8 @@ func (x *consumer) deliver(taken *receiving.ConsumeRequest, sink driver.Sink) {
 	}
 }
 
-// commit tells the brokers what has been settled since. The client would tell it every 5 s,
-// unconfirmed, and may forget it when consumers come and go.
+// commit sends the brokers what has been settled since. The client would send it every 5 s,
+// unconfirmed, and may lose it when consumers come and go.
 func (x *consumer) commit(ctx context.Context) error {
 	x.mu.Lock()
 	todo := maps.Clone(x.settled)
@@ -366,10 +365,10 @@ func (x *consumer) commit(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// watch keeps a connection to a broker, until ctx ends: the client does not tell when it
-// loses its own. It also leaves a consumer without queues for up to a minute after a broker
-// was away, unless it is asked to divide them again: the first time it finds that the
-// broker does not know it, and says so there.
+// watch keeps a connection to a broker until ctx ends, because the client does not report the loss
+// of its own. After a broker was away, the client also leaves a consumer without queues for up to a
+// minute, unless it is told to rebalance, twice: the first time it finds that the broker does not
+// know the consumer, and registers it there.
 func (x *consumer) watch(ctx context.Context, b broker, sink driver.Sink) {
 	cfg := &x.conn.cfg
 	keep := retry.Connection[line]{
@@ -417,7 +416,7 @@ func (x *consumer) watch(ctx context.Context, b broker, sink driver.Sink) {
 	_ = keep.Keep(ctx, l) // ends with ctx
 }
 
-// greet asks a broker a question that costs it little.
+// greet sends a broker a cheap request.
 func (x *consumer) greet(ctx context.Context, l *line) error {
 	for topic, r := range x.routes {
 		if len(r.queues) > 0 {
@@ -428,8 +427,8 @@ func (x *consumer) greet(ctx context.Context, l *line) error {
 	return nil
 }
 
-// Close implements driver.Consumer. The client leaves what it began for up to two minutes. The
-// end of one that has not begun would panic.
+// Close implements driver.Consumer. The client leaves background work for up to two minutes.
+// Shutting down a consumer that has not started would panic.
 func (x *consumer) Close(context.Context) error {
 	if x.started {
 		_ = x.client.Shutdown() // returns no error, and works once

@@ -24,7 +24,7 @@ package rocketmq
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -46,7 +46,7 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
@@ -73,7 +73,7 @@ func Definition() driver.Definition {
 			Settle:        []driver.Settle{driver.SettleBatch},
 			Guarantees:    []driver.Guarantee{driver.Received, driver.Replicated, driver.Persisted},
 			Delivery:      driver.AtLeastOnce,
-			Ordering:      driver.Unordered, // a broker stores by several threads what is in flight together
+			Ordering:      driver.Unordered, // several broker threads store messages in flight
 			MaxPayload:    maxPayload,
 		},
 		New: func() driver.Config {
@@ -93,7 +93,7 @@ const (
 	synch = "sync"
 )
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address  []string      `option:"address" help:"Name servers of one cluster, as host:port."`
 	User     string        `option:"user" help:"User (access key), where the brokers authenticate their clients."`
@@ -106,7 +106,7 @@ type Config struct {
 	Server Server `option:"server"`
 }
 
-// Server is the settings of servers that weir starts; these are its defaults.
+// Server holds the settings of servers that weir starts; these are its defaults.
 type Server struct {
 	Flush       string `option:"flush" allowed:"async,sync" firm:"sync" help:"Servers that weir starts: sync to the disk some time later, or before an answer (flushDiskType)."`
 	Replication string `option:"replication" allowed:"async,sync" firm:"sync" help:"Pairs that weir starts: a slave copies some time later, or has a message before the answer (brokerRole, inSyncReplicas)."`
@@ -119,7 +119,7 @@ type Server struct {
 // nameServers is what addresses look like.
 var nameServers = endpoint.Kind{Schemes: []string{"rocketmq"}, Port: "9876", Like: "127.0.0.1:9876"}
 
-// Validate reports every fault that the options' bounds do not tell, joined.
+// Validate reports every fault that option bounds do not catch, joined.
 func (c *Config) Validate() error {
 	_, err := nameServers.All("address", c.Address)
 	faults := driver.Faults{err}
@@ -132,18 +132,18 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// A conn is one run's hold on the cluster.
+// A conn is one run's connection to the cluster.
 type conn struct {
 	cfg  Config
 	run  driver.Run
 	open closers.Set[*consumer]
 
-	topics known.Table[string]   // that were declared or opened, by destination
-	groups known.Table[struct{}] // that Close deletes
+	topics known.Table[string]   // declared or opened, by destination
+	groups known.Table[struct{}] // to be deleted by Close
 }
 
-// Open asks a name server for the brokers, and each master for its settings, within ctx and
-// the option timeout.
+// Open asks a name server for the brokers, and each master for its settings, within ctx and the
+// option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	tame()
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -155,12 +155,12 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// longest is how many bytes the name of a topic has at most: 127, with %RETRY% before that of
-// a group (https://rocketmq.apache.org/docs/introduction/03limits/).
+// longest is the maximum length of a topic name in bytes: 127, minus %RETRY% before a group's name
+// (https://rocketmq.apache.org/docs/introduction/03limits/).
 const longest = 110
 
-// name is that of a topic or group which ends with the run. A dot may not be in it; two
-// underscores are in no token.
+// name returns the name of a topic or group that ends with the run. It must not contain dots;
+// tokens do not contain two underscores.
 func (c *conn) name(of string) string {
 	return strings.ReplaceAll(names.Join(longest, "weir", c.run.ID, of), ".", "__")
 }
@@ -172,12 +172,12 @@ func (c *conn) group(subscription string, durable bool) string {
 	return c.name(subscription)
 }
 
-// legal is what the name of a topic or group may be.
+// legal matches valid topic and group names.
 var legal = regexp.MustCompile(`^[%|\w-]{1,127}$`)
 
 const legalNames = "letters, digits and %|_-, up to 127"
 
-// named is the topic of a destination, without a question.
+// named returns the topic of a destination, without asking the servers.
 func (c *conn) named(destination string) string {
 	if c.run.Existing {
 		return destination
@@ -185,7 +185,7 @@ func (c *conn) named(destination string) string {
 	return c.name(destination)
 }
 
-// topic returns the topic of a destination. One that should exist must.
+// topic returns the topic of a destination. An existing one must be there.
 func (c *conn) topic(ctx context.Context, destination string) (string, error) {
 	return c.topics.Of(destination, func() (t string, err error) {
 		t = c.named(destination)
@@ -199,10 +199,10 @@ func (c *conn) topic(ctx context.Context, destination string) (string, error) {
 	})
 }
 
-// propagation is the pause between two looks at whether a name server knows a topic.
+// propagation is the pause between two checks whether a name server knows a topic.
 const propagation = 10 * time.Millisecond
 
-// Declare makes the topics, with their queues dealt over the brokers.
+// Declare creates the topics, with their queues spread over the brokers.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	all, err := c.cfg.brokers(ctx)
 	if err != nil {
@@ -259,7 +259,7 @@ func (c *conn) known(ctx context.Context, topic string, queues int) error {
 	})
 }
 
-// everyNameServer asks all name servers.
+// everyNameServer queries all name servers.
 func (c *conn) everyNameServer(ctx context.Context, ask func(context.Context, *line) error) error {
 	at, err := nameServers.All("address", c.cfg.Address)
 	if err != nil {
@@ -273,7 +273,7 @@ func (c *conn) everyNameServer(ctx context.Context, ask func(context.Context, *l
 	return nil
 }
 
-// Delete deletes the topics, with the offsets of all groups in them.
+// Delete deletes the topics, with all groups' offsets.
 func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		if err := c.remove(ctx, c.named(d.Name)); err != nil {
@@ -284,7 +284,7 @@ func (c *conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// remove deletes topics at all brokers and name servers.
+// remove deletes topics on all brokers and name servers.
 func (c *conn) remove(ctx context.Context, topics ...string) error {
 	ask := func(code int) func(context.Context, *line) error {
 		return func(ctx context.Context, l *line) error {
@@ -302,7 +302,7 @@ func (c *conn) remove(ctx context.Context, topics ...string) error {
 	return c.everyNameServer(ctx, ask(forgetTopic))
 }
 
-// everyMaster asks all masters.
+// everyMaster queries all masters.
 func (c *conn) everyMaster(ctx context.Context, ask func(context.Context, *line) error) error {
 	all, err := c.cfg.brokers(ctx)
 	if err != nil {
@@ -316,8 +316,8 @@ func (c *conn) everyMaster(ctx context.Context, ask func(context.Context, *line)
 	return nil
 }
 
-// Backlog implements driver.Backlogger: the largest offset of each queue less that of the
-// group. Consumers of this Conn first tell what they have settled.
+// Backlog implements driver.Backlogger: each queue's maximum offset minus the group's. Consumers of
+// this Conn first commit what they have settled.
 func (c *conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	group := c.group(subscription, false)
 	if _, ours := c.groups.Get(group); c.run.Existing && !ours {
@@ -331,7 +331,7 @@ func (c *conn) Backlog(ctx context.Context, subscription string, destinations []
 	return each.Sum(destinations, func(d string) (uint64, error) { return c.behind(ctx, group, d) })
 }
 
-// behind is how many messages of a destination a group has still to settle.
+// behind returns how many of a destination's messages a group has still to settle.
 func (c *conn) behind(ctx context.Context, group, destination string) (sum uint64, err error) {
 	topic, err := c.topic(ctx, destination)
 	if err != nil {
@@ -369,7 +369,7 @@ func (c *conn) behind(ctx context.Context, group, destination string) (sum uint6
 	return sum, nil
 }
 
-// Close deletes the groups that weir made, with the topic that a broker makes for each.
+// Close deletes the groups that weir created, with the topic that a broker creates for each.
 func (c *conn) Close(ctx context.Context) error {
 	groups := c.groups.Names()
 	if len(groups) == 0 {

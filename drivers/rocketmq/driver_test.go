@@ -13,11 +13,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// servers is the server of tests that leave it as it was.
+// servers holds the servers of tests that leave them unchanged.
 var servers = served.NewShared(Definition())
 
-// stays names what is on the stacks of goroutines that the client leaves: the connection to
-// a name server, for 2 minutes; a pull, for 30 s; a consumer's statistics, for a day.
+// stays lists functions on the stacks of goroutines that the client leaks: the connection to a name
+// server, for 2 minutes; a pull, for 30 s; a consumer's statistics, for a day.
 var stays = []string{
 	"github.com/apache/rocketmq-client-go/v2/primitive.WithRecover",
 	"github.com/apache/rocketmq-client-go/v2/consumer.(*defaultPullConsumer).pullMessage",
@@ -26,10 +26,10 @@ var stays = []string{
 func TestMain(m *testing.M) {
 	served.Main(Definition())
 	goleak.VerifyTestMain(servers.Around(m), goleak.IgnoreAnyFunction(stays[0]), goleak.IgnoreAnyFunction(stays[1]),
-		goleak.IgnoreTopFunction("github.com/patrickmn/go-cache.(*janitor).Run")) // of a variable of the client's
+		goleak.IgnoreTopFunction("github.com/patrickmn/go-cache.(*janitor).Run")) // of a client variable
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, s *served.System, nodes int, cut func() error) {
 		drivertest.Run(t, Definition(), drivertest.Harness{
@@ -45,14 +45,15 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("a master and its slave, replicated", func(t *testing.T) {
 		s := served.Up(t, Definition(), 2, served.With{Settings: map[string]string{"replication": "sync"}})
-		// The slave asks for copies some seconds after both are up. Before that nothing is confirmed.
+		// The slave requests copies some seconds after both are up. Before that, nothing is
+		// confirmed.
 		t.Run("confirms when it is ready", func(t *testing.T) {
 			p, fates := trial.Producer(t, trial.Declared(t, Definition(), s.Options), "d")
 			if n := fates.Confirmed(t, p, 10); n != 10 {
 				t.Errorf("%d of 10 messages are confirmed", n)
 			}
 		})
-		// No message passes through the name server, which goes on.
+		// No message passes through the name server, which keeps running.
 		conform(t, s, 2, func() error { return s.RestartOnly("broker-1", "broker-2") })
 	})
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
-// shown are the settings of a broker that go into the facts.
-// (https://github.com/apache/rocketmq/blob/rocketmq-all-5.5.0/docs/en/Configuration_System.md)
+// shown lists the broker settings that appear in the facts
+// (https://github.com/apache/rocketmq/blob/rocketmq-all-5.5.0/docs/en/Configuration_System.md).
 var shown = []string{
 	"allAckInSyncStateSet", "brokerRole", "enableAutoInSyncReplicas", "enableControllerMode", "enableSlaveActingMaster", "fileReservedTime",
 	"flushDiskType", "flushIntervalCommitLog", "inSyncReplicas", "maxMessageSize", "minInSyncReplicas", "sendMessageThreadPoolNums", "slaveTimeout",
 	"syncFlushTimeout", "transientStorePoolEnable", "waitTimeMillsInSendQueue",
 }
 
-// Facts asks a name server for the brokers, and the masters for their version and settings.
-// A confirmation means what the weakest of those with the topics promises; where there is no
-// topic, the weakest of all.
+// Facts asks a name server for the brokers, and the masters for their version and settings. The
+// weakest master with the topics determines what a confirmation means; without topics, the weakest
+// of all.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	f := driver.Facts{Name: "RocketMQ", Settings: map[string]string{}}
 	all, err := c.cfg.brokers(ctx)
@@ -81,9 +81,9 @@ func (c *conn) settings(ctx context.Context, b broker) (s map[string]string, ver
 	return s, strings.ReplaceAll(strings.TrimPrefix(version, "V"), "_", "."), err
 }
 
-// decide returns the settings of the page's table, of a master in a group of so many servers. A slave says that it has a
-// message before it syncs it. With a transient store pool a message is in a buffer of the process,
-// and in the files later.
+// decide returns the settings in the page's table, for a master in a group of that many servers. A
+// slave acknowledges a message before it syncs it. With a transient store pool, a message is first
+// in a process buffer and reaches the files later.
 func decide(s map[string]string, servers int) driver.Known {
 	k := driver.Known{"server.flush": async, "server.replication": async, "nodes": strconv.Itoa(servers)}
 	switch {
@@ -102,20 +102,20 @@ func decide(s map[string]string, servers int) driver.Known {
 	return k
 }
 
-// inSync returns how many servers have a message before it is confirmed, at least.
+// inSync returns the minimum number of servers with a message when it is confirmed.
 func inSync(s map[string]string) int {
 	if s["brokerRole"] != "SYNC_MASTER" || s["duplicationEnable"] == "true" {
 		return 1
 	}
 	name := "inSyncReplicas"
 	if s["enableAutoInSyncReplicas"] == "true" || s["enableControllerMode"] == "true" && s["allAckInSyncStateSet"] == "true" {
-		name = "minInSyncReplicas" // it asks for as many as there are, down to this
+		name = "minInSyncReplicas" // it requests all available servers, down to this many
 	}
-	n, _ := strconv.Atoi(s[name]) // what is not a number promises nothing
+	n, _ := strconv.Atoi(s[name]) // if it is not a number, nothing is guaranteed
 	return max(1, n)
 }
 
-// Known implements driver.GuaranteePredictor: servers are a master, or a master and a slave.
+// Known implements driver.GuaranteePredictor: the servers are a master, or a master and a slave.
 func (c *Config) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
 		return nil
@@ -128,7 +128,7 @@ func (c *Config) Known(s driver.Servers) driver.Known {
 	return k
 }
 
-// largest returns how many bytes a message may have, as the brokers say, and what sets that.
+// largest returns the brokers' maximum message size in bytes, and the setting behind it.
 func (c *conn) largest(ctx context.Context) (int64, string, error) {
 	f, err := c.Facts(ctx)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// tame has the client neither print nor end the process: where a confirmation takes too
-// long it tells so and then panics on a goroutine of its own, unless there is a handler.
+// tame keeps the client from printing and from ending the process: without a handler, it panics on
+// its own goroutine after reporting that a confirmation takes too long.
 var tame = sync.OnceFunc(func() {
 	rlog.SetLogger(silence{})
 	primitive.PanicHandler = func(any) {}
 })
 
-// silence is a logger of the client that drops all.
+// silence is a client logger that discards everything.
 type silence struct{}
 
 func (silence) Debug(string, map[string]any)   {}
@@ -36,15 +36,15 @@ func (silence) Fatal(string, map[string]any)   {}
 func (silence) Level(string)                   {}
 func (silence) OutputPath(string) error        { return nil }
 
-// A peer is what every producer and consumer of the client is told.
+// A peer holds settings for every client producer and consumer.
 type peer struct {
 	names       primitive.NsResolver
-	instance    string // unique: those of one name share their connections
+	instance    string // unique: instances with the same name share connections
 	credentials primitive.Credentials
 }
 
-// peer returns that of one more producer or consumer. The client takes addresses of name
-// servers as numbers only.
+// peer returns the settings for another producer or consumer. The client accepts name server
+// addresses only as IP addresses.
 func (c *Config) peer(ctx context.Context) (p peer, err error) {
 	at, err := nameServers.All("address", c.Address)
 	if err != nil {
@@ -64,10 +64,10 @@ func (c *Config) peer(ctx context.Context) (p peer, err error) {
 	}, nil
 }
 
-// spoken finds the code of an answer in a text of the client.
+// spoken matches an answer's code in a client error.
 var spoken = regexp.MustCompile(`CODE: (\d+)`)
 
-// clientError returns the contract's error for one of the client, which has most as texts.
+// clientError maps a client error, usually only a text, to the contract's error.
 func clientError(err error) error {
 	text := err.Error()
 	switch code := spoken.FindStringSubmatch(text); {
@@ -84,8 +84,7 @@ func clientError(err error) error {
 	return nil
 }
 
-// statuses are what a broker says of a message that it has taken, where that is not all
-// that its settings promise.
+// statuses maps a broker's status for an accepted message with less than its settings guarantee.
 var statuses = map[primitive.SendStatus]error{
 	primitive.SendFlushDiskTimeout:  fmt.Errorf("%w: not synced within the broker's syncFlushTimeout", driver.ErrTimeout),
 	primitive.SendFlushSlaveTimeout: fmt.Errorf("%w: not copied within the broker's slaveTimeout", driver.ErrTimeout),

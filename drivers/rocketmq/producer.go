@@ -20,9 +20,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/inflight"
 )
 
-// A producer has a client of its own. The client's call for sending waits for the
-// network, so one goroutine for each topic makes it, in the order of the messages: a broker
-// that does not read delays no message of a topic at another.
+// A producer has its own client. The client's send waits for the network, so each topic has one
+// goroutine that calls it, in message order: a broker that does not read delays no messages on
+// other brokers' topics.
 type producer struct {
 	client client.Producer
 	topics *driver.Targets[*topic]
@@ -30,7 +30,7 @@ type producer struct {
 	work sync.WaitGroup
 }
 
-// A topic is what a producer sends to, with the messages that wait for the client.
+// A topic is a target of a producer, with the messages waiting for the client.
 type topic struct {
 	name    string
 	waiting *fifo.Queue[*slot]
@@ -61,7 +61,7 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	p.client, err = client.NewProducer(
 		sending.WithNsResolver(me.names), sending.WithInstanceName(me.instance), sending.WithCredentials(me.credentials),
 		sending.WithGroupName(c.name("producers")), sending.WithQueueSelector(&turns{}), sending.WithRetry(0),
-		sending.WithCompressMsgBodyOverHowmuch(math.MaxInt32), // off: the bytes go as they are
+		sending.WithCompressMsgBodyOverHowmuch(math.MaxInt32), // off: payloads are sent unchanged
 	)
 	if err == nil {
 		err = p.client.Start()
@@ -73,15 +73,15 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// start begins to send.
+// start starts sending.
 func (p *producer) start() {
 	for _, t := range p.topics.All() {
 		p.work.Go(func() { p.send(t) })
 	}
 }
 
-// A slot is what the client needs for one message. It is made once for each message of the
-// caller's pool.
+// A slot holds the client's data for one message. It is created once per message of the caller's
+// pool.
 type slot struct {
 	of       *producer
 	m        *driver.Message
@@ -105,7 +105,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	to.waiting.Put(s)
 }
 
-// send hands the messages of a topic to the client until there are no more.
+// send passes a topic's messages to the client until there are no more.
 func (p *producer) send(t *topic) {
 	for {
 		s, ok := t.waiting.Take()
@@ -130,11 +130,11 @@ func (s *slot) end(_ context.Context, r *primitive.SendResult, err error) {
 	s.of.Ended(s.m, words.Cause(err))
 }
 
-// endLimit is how long the client may take to end beside what is in flight.
+// endLimit is how long closing the client may take in addition to messages in flight.
 const endLimit = 2 * time.Second
 
-// Close implements driver.Producer. It waits for what is in flight, within ctx and 2 s. The
-// end of the client ends its connections, and a call that waits for one.
+// Close implements driver.Producer. It waits for messages in flight, within ctx and 2 s. Closing
+// the client closes its connections, and ends a call that waits for one.
 func (p *producer) Close(ctx context.Context) error {
 	return p.Set.Close(ctx, func() error {
 		for _, t := range p.topics.All() {
@@ -154,7 +154,7 @@ func (p *producer) Close(ctx context.Context) error {
 	})
 }
 
-// turns chooses the queue of a message: by its key, or else one after the other.
+// turns selects a message's queue: by its key, or else round robin.
 type turns struct{ n atomic.Uint32 }
 
 // Select implements the client's QueueSelector.

@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
-	"crypto/sha1" // the servers' own choice for signatures
+	"crypto/sha1" // required by the servers for signatures
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -22,7 +22,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// The requests that the driver makes itself: the client has no calls for them. See
+// Requests that the driver makes itself, because the client has no calls for them. See
 // https://github.com/apache/rocketmq/blob/rocketmq-all-5.5.0/remoting/src/main/java/org/apache/rocketmq/remoting/protocol/RequestCode.java
 const (
 	queryOffset  = 14
@@ -38,8 +38,8 @@ const (
 	clusterInfo  = 106
 	makeGroup    = 200
 	deleteGroup  = 207
-	deleteTopic  = 215 // at a broker
-	forgetTopic  = 216 // at a name server
+	deleteTopic  = 215 // on a broker
+	forgetTopic  = 216 // on a name server
 	groupConfig  = 352
 )
 
@@ -60,7 +60,7 @@ const (
 	tooFewInSync  = 2050
 )
 
-// A refusal is an answer that is not a success.
+// A refusal is an error answer.
 type refusal struct {
 	code   int
 	remark string
@@ -68,10 +68,10 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("code %d: %s", r.code, r.remark) }
 
-// varied is what differs from one answer to the next of its kind.
+// varied matches details that differ between answers of the same kind.
 var varied = regexp.MustCompile(`, period in queue: \d+ms, size of queue: \d+|\s*(For more information|See http)\S.*`)
 
-// is returns the contract's error for a code of an answer.
+// is maps an answer's code to the contract's error.
 func is(code int) error {
 	switch code {
 	case noPermission:
@@ -96,7 +96,7 @@ func answered(err error, code int) bool {
 	return errors.As(err, &r) && r.code == code
 }
 
-// words puts the errors of questions into the contract's words.
+// words maps the errors of requests to the contract's.
 var words = failure.Map{
 	Is: func(err error) error {
 		var r *refusal
@@ -108,7 +108,7 @@ var words = failure.Map{
 	Hide: varied,
 }
 
-// A header is what goes before the body of a request or an answer.
+// A header precedes the body of a request or an answer.
 type header struct {
 	Code      int               `json:"code"`
 	Language  string            `json:"language"`
@@ -120,11 +120,10 @@ type header struct {
 	Serialize string            `json:"serializeTypeCurrentRPC"`
 }
 
-// mostAnswer bounds an answer, in bytes. The answers to these questions are small.
+// mostAnswer limits an answer, in bytes. The answers to these requests are small.
 const mostAnswer = 16 << 20
 
-// A line is a connection for questions to one server, one after the other. It is for one
-// goroutine.
+// A line is a connection for sequential requests to one server, used by one goroutine.
 type line struct {
 	net.Conn
 	cfg *Config
@@ -141,8 +140,7 @@ func (c *Config) dial(ctx context.Context, address string) (*line, error) {
 	return &line{Conn: conn, cfg: c}, nil
 }
 
-// on asks questions to one server on a connection of their own, within ctx and the
-// option timeout.
+// on calls ask with a separate connection to a server, within ctx and the option timeout.
 func (c *Config) on(ctx context.Context, address string, ask func(ctx context.Context, l *line) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -154,8 +152,8 @@ func (c *Config) on(ctx context.Context, address string, ask func(ctx context.Co
 	return ask(ctx, l)
 }
 
-// ask makes one request. Its error is a *refusal where the server answers; the end of the
-// connection is ErrUnreachable.
+// ask makes one request. If the server answers with an error, it is a *refusal; a lost connection
+// is ErrUnreachable.
 func (l *line) ask(ctx context.Context, code int, fields map[string]string, body []byte) (map[string]string, []byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -172,15 +170,14 @@ func (l *line) ask(ctx context.Context, code int, fields map[string]string, body
 	return a.ExtFields, answer, nil
 }
 
-// exchange sends a request and reads its answer. What the server asks meanwhile is left
-// unanswered.
+// exchange sends a request and reads its answer. Requests from the server are ignored meanwhile.
 func (l *line) exchange(h header, body []byte) (header, []byte, error) {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return h, nil, err
 	}
 	b := binary.BigEndian.AppendUint32(nil, uint32(4+len(text)+len(body)))
-	b = binary.BigEndian.AppendUint32(b, uint32(len(text))) // with JSON's number, 0, in the first byte
+	b = binary.BigEndian.AppendUint32(b, uint32(len(text))) // with the code for JSON, 0, in the first byte
 	if _, err := l.Write(slices.Concat(b, text, body)); err != nil {
 		return h, nil, err
 	}
@@ -209,8 +206,8 @@ func read(r io.Reader) (h header, body []byte, err error) {
 	return h, b[head:], json.Unmarshal(b[:head], &h)
 }
 
-// sign returns the fields of a request with the user's signature, where there is a user:
-// of the values of the fields, in the order of their names, and the body.
+// sign returns a request's fields with the user's signature, if there is a user: over the values of
+// the fields, sorted by name, and the body.
 func (l *line) sign(fields map[string]string, body []byte) map[string]string {
 	if l.cfg.User == "" {
 		return fields
@@ -226,7 +223,7 @@ func (l *line) sign(fields map[string]string, body []byte) map[string]string {
 	return all
 }
 
-// number returns a field of an answer.
+// number parses a field of an answer.
 func number(fields map[string]string, name string) (int64, error) {
 	n, err := strconv.ParseInt(fields[name], 10, 64)
 	if err != nil {
@@ -235,7 +232,7 @@ func number(fields map[string]string, name string) (int64, error) {
 	return n, nil
 }
 
-// A broker is a group of servers with one name: a master, and slaves that copy it.
+// A broker is a group of servers with one name: a master, and slaves that replicate it.
 type broker struct {
 	Name    string           `json:"brokerName"`
 	Servers map[int64]string `json:"brokerAddrs"` // host:port by ID; 0 is the master
@@ -249,21 +246,21 @@ type queue struct {
 	id     int
 }
 
-// A route is where a topic is.
+// A route is the location of a topic.
 type route struct {
 	brokers map[string]broker
-	queues  []queue // by broker and number: a partition is an index
+	queues  []queue // by broker and number: a partition is an index here
 }
 
-// bare finds a number that is the name of a field without quotes, as the servers write it.
+// bare matches an unquoted number used as a field name, as the servers write it.
 var bare = regexp.MustCompile(`([{,])(\d+):`)
 
-// decode reads JSON as the servers write it.
+// decode decodes the servers' JSON dialect.
 func decode(body []byte, to any) error {
 	return json.Unmarshal(bare.ReplaceAll(body, []byte(`$1"$2":`)), to)
 }
 
-// brokers asks a name server which brokers there are, by name.
+// brokers asks a name server for the brokers, sorted by name.
 func (c *Config) brokers(ctx context.Context) (all []broker, err error) {
 	err = c.names(ctx, func(ctx context.Context, l *line) error {
 		_, body, err := l.ask(ctx, clusterInfo, nil, nil)
@@ -282,7 +279,7 @@ func (c *Config) brokers(ctx context.Context) (all []broker, err error) {
 	return all, err
 }
 
-// route asks a name server where a topic is. A topic that is nowhere is ErrUnsupported.
+// route asks a name server for a topic's location. A missing topic is ErrUnsupported.
 func (c *Config) route(ctx context.Context, topic string) (r route, err error) {
 	err = c.names(ctx, func(ctx context.Context, l *line) (err error) {
 		r, err = l.route(ctx, topic)
@@ -319,7 +316,7 @@ func (l *line) route(ctx context.Context, topic string) (r route, err error) {
 	return r, nil
 }
 
-// names asks the first name server that answers.
+// names queries the first name server that answers.
 func (c *Config) names(ctx context.Context, ask func(ctx context.Context, l *line) error) error {
 	at, err := nameServers.All("address", c.Address)
 	if err != nil {

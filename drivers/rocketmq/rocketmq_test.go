@@ -27,10 +27,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// spec is a consumer of "d".
+// spec describes a consumer of "d".
 var spec = driver.ConsumerSpec{Subscription: "s", Destinations: []string{"d"}, Settle: driver.SettleBatch}
 
-// TestGuaranteeFollowsBrokerSettings goes through the settings of a master.
+// TestGuaranteeFollowsBrokerSettings covers the settings of a master.
 func TestGuaranteeFollowsBrokerSettings(t *testing.T) {
 	with := func(pairs ...string) map[string]string {
 		s := map[string]string{"brokerRole": "ASYNC_MASTER", "flushDiskType": "ASYNC_FLUSH", "inSyncReplicas": "1", "minInSyncReplicas": "1"}
@@ -70,7 +70,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	)
 }
 
-// TestMalformedAnswerEndsRequest: what listens at the address may be anything.
+// TestMalformedAnswerEndsRequest: anything may listen at the address.
 func TestMalformedAnswerEndsRequest(t *testing.T) {
 	for what, answer := range map[string][]byte{
 		"a page of the web":               []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
@@ -97,7 +97,7 @@ func TestMalformedAnswerEndsRequest(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: what a server sends is read, or refused, within the bounds of an answer.
+// FuzzAnswers: any server input is parsed or rejected, within the size limit.
 func FuzzAnswers(f *testing.F) {
 	frame := func(text, body string) []byte {
 		b := binary.BigEndian.AppendUint32(nil, uint32(4+len(text)+len(body)))
@@ -114,14 +114,14 @@ func FuzzAnswers(f *testing.F) {
 		var info struct {
 			Table map[string]broker `json:"brokerAddrTable"`
 		}
-		_ = decode(body, &info) // refuses what it cannot read
+		_ = decode(body, &info) // rejects invalid input
 		for _, b := range info.Table {
 			_ = b.master()
 		}
 	})
 }
 
-// TestBrokerJSONWithNumericKeysParses: with numbers as names of fields, without quotes.
+// TestBrokerJSONWithNumericKeysParses: field names may be unquoted numbers.
 func TestBrokerJSONWithNumericKeysParses(t *testing.T) {
 	var b broker
 	if err := decode([]byte(`{"brokerAddrs":{0:"127.0.0.1:1",12:"127.0.0.1:2"},"brokerName":"a"}`), &b); err != nil || b.master() != "127.0.0.1:1" || b.Servers[12] != "127.0.0.1:2" {
@@ -129,7 +129,7 @@ func TestBrokerJSONWithNumericKeysParses(t *testing.T) {
 	}
 }
 
-// TestUnstartedConsumerCloses: the client's own end of it would panic.
+// TestUnstartedConsumerCloses: the client's own shutdown would panic.
 func TestUnstartedConsumerCloses(t *testing.T) {
 	c := trial.Declared(t, Definition(), servers.Up(t, 1).Options)
 	x, err := c.Consumer(t.Context(), spec)
@@ -141,7 +141,7 @@ func TestUnstartedConsumerCloses(t *testing.T) {
 	}
 }
 
-// consume runs a consumer until the test ends, and returns when it is ready.
+// consume runs a consumer until the end of the test, and returns when it is ready.
 func consume(t *testing.T, c driver.Conn) *trial.Log {
 	t.Helper()
 	l := trial.NewLog()
@@ -149,9 +149,9 @@ func consume(t *testing.T, c driver.Conn) *trial.Log {
 	return l
 }
 
-// TestServerWithAuthentication has wrong credentials refused, and right ones served. The
-// server syncs, and says so. While it stands still confirmations time out, which the client
-// would end the process for; and when it was killed and is back, all goes on.
+// TestServerWithAuthentication: wrong credentials are refused, and right ones accepted. The server
+// syncs, and reports so. While it is stalled, confirmations time out, for which the client would
+// end the process; after a kill and restart, everything continues.
 func TestServerWithAuthentication(t *testing.T) {
 	def := Definition()
 	s := served.Up(t, def, 1, served.With{Settings: map[string]string{"auth": "yes", "flush": "sync"}})
@@ -205,8 +205,8 @@ func TestServerWithAuthentication(t *testing.T) {
 	}
 }
 
-// TestABrokerWaitsForItsFirstMetrics without using a core: by the vendor's default one of
-// its threads does so for ten seconds.
+// TestABrokerWaitsForItsFirstMetrics checks that waiting uses no CPU: with the vendor's default,
+// one thread spins for ten seconds.
 func TestABrokerWaitsForItsFirstMetrics(t *testing.T) {
 	found := false
 	for _, pid := range servers.Up(t, 1).Pids {
@@ -231,8 +231,8 @@ func TestABrokerWaitsForItsFirstMetrics(t *testing.T) {
 	}
 }
 
-// TestThreePairsStoreEachMessageTwice: with server.replication sync a slave has each message.
-// While all are away none is confirmed. The queues of a topic are dealt over the masters.
+// TestThreePairsStoreEachMessageTwice: with server.replication sync, a slave has each message.
+// While all slaves are away, none is confirmed. A topic's queues are spread over the masters.
 func TestThreePairsStoreEachMessageTwice(t *testing.T) {
 	def := Definition()
 	s := served.Up(t, def, 6, served.With{Settings: map[string]string{"replication": "sync", "flush": "sync"}})
@@ -260,7 +260,7 @@ func TestThreePairsStoreEachMessageTwice(t *testing.T) {
 	if n := fates.Confirmed(t, p, 100); n != 100 || !x.Has(func() bool { return len(x.Got) == 100 }) {
 		t.Fatalf("%d of 100 confirmed, %d received", n, len(x.Got))
 	}
-	// The name server, then a master and its slave in turns.
+	// The name server, then masters and slaves alternately.
 	for i := 2; i < len(s.Pids); i += 2 {
 		_ = syscall.Kill(s.Pids[i], syscall.SIGKILL)
 	}
@@ -270,7 +270,7 @@ func TestThreePairsStoreEachMessageTwice(t *testing.T) {
 	}
 }
 
-// A stuck is the client's producer, whose call for one topic does not return.
+// A stuck is the client's producer, whose call for one topic never returns.
 type stuck struct {
 	client.Producer
 	topic   string
@@ -292,7 +292,7 @@ type completions chan string
 
 func (c completions) Complete(m *driver.Message, _ error) { c <- m.Destination }
 
-// TestAStuckTopicDelaysNoOther has the client wait for a broker of one topic.
+// TestAStuckTopicDelaysNoOther makes the client wait for one topic's broker.
 func TestAStuckTopicDelaysNoOther(t *testing.T) {
 	done := make(completions, 20)
 	s := &stuck{topic: "held", release: make(chan struct{})}
@@ -333,7 +333,7 @@ func (b *broken) Poll(ctx context.Context, _ time.Duration) (*receiving.ConsumeR
 	}
 }
 
-// faults takes what a consumer survives.
+// faults records faults that a consumer survives.
 type faults struct {
 	driver.Sink
 	all chan error
@@ -341,7 +341,7 @@ type faults struct {
 
 func (f faults) Fault(err error) { f.all <- err }
 
-// TestErrorsOfPollsAreReported: an error other than that there is nothing to receive.
+// TestErrorsOfPollsAreReported covers errors other than that there is nothing to receive.
 func TestErrorsOfPollsAreReported(t *testing.T) {
 	b := &broken{polls: make(chan error, 2)}
 	why := errors.New("the consumer is not running")

@@ -18,15 +18,14 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A feed receives up to ten messages by one call, hands them over, settles them, and
-// begins again.
+// A feed repeatedly receives up to ten messages in one call, delivers them, and settles them.
 type feed struct {
 	cfg      *Config
 	run      driver.Run
 	name     string
-	receive  *link // tries once
+	receive  *link // without retries
 	settle   *link
-	each     bool // one delete a message
+	each     bool // one delete call per message
 	in       client.ReceiveMessageInput
 	source   int32
 	lost     bool
@@ -34,9 +33,9 @@ type feed struct {
 	ds       [batchMost]driver.Delivery
 }
 
-// Consumer asks for the queues.
+// Consumer looks up the queues.
 func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
-	var x blocking.Feeds // a queue keeps its messages for whoever asks
+	var x blocking.Feeds // a queue keeps its messages for any consumer
 	receivers, most := share(c.cfg.Receivers, spec.Prefetch)
 	for source, d := range spec.Destinations {
 		q, err := c.queue(ctx, d)
@@ -68,7 +67,7 @@ func (c *conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.C
 	return x, nil
 }
 
-// share divides a prefetch: how many calls at a time, and most messages of each.
+// share divides a prefetch into concurrent calls and a maximum of messages per call.
 func share(receivers, prefetch int) (calls, most int) {
 	switch {
 	case prefetch <= 0:
@@ -79,11 +78,12 @@ func share(receivers, prefetch int) (calls, most int) {
 	return min(receivers, prefetch/batchMost), batchMost
 }
 
-// endLimit is how long a call may take beside the option wait when the consumer ends.
+// endLimit is how long a call may take in addition to the option wait when the consumer ends.
 const endLimit = time.Second
 
-// Run implements blocking.Feed. It ends when the queue can never be received from again. The
-// end of ctx does not cut a call off: what the service has sent would be invisible to all.
+// Run implements blocking.Feed. It ends when the queue can no longer be received from. The end of
+// ctx does not interrupt a call: messages already sent by the service would be invisible to
+// everyone.
 func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	life, end := context.WithCancel(context.Background())
 	defer end()
@@ -120,7 +120,7 @@ func (f *feed) Run(ctx context.Context, sink driver.Sink) error {
 	return nil
 }
 
-// deliveries returns the messages that the feed holds.
+// deliveries returns the messages held by the feed.
 func (f *feed) deliveries() []driver.Delivery {
 	for i := range f.messages {
 		m := &f.messages[i]
@@ -133,7 +133,7 @@ func (f *feed) deliveries() []driver.Delivery {
 	return f.ds[:len(f.messages)]
 }
 
-// payload returns the payload of a message. Of one that weir did not send it is the body.
+// payload returns a message's payload. If weir did not send the message, that is the body.
 func payload(m *types.Message) []byte {
 	if a, ok := m.MessageAttributes[payloadName]; ok {
 		return a.BinaryValue
@@ -145,13 +145,13 @@ func payload(m *types.Message) []byte {
 	return []byte(text)
 }
 
-// limited bounds a call that settles. Not by the context of Run: what was accepted is
-// settled.
+// limited returns a context for a settling call, independent of Run's context: accepted messages
+// are settled.
 func (f *feed) limited() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), f.cfg.Timeout)
 }
 
-// giveBack makes the messages visible to all at once.
+// giveBack makes the messages visible at once.
 func (f *feed) giveBack(sink driver.Sink) {
 	in := &client.ChangeMessageVisibilityBatchInput{QueueUrl: f.in.QueueUrl}
 	for i := range f.messages {
@@ -170,7 +170,7 @@ func (f *feed) giveBack(sink driver.Sink) {
 	}
 }
 
-// delete settles the messages, and says what became of it.
+// delete settles the messages, and reports the result.
 func (f *feed) delete(sink driver.Sink, ds []driver.Delivery) {
 	ctx, cancel := f.limited()
 	defer cancel()

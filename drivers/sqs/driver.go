@@ -24,7 +24,7 @@ package sqs
 
 import (
 	"context"
-	_ "embed" // of the page and the recipe
+	_ "embed" // embeds the page and the recipe
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -48,19 +48,19 @@ var (
 	//go:embed recipe.yaml
 	recipe string
 	//go:embed page.md
-	page string // what the driver says to a reader; driver.MustPage says how it looks
+	page string // documentation page; driver.MustPage defines its format
 
 	guarantees = driver.MustPage(page).Confirmations
 )
 
-// The service's limits.
-// (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html)
+// The service's limits
+// (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html).
 const (
-	batchMost = 10      // messages of one call
-	sizeMost  = 1 << 20 // bytes of one message, and of all messages of one call
+	batchMost = 10      // messages per call
+	sizeMost  = 1 << 20 // bytes per message, and for all messages of a call
 )
 
-// The values of the options queue, payload and credentials.
+// Values of the options queue, payload and credentials.
 const (
 	standard  = "standard"
 	fifo      = "fifo"
@@ -88,7 +88,7 @@ func Definition() driver.Definition {
 			Settle:          []driver.Settle{driver.SettleBatch, driver.SettleEach},
 			Guarantees:      []driver.Guarantee{driver.Received},
 			Delivery:        driver.AtLeastOnce,
-			Ordering:        driver.Unordered, // of a standard queue; a FIFO queue keeps it per message group
+			Ordering:        driver.Unordered, // for a standard queue; a FIFO queue preserves it per message group
 			MaxPayload:      sizeMost - overhead,
 		},
 		New: func() driver.Config {
@@ -103,7 +103,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	Address      string            `option:"address" help:"Endpoint of the service, as a URL: https://sqs.REGION.amazonaws.com, or a server of one's own."`
 	Region       string            `option:"region" help:"Region that requests are signed for; none: as the AWS client finds it (AWS_REGION, shared files)."`
@@ -127,13 +127,13 @@ type Config struct {
 	Version           string        `option:"version" help:"Version of the server, which it does not report; for the result only."`
 }
 
-// servers is what addresses look like: ElasticMQ's own port, and TLS at the usual one.
+// servers describes valid addresses: ElasticMQ's port, and with TLS the usual one.
 var servers = endpoint.Kind{
 	Schemes: []string{"http"}, Secure: []string{"https"}, Port: "9324", Ports: map[string]string{"https": "443"},
 	Like: "http://127.0.0.1:9324", Path: true,
 }
 
-// Validate reports every fault that the options' bounds do not tell, joined.
+// Validate reports every fault that option bounds do not catch, joined.
 func (c *Config) Validate() error {
 	_, err := servers.All("address", []string{c.Address})
 	faults := driver.Faults{err, c.TLS.Validate()}
@@ -156,7 +156,7 @@ func (c *Config) Narrow(to driver.Capabilities) driver.Capabilities {
 	return to
 }
 
-// Open asks for a queue that does not exist, within ctx and the option timeout.
+// Open looks up a missing queue, within ctx and the option timeout.
 func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -175,27 +175,27 @@ func (c *Config) Open(ctx context.Context, run driver.Run) (driver.Conn, error) 
 	return x, nil
 }
 
-// A conn is one run's hold on the service.
+// A conn is one run's connection to the service.
 type conn struct {
 	cfg  Config
 	run  driver.Run
 	aws  aws.Config
-	link *link // for questions
+	link *link // for requests
 
-	queues known.Table[queue] // those that were found, by name
+	queues known.Table[queue] // found queues, by name
 }
 
-// A queue is where messages of a destination go.
+// A queue holds a destination's messages.
 type queue struct {
 	url  *string
 	fifo bool
-	most int64 // bytes of a message
+	most int64 // maximum message size in bytes
 }
 
-// suffix is that of the names of FIFO queues.
+// suffix ends the names of FIFO queues.
 const suffix = ".fifo"
 
-// queueName is what a name may be.
+// queueName matches valid queue names.
 var queueName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)$`)
 
 func (c *conn) name(destination string) (string, error) {
@@ -205,7 +205,7 @@ func (c *conn) name(destination string) (string, error) {
 		}
 		return destination, nil
 	}
-	// A token has _ only before two digits.
+	// In a token, _ only precedes two digits.
 	n := strings.ReplaceAll(names.Join(72, "weir", c.run.ID, destination), ".", "__")
 	if c.cfg.Queue == fifo {
 		n += suffix
@@ -213,7 +213,7 @@ func (c *conn) name(destination string) (string, error) {
 	return n, nil
 }
 
-// queue asks for the queue of a destination and its largest message.
+// queue looks up a destination's queue and its maximum message size.
 func (c *conn) queue(ctx context.Context, destination string) (queue, error) {
 	name, err := c.name(destination)
 	if err != nil {
@@ -235,7 +235,7 @@ func (c *conn) queue(ctx context.Context, destination string) (queue, error) {
 	})
 }
 
-// attributes asks for attributes of a queue.
+// attributes reads attributes of a queue.
 func (c *conn) attributes(ctx context.Context, url *string, which ...types.QueueAttributeName) (map[string]string, error) {
 	out, err := c.link.GetQueueAttributes(ctx, &client.GetQueueAttributesInput{QueueUrl: url, AttributeNames: which})
 	if err != nil {
@@ -244,13 +244,13 @@ func (c *conn) attributes(ctx context.Context, url *string, which ...types.Queue
 	return out.Attributes, nil
 }
 
-// number is an attribute; 0 where the service does not tell it.
+// number parses an attribute; 0 if the service does not report it.
 func number(attributes map[string]string, name types.QueueAttributeName) uint64 {
 	n, _ := strconv.ParseUint(attributes[string(name)], 10, 64)
 	return n
 }
 
-// Declare makes the queues.
+// Declare creates the queues.
 func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		name, err := c.name(d.Name)
@@ -275,8 +275,8 @@ func (c *conn) Declare(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// redrive is the policy by which the service moves messages of a destination to the queue of its
-// dead letters. A message that was received so often is moved when it would be received again.
+// redrive returns the policy by which the service moves a destination's messages to its dead-letter
+// queue. A message that was received that often is moved when it would be received again.
 func (c *conn) redrive(ctx context.Context, d driver.Destination) (string, error) {
 	q, err := c.queue(ctx, driver.DeadLetters(d.Name))
 	if err != nil {
@@ -333,8 +333,8 @@ func (c *conn) Backlog(ctx context.Context, _ string, destinations []string) (ui
 	})
 }
 
-// Facts asks the service for a queue that does not exist: a question that needs no rights
-// to a queue. The service tells its version to none, so it is the option version.
+// Facts looks up a missing queue, which requires no permissions for a queue. The service does not
+// reveal its version, so it comes from the option version.
 func (c *conn) Facts(ctx context.Context) (driver.Facts, error) {
 	_, err := c.link.GetQueueUrl(ctx, &client.GetQueueUrlInput{QueueName: aws.String("weir__none")})
 	if err != nil && !missing(err) {

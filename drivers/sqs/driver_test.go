@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// shared is the server of tests that leave it as it was.
+// shared is the server of tests that leave it unchanged.
 var shared = served.NewShared(Definition())
 
 func TestMain(m *testing.M) {
@@ -19,18 +19,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
-// The runs follow one another: each looks for goroutines that are left.
+// Sequential: each run checks for leaked goroutines.
 func TestConformance(t *testing.T) {
 	conform := func(t *testing.T, queue string, order driver.Ordering, expect int) {
 		s := shared.Up(t, 1)
-		// Without long polling, or each consumer of the suite would end a second late.
+		// Without long polling; otherwise each consumer of the suite would end a second late.
 		s.Options["queue"], s.Options["wait"], s.Options["receivers"] = []string{queue}, []string{"0s"}, []string{"2"}
 		def := Definition()
 		def.Capabilities.Ordering = order
 		drivertest.Run(t, def, drivertest.Harness{
 			Quiet: 100 * time.Millisecond, Options: s.Options, Cut: s.Restart, Stall: s.Stall, Yields: batchMost, Allocs: 1600, Expect: expect,
-			// It shares the message with the queue of the dead letters, and deletes it by its last receipt. A consumer
-			// there may have made another one by then.
+			// The original shares the message with the dead-letter queue, and deletes it by its
+			// last receipt. A consumer there may have created another receipt by then.
 			DeadTwice: "ElasticMQ keeps a message that it moved where a consumer receives it from the dead letters at once",
 		})
 	}

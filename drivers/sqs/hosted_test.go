@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestAHostedService has TLS of an authority of its own before the server, and finds the
-// credentials in variables. The server does not check them: the service does.
+// TestAHostedService puts TLS with its own certificate authority in front of the server, and finds
+// the credentials in environment variables. The server does not check them, unlike the service.
 func TestAHostedService(t *testing.T) {
 	s := shared.Up(t, 1)
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")

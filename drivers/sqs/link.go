@@ -20,9 +20,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// settings returns region and credentials: those of the options, and what they leave
-// open as the AWS client finds it. What it finds is asked for here, so that a
-// lack of credentials is known before the run.
+// settings returns region and credentials: from the options, or else as the AWS client finds them.
+// They are resolved here, so that missing credentials are detected before the run.
 func (c *Config) settings(ctx context.Context) (aws.Config, error) {
 	s := aws.Config{Region: c.Region}
 	switch {
@@ -53,14 +52,14 @@ func (c *Config) settings(ctx context.Context) (aws.Config, error) {
 	return s, nil
 }
 
-// A link is a client with connections of its own.
+// A link is a client with its own connections.
 type link struct {
 	*client.Client
 	transport *http.Transport
 }
 
-// connect makes a client that keeps so many idle connections and tries each call so often.
-// It sends nothing.
+// connect creates a client with up to idle idle connections and that many attempts per call. It
+// sends nothing.
 func (c *conn) connect(idle, attempts int) (*link, error) {
 	at, err := servers.Parse(c.cfg.Address)
 	if err != nil {
@@ -81,11 +80,11 @@ func (c *conn) connect(idle, attempts int) (*link, error) {
 	})}, nil
 }
 
-// Close ends the connections that no call uses.
+// Close closes the idle connections.
 func (l *link) Close() { l.transport.CloseIdleConnections() }
 
-// words are the errors of the service, which carry a code.
-// (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html)
+// words maps the service's errors, which have a code
+// (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html).
 var words = failure.Map{
 	Is: func(err error) error {
 		var e smithy.APIError
@@ -101,7 +100,7 @@ var words = failure.Map{
 	Hide: regexp.MustCompile(`, RequestID: [^,]*`),
 }
 
-// code returns the contract's error for an error code; nil: none.
+// code maps an error code to the contract's error; nil: none.
 func code(code, message string) error {
 	code = code[strings.LastIndexAny(code, ".#")+1:]
 	switch code {
@@ -115,14 +114,14 @@ func code(code, message string) error {
 	case "QueueDoesNotExist", "NonExistentQueue", "InvalidMessageContents", "UnsupportedOperation", "QueueNameExists", "QueueDeletedRecently":
 		return driver.ErrUnsupported
 	}
-	// One code stands for much; the message of the size is the service's, or ElasticMQ's.
+	// This code has many meanings; the size messages are the service's, or ElasticMQ's.
 	if strings.Contains(message, "must be shorter than") || strings.Contains(message, "MessageTooLong") {
 		return driver.ErrTooLarge
 	}
 	return nil
 }
 
-// refused is one message of a batch that the service did not take.
+// refused returns the error of a batch's message that the service rejected.
 func refused(e *types.BatchResultErrorEntry) error {
 	err := fmt.Errorf("%s (%s)", aws.ToString(e.Message), aws.ToString(e.Code))
 	if is := code(aws.ToString(e.Code), aws.ToString(e.Message)); is != nil {
@@ -131,13 +130,13 @@ func refused(e *types.BatchResultErrorEntry) error {
 	return err
 }
 
-// missing reports whether there is no such queue.
+// missing reports whether the queue does not exist.
 func missing(err error) bool {
 	var gone *types.QueueDoesNotExist
 	return errors.As(err, &gone)
 }
 
-// answeredBy returns what the server calls itself in an answer that is an error.
+// answeredBy returns the server's name from an error answer.
 func answeredBy(err error) string {
 	var r *smithyhttp.ResponseError
 	if !errors.As(err, &r) || r.Response == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// A producer's senders take what waits, up to a batch, and send it by one call each.
+// A producer's senders collect waiting messages, up to a batch, and send them in one call each.
 type producer struct {
 	*blocking.Outgoing
 	cfg    *Config
@@ -22,32 +22,32 @@ type producer struct {
 	name   string
 	link   *link
 	queues *driver.Targets[queue]
-	mark   *string       // the body of a message that has its payload elsewhere
-	binary *string       // the type of attributes
-	group  string        // of messages without a key
-	unique string        // begins deduplication ids
-	count  atomic.Uint64 // ends them
+	mark   *string       // body of a message with its payload elsewhere
+	binary *string       // type of attributes
+	group  string        // for messages without a key
+	unique string        // prefix of deduplication IDs
+	count  atomic.Uint64 // suffix of deduplication IDs
 
 	queue chan item
 
-	gathering sync.Mutex // held by the sender that takes messages
+	gathering sync.Mutex // held by the sender that collects messages
 	held      item       // taken, and left for the next sender
 
-	life    context.Context // ends when Close is in a hurry
+	life    context.Context // ends when Close cannot wait any longer
 	stop    context.CancelFunc
 	senders sync.WaitGroup
-	lost    atomic.Bool // the last call had no answer
+	lost    atomic.Bool // the last call was not answered
 }
 
-// An item is a message that waits.
+// An item is a waiting message.
 type item struct {
 	m     *driver.Message
 	to    queue
-	batch bool // published with others
-	last  bool // of them
+	batch bool // published in a batch
+	last  bool // the last of its batch
 }
 
-// Producer asks for the queues.
+// Producer looks up the queues.
 func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	p := &producer{
 		Outgoing: blocking.NewOutgoing(done), cfg: &c.cfg, run: c.run, name: fmt.Sprintf("producer %d", spec.Index),
@@ -81,12 +81,12 @@ func (c *conn) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// Publish implements driver.Producer. The queue has room for all that may be in flight.
+// Publish implements driver.Producer. The queue has room for everything that may be in flight.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.put(ctx, m, item{last: true})
 }
 
-// PublishBatch implements driver.BatchProducer: up to ten of the messages share a call.
+// PublishBatch implements driver.BatchProducer: up to ten messages share a call.
 func (p *producer) PublishBatch(ctx context.Context, ms []*driver.Message) {
 	for i, m := range ms {
 		p.put(ctx, m, item{batch: true, last: i == len(ms)-1})
@@ -110,8 +110,8 @@ func (p *producer) put(ctx context.Context, m *driver.Message, it item) {
 	}
 }
 
-// Close implements driver.Producer. It waits for what is queued and under way, within ctx
-// and 2 s; what is left then completes with ErrClosed.
+// Close implements driver.Producer. It waits for queued and active messages, within ctx and 2 s;
+// the rest then completes with ErrClosed.
 func (p *producer) Close(ctx context.Context) error {
 	return p.End(ctx, func(bool) error {
 		close(p.queue)

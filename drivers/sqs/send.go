@@ -15,21 +15,21 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// The attributes of messages.
+// Message attributes.
 const (
 	payloadName = "payload"
 	keyName     = "key"
 	binary      = "Binary"
 )
 
-// overhead is what counts of a message beside its payload: a name, a type, and a body,
-// which the service wants and which is one byte.
+// overhead is what counts toward a message's size besides its payload: a name, a type, and the
+// required body of one byte.
 const overhead = len(payloadName) + len(binary) + 1
 
-// limit is what sets the largest message.
+// limit names the size limit in errors.
 const limit = "the queue's maximum message size, with names and key"
 
-// size is how many bytes of a message count.
+// size returns the size of a message as the service counts it.
 func size(m *driver.Message, payload string) int {
 	n := sized(len(m.Payload), payload)
 	if len(m.Key) > 0 {
@@ -38,7 +38,7 @@ func size(m *driver.Message, payload string) int {
 	return n
 }
 
-// sized is size for a payload of so many bytes without a key.
+// sized is size for a payload of n bytes without a key.
 func sized(n int, payload string) int {
 	if payload == body {
 		return base64.StdEncoding.EncodedLen(n)
@@ -46,7 +46,7 @@ func sized(n int, payload string) int {
 	return n + overhead
 }
 
-// A call is what a sender sends, with memory that it uses again.
+// A call is one call of a sender, with reused memory.
 type call struct {
 	in      client.SendMessageBatchInput
 	items   []item
@@ -55,7 +55,7 @@ type call struct {
 	entries [batchMost]types.SendMessageBatchRequestEntry
 }
 
-// errUnanswered: the answer names a message neither as taken nor as refused.
+// errUnanswered means that the answer reports a message neither as accepted nor as rejected.
 var errUnanswered = fmt.Errorf("%w: the answer does not name the message", driver.ErrTimeout)
 
 // work sends until the producer's queue is closed and empty.
@@ -70,8 +70,8 @@ func (p *producer) work() {
 	}
 }
 
-// gather takes the messages of one call: those of a batch, or single ones that wait, of
-// one queue and within the limits. It waits for the first, and reports false at the end.
+// gather collects the messages of one call: those of a batch, or waiting single ones, for one queue
+// and within the limits. It waits for the first, and returns false at the end.
 func (p *producer) gather(c *call) bool {
 	p.gathering.Lock()
 	defer p.gathering.Unlock()
@@ -93,7 +93,7 @@ func (p *producer) gather(c *call) bool {
 			break
 		}
 		if it.batch {
-			next = <-p.queue // the batch is being put
+			next = <-p.queue // the rest of the batch is about to arrive
 		} else {
 			select {
 			case next = <-p.queue:
@@ -113,7 +113,7 @@ func (p *producer) gather(c *call) bool {
 	return true
 }
 
-// fill writes the message of an item to its place in the call.
+// fill writes an item's message to its entry in the call.
 func (p *producer) fill(e *types.SendMessageBatchRequestEntry, it item) {
 	clear(e.MessageAttributes)
 	if p.cfg.Payload == body {
@@ -160,7 +160,7 @@ func (p *producer) send(c *call) {
 	}
 }
 
-// answered notes what became of each message of a call.
+// answered records the result of each message in a call.
 func (p *producer) answered(c *call, out *client.SendMessageBatchOutput) {
 	if p.lost.Load() && p.lost.Swap(false) {
 		p.run.Tell(driver.Reconnect, p.name)
@@ -177,7 +177,7 @@ func (p *producer) answered(c *call, out *client.SendMessageBatchOutput) {
 	}
 }
 
-// place returns which entry of a batch an answer is about.
+// place returns the index of the batch entry that an answer concerns.
 func place(id *string, n int) (int, bool) {
 	i, err := strconv.Atoi(aws.ToString(id))
 	return i, err == nil && i >= 0 && i < n

@@ -23,7 +23,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// open connects, declares the destination d unless the run's exist, and deletes it at the end.
+// open connects, declares destination d unless the run's exist, and deletes it at the end.
 func open(t testing.TB, run driver.Run, system map[string][]string, options ...string) driver.Conn {
 	t.Helper()
 	c, err := trial.Open(t, Definition(), run, system, options...)
@@ -74,23 +74,23 @@ func hearing(f func()) *trial.Log {
 	return l
 }
 
-// has returns the payloads, and how many were delivered before.
+// has returns the payloads, and the number of redelivered ones.
 func has(l *trial.Log) (texts []string, redelivered int) {
 	l.Lock()
 	defer l.Unlock()
 	return slices.Clone(l.Got), len(l.Again)
 }
 
-// consume runs a consumer until end is called, or the test ends.
+// consume runs a consumer until end is called, or the end of the test.
 func consume(t testing.TB, c driver.Conn, destination string, s *trial.Log) (end func() error) {
 	t.Helper()
 	_, end = trial.Run(t, c, driver.ConsumerSpec{Subscription: "s", Destinations: []string{destination}, Settle: driver.SettleBatch}, s)
-	t.Cleanup(func() { _ = end() }) // some tests take its queue away
+	t.Cleanup(func() { _ = end() }) // some tests delete its queue
 	return end
 }
 
-// TestPayloadsInBodies has a message of each byte value and the largest one travel as
-// base64, and reads what another program has sent.
+// TestPayloadsInBodies sends a message for each byte value and the largest one as base64, and reads
+// another program's message.
 func TestPayloadsInBodies(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "body"}, s.Options, "payload", body)
@@ -129,7 +129,7 @@ func TestPayloadsInBodies(t *testing.T) {
 	}
 }
 
-// FuzzPayload: a body that another program sent is read as it is, unless it is base64.
+// FuzzPayload: another program's body is used unchanged, unless it is base64.
 func FuzzPayload(f *testing.F) {
 	f.Add("aGVsbG8=")
 	f.Add("hello")
@@ -150,7 +150,7 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// TestAFifoQueueHoldsAGroupBack sends to two groups in turns, and holds one of them up.
+// TestAFifoQueueHoldsAGroupBack sends to two groups alternately, and blocks one of them.
 func TestAFifoQueueHoldsAGroupBack(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "group"}, s.Options, "queue", fifo, "receivers", "1")
@@ -185,7 +185,7 @@ func TestAFifoQueueHoldsAGroupBack(t *testing.T) {
 	})
 }
 
-// TestVisibilityTimeout works on a message for longer than that.
+// TestVisibilityTimeout processes a message for longer than the timeout.
 func TestVisibilityTimeout(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "visible"}, s.Options, "visibility-timeout", "1s")
@@ -224,8 +224,8 @@ func (c counter) Do(r *http.Request) (*http.Response, error) {
 	return c.HTTPClient.Do(r)
 }
 
-// TestEndedLongPollLosesNoMessages ends consumers that wait for messages. The service
-// would hide from all what it sends on a call that was cut off.
+// TestEndedLongPollLosesNoMessages ends consumers that wait for messages. Messages sent on an
+// aborted call would be invisible to everyone.
 func TestEndedLongPollLosesNoMessages(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "poll"}, s.Options)
@@ -250,7 +250,7 @@ func TestEndedLongPollLosesNoMessages(t *testing.T) {
 		last.Got = append(last.Got, got...)
 	}
 	consume(t, c, "d", last)
-	// Well before the visibility timeout, which is 30 s.
+	// Well within the visibility timeout of 30 s.
 	for range 2000 {
 		if got, _ := has(last); len(got) >= 6 {
 			break
@@ -262,7 +262,7 @@ func TestEndedLongPollLosesNoMessages(t *testing.T) {
 	}
 }
 
-// TestBatchesOfTen counts the calls of messages that are published together and alone.
+// TestBatchesOfTen counts the calls for messages published together and individually.
 func TestBatchesOfTen(t *testing.T) {
 	s := shared.Up(t, 1)
 	for name, test := range map[string]struct {
@@ -296,8 +296,8 @@ func TestBatchesOfTen(t *testing.T) {
 	}
 }
 
-// TestARestartedServerForgets restarts a server while a producer and a consumer use it.
-// What it had is gone, with its queues.
+// TestARestartedServerForgets restarts a server used by a producer and a consumer. Its messages and
+// queues are lost.
 func TestARestartedServerForgets(t *testing.T) {
 	s := shared.Up(t, 1)
 	c := open(t, driver.Run{ID: "restarted"}, s.Options, "attempts", "1")
@@ -331,10 +331,10 @@ func TestErrorsBeforeConnecting(t *testing.T) {
 	)
 }
 
-// static are options that leave nothing for the AWS client to find.
+// static holds options that leave nothing for the AWS client to find.
 var static = map[string][]string{"access-key": {"id"}, "secret-key": {"never shown"}, "region": {"r"}}
 
-// TestServiceErrors has answers that ElasticMQ never gives.
+// TestServiceErrors uses answers that ElasticMQ never gives.
 func TestServiceErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		status int
@@ -360,7 +360,7 @@ func TestServiceErrors(t *testing.T) {
 			}
 		})
 	}
-	// One that accepts and says nothing.
+	// A server that accepts but sends nothing.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -371,7 +371,7 @@ func TestServiceErrors(t *testing.T) {
 	}
 }
 
-// TestWithoutCredentials finds neither a region nor credentials, and asks no service.
+// TestWithoutCredentials finds neither a region nor credentials, and sends no request.
 func TestWithoutCredentials(t *testing.T) {
 	none := t.TempDir() + "/none"
 	for name, value := range map[string]string{

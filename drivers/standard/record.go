@@ -9,8 +9,8 @@ import (
 //go:embed tested.yaml
 var record string
 
-// Tested returns what the conformance suites of all drivers last passed against. A
-// record that cannot be read, which a test refuses, has no entries.
+// Tested returns what all drivers' conformance suites last passed against. A record that cannot be
+// read, which a test detects, has no entries.
 func Tested() []tested.Entry {
 	es, err := tested.Parse([]byte(record))
 	if err != nil {

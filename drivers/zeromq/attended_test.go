@@ -7,8 +7,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// An attended is a Config of a pipeline where a destination without a consumer has one
-// that discards everything: a PUSH socket waits for one.
+// An attended is a pipeline Config in which a destination without a consumer gets a discarding one:
+// a PUSH socket waits for a peer.
 type attended struct{ Config }
 
 func (a *attended) Open(ctx context.Context, run driver.Run) (driver.Conn, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A socket is a PULL or SUB socket, or what a PUB socket shares with them.
+// A socket is a PULL or SUB socket, or the part of a PUB socket that it shares with them.
 type socket struct {
 	s      zmq4.Socket
 	closed atomic.Bool
@@ -29,8 +29,8 @@ func options() []zmq4.Option {
 	}
 }
 
-// hello begins the topic that one SUB socket alone subscribes to, besides all topics, so
-// that a PUB socket can count its subscribers.
+// hello begins a topic to which only one SUB socket subscribes, in addition to all topics, so that
+// a PUB socket can count its subscribers.
 const hello = "\x00weir-"
 
 func greeting() string { return hello + rand.Text() }
@@ -45,19 +45,18 @@ func (x *socket) Listen(address string) (string, error) {
 	return scheme + "://" + x.s.Addr().String(), nil
 }
 
-// Connect implements mesh.Socket. The library does not connect again, so there is nothing
-// to stop.
+// Connect implements mesh.Socket. The library does not reconnect, so there is nothing to stop.
 func (x *socket) Connect(address string) (stop func(), err error) {
 	return func() {}, x.s.Dial(address)
 }
 
-// Peers implements mesh.Socket. The library does not tell.
+// Peers implements mesh.Socket. The library does not report them.
 func (x *socket) Peers() int { return 0 }
 
 func (x *socket) Send([]byte) error { return driver.ErrUnsupported }
 
-// Receive implements mesh.Socket. The library yields an error for each connection that
-// ends; the socket goes on.
+// Receive implements mesh.Socket. The library returns an error for each connection that ends; the
+// socket remains usable.
 func (x *socket) Receive(take func(payload []byte)) error {
 	for {
 		m, err := x.s.Recv()
@@ -71,8 +70,8 @@ func (x *socket) Receive(take func(payload []byte)) error {
 	}
 }
 
-// Close implements mesh.Socket. The library closes connections that the peer has ended
-// twice, which is not an error.
+// Close implements mesh.Socket. The library closes connections ended by the peer twice, which is
+// not an error.
 func (x *socket) Close() error {
 	if x.closed.Swap(true) {
 		return nil

@@ -28,7 +28,7 @@ package zeromq
 
 import (
 	"context"
-	_ "embed" // of the page
+	_ "embed" // embeds the page
 	"strconv"
 
 	"github.com/weirmq/weir/driver"
@@ -36,7 +36,7 @@ import (
 )
 
 //go:embed page.md
-var page string // what the driver says to a reader; driver.MustPage says how it looks
+var page string // documentation page; driver.MustPage defines its format
 
 var guarantees = driver.MustPage(page).Confirmations
 
@@ -52,7 +52,7 @@ func Definition() driver.Definition {
 	}
 }
 
-// Config is the driver's settings.
+// Config holds the driver's settings.
 type Config struct {
 	mesh.Options
 	HWM int `option:"hwm" min:"1" max:"1048576" help:"Messages that a queue of a socket holds. The queue of a PUB socket drops what finds it full. With zmq4 no other socket has a queue; with libzmq each has one for each connection, and a PUSH socket waits for room."`
@@ -67,7 +67,7 @@ func (c *Config) Open(_ context.Context, run driver.Run) (driver.Conn, error) {
 	return mesh.Open(lib, run, c.Options, map[string]string{"hwm": strconv.Itoa(c.HWM)})
 }
 
-// Known implements driver.GuaranteePredictor. A queue of libzmq's sockets has a message first.
+// Known implements driver.GuaranteePredictor. A message is first in a queue of libzmq's sockets.
 func (c *Config) Known(driver.Servers) driver.Known {
 	return driver.Known{"pattern": c.Pattern, "library": library}
 }

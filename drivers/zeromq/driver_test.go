@@ -12,12 +12,12 @@ import (
 	"github.com/weirmq/weir/driver/drivertest"
 )
 
-// left are goroutines that the library leaves behind.
+// left lists goroutines that the library leaks.
 var left = []string{"github.com/go-zeromq/zmq4.(*pubMWriter).run", "github.com/go-zeromq/zmq4.(*qreader).listen"}
 
 func TestMain(m *testing.M) {
 	var ignore []goleak.Option
-	for _, f := range append(left, "github.com/go-zeromq/zmq4/internal/inproc.(*conn).read") { // which no driver's socket uses
+	for _, f := range append(left, "github.com/go-zeromq/zmq4/internal/inproc.(*conn).read") { // not used by the driver's sockets
 		ignore = append(ignore, goleak.IgnoreAnyFunction(f))
 	}
 	goleak.VerifyTestMain(m, ignore...)

@@ -17,13 +17,13 @@ import (
 	"github.com/weirmq/weir/drivers/internal/mesh"
 )
 
-// What the driver is with the C library, by the binding that go.mod has.
+// The driver's identity with the C library, through the binding in go.mod.
 const (
 	module  = "github.com/pebbe/zmq4"
 	library = "libzmq"
 )
 
-// version returns that of the C library.
+// version returns the C library's version.
 func version() string {
 	major, minor, patch := zmq.Version()
 	return fmt.Sprintf("%d.%d.%d", major, minor, patch)
@@ -31,7 +31,7 @@ func version() string {
 
 func capabilities() driver.Capabilities { return mesh.Capabilities() }
 
-// Validate refuses what the driver cannot see.
+// Validate returns an error for settings whose effect the driver could not observe.
 func (c *Config) Validate() error {
 	var faults driver.Faults
 	if c.Transport == "inproc" {
@@ -43,22 +43,22 @@ func (c *Config) Validate() error {
 	return faults.Join()
 }
 
-// turn is how long a call of the library may hold a socket.
+// turn is how long a library call may occupy a socket.
 const turn = 20 * time.Millisecond
 
-// A socket is one of the library, which lets one goroutine at a time use it.
+// A socket is a library socket, which only one goroutine at a time may use.
 type socket struct {
 	kind mesh.Kind
 
 	mu      sync.Mutex
 	s       *zmq.Socket
-	monitor *zmq.Socket    // of a PUSH socket's connections
-	peers   map[string]int // those that are there, by address
+	monitor *zmq.Socket    // for a PUSH socket's connections
+	peers   map[string]int // current peers, by address
 	used    bool           // Receive was called
 	closed  bool
 }
 
-// types are the library's. Of the topics that subscribers ask for an XPUB socket tells.
+// types are the library's socket types. An XPUB socket reports the topics that subscribers request.
 var types = map[mesh.Kind]zmq.Type{mesh.Push: zmq.PUSH, mesh.Pull: zmq.PULL, mesh.Pub: zmq.XPUB, mesh.Sub: zmq.SUB}
 
 // open returns a socket with queues of hwm messages for each connection.
@@ -81,14 +81,14 @@ func open(kind mesh.Kind, hwm int) (mesh.Socket, error) {
 	return x, nil
 }
 
-// hello begins the topic that one SUB socket alone subscribes to, besides all topics, so
-// that an XPUB socket can count its subscribers.
+// hello begins a topic to which only one SUB socket subscribes, in addition to all topics, so that
+// an XPUB socket can count its subscribers.
 const hello = "\x00weir-"
 
-// handshaken is ZMQ_EVENT_HANDSHAKE_SUCCEEDED, which the binding does not name.
+// handshaken is ZMQ_EVENT_HANDSHAKE_SUCCEEDED, for which the binding has no name.
 const handshaken zmq.Event = 0x1000
 
-// watch has the library tell of connections.
+// watch makes the library report connections.
 func (x *socket) watch() (err error) {
 	at := "inproc://weir-monitor-" + rand.Text()
 	if err = x.s.Monitor(at, handshaken|zmq.EVENT_DISCONNECTED); err != nil {
@@ -112,8 +112,8 @@ func (x *socket) Listen(address string) (string, error) {
 	return x.s.GetLastEndpoint()
 }
 
-// attend lets a socket take part until Receive does: only within its calls does the
-// library attach connections, and send the subscriptions to them.
+// attend runs a socket's events until Receive does: the library attaches connections, and sends
+// them the subscriptions, only during its calls.
 func (x *socket) attend() {
 	for done := false; !done; time.Sleep(time.Millisecond) {
 		x.mu.Lock()
@@ -133,12 +133,12 @@ func (x *socket) Connect(address string) (stop func(), err error) {
 	return sync.OnceFunc(func() { x.disconnect(address) }), nil
 }
 
-// disconnect ends a connection.
+// disconnect closes a connection.
 func (x *socket) disconnect(address string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.closed {
-		_ = x.s.Disconnect(address) // which says only that it had ended
+		_ = x.s.Disconnect(address) // reports only that it had already ended
 		x.update()
 		delete(x.peers, address)
 	}
@@ -156,9 +156,9 @@ func (x *socket) Peers() (n int) {
 	return n
 }
 
-// update reads what the library tells of connections. x.mu is held.
+// update reads the library's connection events. x.mu is held.
 func (x *socket) update() {
-	_, _ = x.s.GetEvents() // which has it take note of them
+	_, _ = x.s.GetEvents() // makes it process events
 	for more := true; more; {
 		if x.kind == mesh.Push {
 			more = x.event()
@@ -168,8 +168,8 @@ func (x *socket) update() {
 	}
 }
 
-// event reads of a connection that came or ended. The library tells of the end of one
-// that never came, too.
+// event reads one connection event. The library also reports the end of connections that were never
+// established.
 func (x *socket) event() bool {
 	e, at, _, err := x.monitor.RecvEvent(zmq.DONTWAIT)
 	switch {
@@ -183,7 +183,7 @@ func (x *socket) event() bool {
 	return true
 }
 
-// subscription reads of a topic that came, or that no subscriber asks for any more.
+// subscription reads a message that a topic was subscribed or unsubscribed.
 func (x *socket) subscription() bool {
 	b, err := x.s.RecvBytes(zmq.DONTWAIT)
 	if err != nil {
@@ -197,7 +197,7 @@ func (x *socket) subscription() bool {
 	return true
 }
 
-// try does something with the socket, in turns, until it is done or the socket is closed.
+// try repeats do with the socket, in turns, until it is done or the socket is closed.
 func (x *socket) try(do func() error) error {
 	for {
 		x.mu.Lock()

@@ -51,7 +51,7 @@ func TestUnobservableOptionsAreRejected(t *testing.T) {
 	}
 }
 
-// TestBinaryReportsItsLibrary: the C library tells its own version.
+// TestBinaryReportsItsLibrary: the C library reports its own version.
 func TestBinaryReportsItsLibrary(t *testing.T) {
 	f, err := trial.Declared(t, Definition(), nil).Facts(t.Context())
 	if err != nil || f.Name != "libzmq" || !strings.HasPrefix(f.Version, "4.") || f.Confirms.Guarantee != driver.Buffered {
@@ -62,7 +62,7 @@ func TestBinaryReportsItsLibrary(t *testing.T) {
 	}
 }
 
-// TestSlowConsumerBlocksItsPipeline: a full queue waits, and nothing is lost.
+// TestSlowConsumerBlocksItsPipeline: a full queue blocks, and nothing is lost.
 func TestSlowConsumerBlocksItsPipeline(t *testing.T) {
 	c := trial.Declared(t, Definition(), nil, "hwm", "4")
 	s := trial.Hold(t, c, "s", 0)

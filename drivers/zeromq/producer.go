@@ -14,14 +14,14 @@ import (
 	"github.com/weirmq/weir/drivers/internal/mesh"
 )
 
-// What the driver is with the Go library, which go.mod has in this version.
+// The driver's identity with the Go library, in the version in go.mod.
 const (
 	module  = "github.com/go-zeromq/zmq4"
 	library = "zmq4"
 	release = "v0.17.0"
 )
 
-// version returns the library's: it does not tell its own.
+// version returns the library's version, which it does not report itself.
 func version() string { return release }
 
 func capabilities() driver.Capabilities {
@@ -31,7 +31,7 @@ func capabilities() driver.Capabilities {
 	return can
 }
 
-// Validate refuses what the library does not do.
+// Validate returns an error for settings that the library does not support.
 func (c *Config) Validate() error {
 	var faults driver.Faults
 	if c.Transport == "inproc" {
@@ -49,11 +49,10 @@ func (c *Config) Narrow(can driver.Capabilities) driver.Capabilities {
 	return can
 }
 
-// A pusher is a PUSH socket for each of its connections, which is at most one at a time.
-// It never binds.
+// A pusher is a PUSH socket with at most one connection at a time. It never binds.
 type pusher struct {
 	mu     sync.Mutex
-	turned sync.Cond // the connection or closed has changed
+	turned sync.Cond // signals changes of the connection or closed
 	s      zmq4.Socket
 	closed bool
 }
@@ -82,7 +81,7 @@ func (p *pusher) Connect(address string) (stop func(), err error) {
 	return p.disconnect, nil
 }
 
-// disconnect ends the connection, and a Send that waits for it.
+// disconnect closes the connection, and interrupts a Send that waits for it.
 func (p *pusher) disconnect() {
 	p.mu.Lock()
 	s := p.s
@@ -102,8 +101,8 @@ func (p *pusher) Peers() int {
 	return 1
 }
 
-// Send implements mesh.Socket. It waits for a connection, and then for the operating
-// system to take the bytes.
+// Send implements mesh.Socket. It waits for a connection, and then for the operating system to
+// accept the bytes.
 func (p *pusher) Send(payload []byte) error {
 	p.mu.Lock()
 	for p.s == nil && !p.closed {
@@ -142,7 +141,7 @@ var _ mesh.Socket = (*pusher)(nil)
 // A publisher is a PUB socket.
 type publisher struct{ *socket }
 
-// Send implements mesh.Socket. The queue of the socket keeps the bytes: it gets a copy.
+// Send implements mesh.Socket. The socket's queue keeps the bytes, so it gets a copy.
 func (p publisher) Send(payload []byte) error {
 	if p.closed.Load() {
 		return driver.ErrClosed
@@ -162,7 +161,7 @@ func (p publisher) Peers() int {
 	return n
 }
 
-// open returns a socket; hwm is how many messages a PUB socket holds.
+// open returns a socket; hwm is the queue size of a PUB socket, in messages.
 func open(kind mesh.Kind, hwm int) (mesh.Socket, error) {
 	switch kind {
 	case mesh.Push:

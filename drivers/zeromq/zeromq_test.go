@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// TestSlowPipelineConsumerCausesBackpressure: the buffers of the operating system are all that
-// is between a producer and a consumer, and nothing is lost.
+// TestSlowPipelineConsumerCausesBackpressure: only operating system buffers lie between a producer
+// and a consumer, and nothing is lost.
 func TestSlowPipelineConsumerCausesBackpressure(t *testing.T) {
 	c := trial.Declared(t, Definition(), nil)
 	s := trial.Hold(t, c, "s", 0)
@@ -37,12 +37,12 @@ func TestSlowPipelineConsumerCausesBackpressure(t *testing.T) {
 	}
 }
 
-// TestPipelineContinuesWithNextConsumer: a PUSH socket of the library would go on
-// sending to a consumer that has left.
+// TestPipelineContinuesWithNextConsumer: the library's PUSH socket would continue to send to a
+// departed consumer.
 func TestPipelineContinuesWithNextConsumer(t *testing.T) {
 	c := trial.Declared(t, Definition(), nil)
 	p, f := trial.Producer(t, c, "d")
-	trial.Publish(t, p, 3, 10) // which wait for a consumer
+	trial.Publish(t, p, 3, 10) // they wait for a consumer
 	for range 3 {
 		s := trial.Hold(t, c, "s", 0)
 		s.Release()
@@ -72,8 +72,8 @@ func TestPipelineWithoutConsumerClosesAtOnce(t *testing.T) {
 	}
 }
 
-// TestAFullQueueDropsForAll: a subscriber that stands still takes messages from the other
-// one. The library has one queue for both, and one goroutine that writes to both.
+// TestAFullQueueDropsForAll: a stalled subscriber takes messages from the other one. The library
+// has one queue for both, and one goroutine that writes to both.
 func TestAFullQueueDropsForAll(t *testing.T) {
 	c := trial.Declared(t, Definition(), nil, "pattern", "pubsub", "hwm", "4")
 	slow := trial.Hold(t, c, "slow", 0)
@@ -139,5 +139,5 @@ func TestTheGuaranteeFollowsThePattern(t *testing.T) {
 	}
 }
 
-// TestTheVersionIsTheModules: the library does not tell its own.
+// TestTheVersionIsTheModules: the library does not report its own version.
 func TestTheVersionIsTheModules(t *testing.T) { trial.ModuleVersion(t, module, version()) }

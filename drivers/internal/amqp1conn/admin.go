@@ -11,28 +11,28 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// An Admin is the connection by which a Conn asks the server. One question at a time
-// uses it. Its methods may be called concurrently.
+// An Admin is the connection on which a Conn sends requests to the server, one at a time. Its
+// methods may be called concurrently.
 type Admin struct {
 	conn *Conn
-	lock chan struct{} // holds a token while the rest is in use
-	link *link         // nil: none
-	over bool          // there will be none
+	lock chan struct{} // holds a token while the fields below are in use
+	link *link         // nil: not connected
+	over bool          // closed for good
 
 	to      map[string]*client.Sender // on link, by address
 	answers *client.Receiver          // on link; nil: none
 	pair    *pair                     // on link; nil: none
 }
 
-// A pair is two links of one name to one node, one each way, as HTTP over AMQP has them
-// (https://docs.oasis-open.org/amqp/linkpair/v1.0/linkpair-v1.0.html).
+// A pair is a link pair for HTTP over AMQP: two links with the same name to one node, one in each
+// direction (https://docs.oasis-open.org/amqp/linkpair/v1.0/linkpair-v1.0.html).
 type pair struct {
 	to   *client.Sender
 	from *client.Receiver
 }
 
-// Exchange sends m by a pair of links to a node and returns the answer. It sets where the
-// answer goes. One node at a time has a pair. The rest is as in Ask.
+// Exchange sends m over a link pair to a node and returns the answer. It sets the reply-to address.
+// Only one node at a time has a link pair. Otherwise it behaves like Ask.
 func (a *Admin) Exchange(ctx context.Context, m *client.Message, node string) (answer *client.Message, err error) {
 	return answer, a.do(ctx, func(ctx context.Context) (err error) {
 		if a.pair == nil {
@@ -47,11 +47,11 @@ func (a *Admin) Exchange(ctx context.Context, m *client.Message, node string) (a
 	})
 }
 
-// pairCredit is for answers. RabbitMQ ends a session that asks without credit, and the
-// client renews credit behind the answer, when half of it is used.
+// pairCredit is the credit for answers. RabbitMQ ends a session that sends a request without
+// credit, and the client renews credit only after the answer, once half of it is used.
 const pairCredit = 100
 
-// attachPair attaches both links. What comes by them is settled.
+// attachPair attaches both links. Messages on them are settled.
 func (a *Admin) attachPair(ctx context.Context, node string) (p *pair, err error) {
 	settled, paired := client.SenderSettleModeSettled, map[string]any{"paired": true}
 	p = &pair{}
@@ -66,15 +66,15 @@ func (a *Admin) attachPair(ctx context.Context, node string) (p *pair, err error
 	return p, err
 }
 
-// Ask sends m to an address and returns the answer. It sets where the answer goes.
-// It waits within ctx and the option timeout. A server that does not answer is
+// Ask sends m to an address and returns the answer. It sets the reply-to address. It waits until
+// ctx ends, at most the option timeout. If the server does not answer, the error is
 // driver.ErrUnreachable.
 func (a *Admin) Ask(ctx context.Context, m *client.Message, to string) (answer *client.Message, err error) {
 	return answer, a.AskEach(ctx, m, []string{to}, func(m *client.Message) bool { answer = m; return true })
 }
 
-// AskEach sends m to several addresses, one after the other, and gives the answers to
-// take until that returns true. The rest is as in Ask.
+// AskEach sends m to several addresses in turn and passes each answer to take, until take returns
+// true. Otherwise it behaves like Ask.
 func (a *Admin) AskEach(ctx context.Context, m *client.Message, to []string, take func(answer *client.Message) bool) error {
 	return a.do(ctx, func(ctx context.Context) (err error) {
 		if a.answers == nil {
@@ -102,10 +102,10 @@ func (a *Admin) AskEach(ctx context.Context, m *client.Message, to []string, tak
 	})
 }
 
-// mostSenders bounds the addresses that an Admin stays attached to.
+// mostSenders limits the number of addresses that an Admin stays attached to.
 const mostSenders = 64
 
-// send sends m to an address, and stays attached there.
+// send sends m to an address and keeps the link.
 func (a *Admin) send(ctx context.Context, m *client.Message, to string) (err error) {
 	sender := a.to[to]
 	if sender == nil {
@@ -126,8 +126,8 @@ func (a *Admin) send(ctx context.Context, m *client.Message, to string) (err err
 	return sender.Send(ctx, m, nil)
 }
 
-// Properties returns what the server said of itself when it opened the connection:
-// "product", "version".
+// Properties returns the properties that the server sent when it opened the connection, such as
+// "product" and "version".
 func (a *Admin) Properties(ctx context.Context) (properties map[string]string, err error) {
 	return properties, a.do(ctx, func(context.Context) error {
 		properties = map[string]string{}
@@ -138,13 +138,13 @@ func (a *Admin) Properties(ctx context.Context) (properties map[string]string, e
 	})
 }
 
-// At returns host:port of the server that answers questions.
+// At returns host:port of the server that answers requests.
 func (a *Admin) At(ctx context.Context) (at string, err error) {
 	return at, a.do(ctx, func(context.Context) error { at = a.link.at; return nil })
 }
 
-// Attach attaches to a queue as a consumer without credit, and detaches: most servers
-// make a queue so that does not exist.
+// Attach attaches to a queue as a consumer without credit, then detaches. Most servers create a
+// missing queue on attach.
 func (a *Admin) Attach(ctx context.Context, queue string) error {
 	return a.do(ctx, func(ctx context.Context) error {
 		r, err := a.link.session.NewReceiver(ctx, queue, &client.ReceiverOptions{Credit: -1, SourceCapabilities: capability})
@@ -157,10 +157,10 @@ func (a *Admin) Attach(ctx context.Context, queue string) error {
 
 const (
 	drainBurst = 1000                   // messages that one call of drain takes at most
-	drainWait  = 100 * time.Millisecond // for a message, before the server is asked again
+	drainWait  = 100 * time.Millisecond // wait for a message before the server is asked again
 )
 
-// Drain takes all messages out of a queue, until waiting counts none, or ctx ends.
+// Drain removes all messages from a queue, until waiting returns 0 or ctx ends.
 func (a *Admin) Drain(ctx context.Context, queue string, waiting func(ctx context.Context) (uint64, error)) error {
 	for {
 		n, err := waiting(ctx)
@@ -173,8 +173,8 @@ func (a *Admin) Drain(ctx context.Context, queue string, waiting func(ctx contex
 	}
 }
 
-// Empty takes messages out of a queue until none comes for drainWait. A queue that is
-// missing is empty.
+// Empty removes messages from a queue until none arrives for drainWait. A missing queue counts as
+// empty.
 func (a *Admin) Empty(ctx context.Context, queue string) error {
 	for more := true; more; {
 		err := a.do(ctx, func(ctx context.Context) (err error) {
@@ -192,7 +192,8 @@ func (a *Admin) Empty(ctx context.Context, queue string) error {
 	return nil
 }
 
-// drain takes messages until none comes, or drainBurst; more says which.
+// drain takes at most drainBurst messages, and stops when none arrives; more reports whether it
+// stopped at the limit.
 func (a *Admin) drain(ctx context.Context, queue string) (more bool, err error) {
 	r, err := a.link.session.NewReceiver(ctx, queue, &client.ReceiverOptions{Credit: 100, SourceCapabilities: capability})
 	if err != nil {
@@ -216,9 +217,9 @@ func (a *Admin) drain(ctx context.Context, queue string) (more bool, err error) 
 	return true, r.Close(ctx)
 }
 
-// do uses the connection, which it makes where there is none, within ctx and the option
-// timeout. A connection that was lost before is made again once. After an error the
-// connection is not used again: an answer may still come.
+// do calls use with the connection, which it opens if there is none, within ctx and the option
+// timeout. It reconnects once if the connection had been lost. After an error it drops the
+// connection, because a late answer may still arrive on it.
 func (a *Admin) do(ctx context.Context, use func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, a.conn.options.Timeout)
 	defer cancel()
@@ -228,7 +229,7 @@ func (a *Admin) do(ctx context.Context, use func(ctx context.Context) error) err
 	case <-ctx.Done():
 		return words.Unreachable(ctx.Err())
 	}
-	// It ends so early that the server can still show that it is there.
+	// Time out early enough to check afterwards whether the server is still there.
 	asking, end := context.WithTimeout(ctx, a.conn.options.Timeout*5/8)
 	defer end()
 	err := a.once(asking, use)
@@ -244,8 +245,9 @@ func (a *Admin) do(ctx context.Context, use func(ctx context.Context) error) err
 	return err
 }
 
-// there reports whether the server makes a connection, and a link from each queue: in an alarm
-// RabbitMQ reads no messages, and a question is one. A queue without a majority has no link.
+// there reports whether the server accepts a connection and a link from each queue. In an alarm,
+// RabbitMQ reads no messages, so it reads no requests either. A queue without a majority cannot be
+// attached to.
 func (a *Admin) there(ctx context.Context) bool {
 	l, err := a.conn.dial(ctx, "there")
 	if err != nil {
@@ -254,7 +256,7 @@ func (a *Admin) there(ctx context.Context) bool {
 	defer l.kill()
 	for _, q := range a.conn.queues.Names() {
 		_, err := l.session.NewReceiver(ctx, a.conn.address(q), &client.ReceiverOptions{Credit: -1, SourceCapabilities: capability})
-		if err = words.Cause(err); err != nil && !errors.Is(err, driver.ErrUnsupported) { // which a queue is that is missing
+		if err = words.Cause(err); err != nil && !errors.Is(err, driver.ErrUnsupported) { // missing queue
 			return false
 		}
 	}
@@ -281,7 +283,7 @@ func (a *Admin) once(ctx context.Context, use func(ctx context.Context) error) (
 	return err
 }
 
-// drop ends the connection at once.
+// drop closes the connection at once.
 func (a *Admin) drop() {
 	if a.link != nil {
 		a.link.kill()
@@ -290,7 +292,7 @@ func (a *Admin) drop() {
 	a.link, a.to, a.answers, a.pair = nil, nil, nil, nil
 }
 
-// end waits for the question in progress, and closes the connection.
+// end waits for the request in progress and closes the connection.
 func (a *Admin) end() {
 	a.lock <- struct{}{}
 	defer func() { <-a.lock }()

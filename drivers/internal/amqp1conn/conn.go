@@ -1,22 +1,21 @@
-// Package amqp1conn is what the drivers of AMQP 1.0 servers share: connections, the
-// producer, the consumer, and questions with answers.
+// Package amqp1conn implements what the drivers for AMQP 1.0 servers share: connections, the
+// producer, the consumer, and requests with answers.
 //
-// # What the client does
+// # Client behavior
 //
-// go-amqp returns from a call to send when it has written the message, and hands out a
-// receipt that waits for the server's outcome. For each of its queues a producer has one
-// goroutine that sends and one that waits for the receipts in the order of the messages. A
-// server that settles later messages of a queue first is therefore seen to settle them
-// after the earlier ones.
+// In go-amqp, a send returns once the message is written, and yields a receipt that waits for the
+// server's outcome. For each of its queues a producer has one goroutine that sends and one that
+// waits for the receipts, in message order. If a server settles later messages of a queue first,
+// they therefore appear settled after the earlier ones.
 //
-// The client does not connect again. Package retry does, and what was in flight on the
-// lost connection fails.
+// The client does not reconnect. Package retry does, and messages in flight on the lost connection
+// fail.
 //
 // # Capabilities
 //
-// A link asks for the capability "queue" at each address. Without it, Artemis takes a
-// receiver's address for a topic: the receiver gets a subscription of its own, in which
-// nothing ever arrives that was sent to the queue.
+// A link asks for the capability "queue" at each address. Without it, Artemis treats a receiver's
+// address as a topic: the receiver gets its own subscription, which never receives any message sent
+// to the queue.
 package amqp1conn
 
 import (
@@ -32,35 +31,36 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// A System is what differs between servers. Its methods may be called concurrently.
+// A System implements the parts that differ between servers. Its methods may be called
+// concurrently.
 type System interface {
-	// Declare makes a queue of 1 or more replicas; one that exists is not an error.
+	// Declare creates a queue with 1 or more replicas. It is no error if the queue exists.
 	Declare(ctx context.Context, a *Admin, queue string, replicas int) error
-	// Delete removes a queue with its messages; one that is missing is not an error.
+	// Delete removes a queue with its messages. It is no error if the queue is missing.
 	Delete(ctx context.Context, a *Admin, queue string) error
-	// Waiting returns how many messages a queue holds that no consumer has settled. A
-	// server that does not count what it has sent to consumers leaves these out.
-	// A queue that does not exist is driver.ErrUnsupported.
+	// Waiting returns the number of messages in a queue that no consumer has settled. A server that
+	// does not count messages it has sent to consumers leaves them out. If the queue does not
+	// exist, the error is driver.ErrUnsupported.
 	Waiting(ctx context.Context, a *Admin, queue string) (uint64, error)
-	// Facts says what the server is, and what a confirmation means in these queues;
-	// none: in the queues that Declare makes.
+	// Facts returns what the server is and what a confirmation means in these queues; with no
+	// queues, in the queues that Declare creates.
 	Facts(ctx context.Context, a *Admin, queues []string) (driver.Facts, error)
 }
 
-// An Addressed is a System where the address of a queue is not its name.
+// An Addressed is a System whose queue addresses differ from the queue names.
 type Addressed interface {
-	// Address returns what a link to a queue attaches to.
+	// Address returns the address that a link to a queue attaches to.
 	Address(queue string) string
 }
 
-// A Deferring is a System that answers the end of a link before it has taken all messages of the
-// link, and takes the messages of a session in order.
+// A Deferring is a System that answers the end of a link before it has taken all of the link's
+// messages, and that takes the messages of a session in order.
 type Deferring interface {
-	// Question returns a message that the server takes at an address.
+	// Question returns a message that the server accepts, and its address.
 	Question() (m *client.Message, address string)
 }
 
-// A Conn is one run's hold on the server. It implements driver.Conn and driver.Backlogger.
+// A Conn is one run's connection to the server. It implements driver.Conn and driver.Backlogger.
 type Conn struct {
 	options *Options
 	system  System
@@ -68,14 +68,14 @@ type Conn struct {
 	servers []server
 	admin   *Admin
 
-	queues known.Table[struct{}] // that producers, consumers and Declare named
+	queues known.Table[struct{}] // used by producers, consumers and Declare
 
 	mu   sync.Mutex
-	held map[string]*atomic.Int64 // links of consumers to a queue that are not idle
+	held map[string]*atomic.Int64 // by queue: consumer links that are not idle
 }
 
-// Open connects, within ctx, and reads the facts: a port that is open need not be a
-// server that answers. The Conn keeps o.
+// Open connects within ctx and reads the facts, because an open port does not prove that a server
+// answers. The Conn keeps o.
 func Open(ctx context.Context, run driver.Run, o *Options, s System) (driver.Conn, error) {
 	all, err := o.servers()
 	if err != nil {
@@ -90,7 +90,7 @@ func Open(ctx context.Context, run driver.Run, o *Options, s System) (driver.Con
 	return c, nil
 }
 
-// longest is how many bytes the name of a queue has at most.
+// longest is the maximum length of a queue name, in bytes.
 const longest = 200
 
 func (c *Conn) queue(destination string) string {
@@ -102,7 +102,7 @@ func (c *Conn) queue(destination string) string {
 	return q
 }
 
-// address returns what a link to a queue attaches to.
+// address returns the address that a link to a queue attaches to.
 func (c *Conn) address(queue string) string {
 	if a, ok := c.system.(Addressed); ok {
 		return a.Address(queue)
@@ -120,7 +120,8 @@ func (c *Conn) holding(queue string) *atomic.Int64 {
 	return c.held[queue]
 }
 
-// existing is queue for an end that is opened: a queue that should exist must.
+// existing is queue for a producer or consumer that is being opened: with existing destinations,
+// the queue must be there.
 func (c *Conn) existing(ctx context.Context, destination string) (string, error) {
 	q := c.queue(destination)
 	if !c.run.Existing {
@@ -145,8 +146,8 @@ func (c *Conn) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// Backlog implements driver.Backlogger. Of a server that does not count what it has sent,
-// it is at least 1 while a consumer of this Conn has a message.
+// Backlog implements driver.Backlogger. For a server that does not count messages it has sent, the
+// result is at least 1 while a consumer of this Conn holds a message.
 func (c *Conn) Backlog(ctx context.Context, _ string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (uint64, error) {
 		q := c.queue(d)

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// prefetch is the credit of a consumer where the scenario leaves it open.
+// prefetch is a consumer's credit if the scenario does not set it.
 const prefetch = 200
 
 // A consumer has a connection with a link to each of its queues.
@@ -23,7 +23,7 @@ type consumer struct {
 	run    driver.Run
 	name   string
 	queues []string
-	credit int32 // of each link
+	credit int32 // per link
 	settle driver.Settle
 	first  *inlet // before Run; nil after it
 }
@@ -34,7 +34,7 @@ type inlet struct {
 	receivers []*client.Receiver
 }
 
-// Consumer connects. Run attaches to the queues, so that nothing arrives before it.
+// Consumer connects. Run attaches to the queues, so that no message arrives before it.
 func (c *Conn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	x := &consumer{conn: c, run: c.run.For(&spec), name: fmt.Sprintf("consumer %s %d", spec.Subscription, spec.Index), settle: spec.Settle}
 	for _, d := range spec.Destinations {
@@ -144,8 +144,8 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return nil
 }
 
-// receive delivers what a link brings, until ctx ends or the link does. It counts itself
-// in held but where it waits for a message.
+// receive delivers a link's messages until ctx or the link ends. It counts itself in held except
+// while it waits for a message.
 func (x *consumer) receive(ctx context.Context, r *client.Receiver, held *atomic.Int64, source int32, sink driver.Sink) error {
 	var ds [1]driver.Delivery
 	held.Add(1)
@@ -160,16 +160,16 @@ func (x *consumer) receive(ctx context.Context, r *client.Receiver, held *atomic
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil // a message that came goes back with the connection
+			return nil // a message that has arrived is returned when the connection ends
 		case err != nil:
 			return words.Lost(err)
 		}
 		ds[0] = driver.Delivery{Payload: payload(m), Partition: -1, Source: source, Redelivered: m.Header != nil && m.Header.DeliveryCount > 0}
 		refused := sink.Deliver(ds[:])
 		if x.settle == driver.SettleAuto {
-			continue // the server has settled it
+			continue // the server has already settled it
 		}
-		// Not ended by ctx: what was accepted is settled.
+		// ctx has not ended: what was accepted is settled.
 		if refused == nil {
 			err = r.AcceptMessage(context.Background(), m)
 		} else {
@@ -181,7 +181,7 @@ func (x *consumer) receive(ctx context.Context, r *client.Receiver, held *atomic
 	}
 }
 
-// payload returns the bytes of a message: all of its data sections.
+// payload returns a message's bytes: all of its data sections.
 func payload(m *client.Message) []byte {
 	if len(m.Data) > 1 {
 		return slices.Concat(m.Data...)

@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// conditions are the errors of the protocol.
-// (https://docs.oasis-open.org/amqp/core/v1.0/os/amqp-core-transport-v1.0-os.html#type-amqp-error)
+// conditions maps the protocol's errors
+// (https://docs.oasis-open.org/amqp/core/v1.0/os/amqp-core-transport-v1.0-os.html#type-amqp-error).
 var conditions = map[client.ErrCond]error{
 	client.ErrCondUnauthorizedAccess:    driver.ErrAuth,
 	client.ErrCondNotFound:              driver.ErrUnsupported,
@@ -27,7 +27,7 @@ var conditions = map[client.ErrCond]error{
 	client.ErrCondResourceDeleted:       driver.ErrDisconnected,
 }
 
-// words are the errors of the client and of the servers.
+// words maps the errors of the client and of the servers.
 var words = failure.Map{Is: func(err error) error {
 	var e *client.Error
 	if errors.As(err, &e) {
@@ -38,9 +38,9 @@ var words = failure.Map{Is: func(err error) error {
 		return failure.Said(is, err, string(e.Condition)+": "+e.Description)
 	}
 	switch {
-	// The client has no values for these.
+	// The client has no error values for these.
 	case strings.HasPrefix(err.Error(), "SASL PLAIN auth failed"):
-		return failure.Said(driver.ErrAuth, err, strings.TrimRight(err.Error(), ": ")) // the server adds nothing, as a rule
+		return failure.Said(driver.ErrAuth, err, strings.TrimRight(err.Error(), ": ")) // usually nothing is added
 	case strings.HasPrefix(err.Error(), "no supported auth mechanism"):
 		return driver.ErrAuth
 	case errors.As(err, new(*client.ConnError)), errors.As(err, new(*client.SessionError)), errors.As(err, new(*client.LinkError)):
@@ -49,7 +49,7 @@ var words = failure.Map{Is: func(err error) error {
 	return nil
 }}
 
-// outcome returns what the server's answer to a message means.
+// outcome maps the server's outcome for a message to an error.
 func outcome(state client.DeliveryState) error {
 	switch s := state.(type) {
 	case *client.StateAccepted:

@@ -7,7 +7,6 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestAuthErrorIncludesServerDetail: where that is nothing, no colon is left.
 func TestAuthErrorIncludesServerDetail(t *testing.T) {
 	for said, want := range map[string]string{
 		"SASL PLAIN auth failed with code 0x1: ":        driver.ErrAuth.Error() + ": SASL PLAIN auth failed with code 0x1",

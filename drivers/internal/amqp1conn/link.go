@@ -14,10 +14,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// endLimit is how long a connection has for its last frames.
+// endLimit is how long a closing connection may take for its last frames.
 const endLimit = 2 * time.Second
 
-// A link is a connection to a server, with a session.
+// A link is a connection to a server, with one session.
 type link struct {
 	*client.Conn
 	session *client.Session
@@ -25,8 +25,8 @@ type link struct {
 	at      string // host:port of the server
 }
 
-// dial connects to the first server that answers, within ctx. A refusal of one that
-// answers is final.
+// dial connects to the first server that answers, within ctx. If that server refuses, dial tries no
+// other.
 func (c *Conn) dial(ctx context.Context, name string) (*link, error) {
 	var errs []error
 	for _, s := range c.servers {
@@ -57,7 +57,7 @@ func (c *Conn) dialOne(ctx context.Context, s server, name string) (*link, error
 		return nil, words.Unreachable(err)
 	}
 	o := &client.ConnOptions{
-		// ActiveMQ refuses a name that it still knows, from a connection that was lost.
+		// ActiveMQ refuses a container ID that it still knows from a lost connection.
 		ContainerID: fmt.Sprintf("weir %s %s %016x", c.run.ID, name, rand.Uint64()), HostName: s.Host,
 		IdleTimeout: c.options.IdleTimeout, WriteTimeout: c.options.IdleTimeout,
 		SASLType: client.SASLTypeAnonymous(),
@@ -78,18 +78,17 @@ func (c *Conn) dialOne(ctx context.Context, s server, name string) (*link, error
 	return l, nil
 }
 
-// finish ends links, waits for the server's answers, and ends the connection. An answer says
-// that the server has taken the messages and the settlements before it. What a receiver has
-// not settled the server gives to others. A quorum queue of RabbitMQ keeps some settlements
-// back, and forgets these with a connection that ends without an answer
-// (github.com/rabbitmq/rabbitmq-server/issues/10327).
+// finish ends links, waits for the server's answers, and closes the connection. An answer implies
+// that the server has taken the messages and settlements sent before. Messages that a receiver has
+// not settled go to others. A quorum queue of RabbitMQ delays some settlements, and forgets them if
+// the connection ends without an answer (github.com/rabbitmq/rabbitmq-server/issues/10327).
 func finish[E interface {
 	Close(ctx context.Context) error
 }](l *link, links []E) error {
 	late := time.AfterFunc(endLimit, l.kill)
 	var errs []error
 	for _, e := range links {
-		errs = append(errs, e.Close(context.Background())) // ended by the socket
+		errs = append(errs, e.Close(context.Background())) // unblocked when the socket closes
 	}
 	late.Stop()
 	l.end()
@@ -100,14 +99,13 @@ func finish[E interface {
 func (l *link) end() {
 	late := time.AfterFunc(endLimit, l.kill)
 	defer late.Stop()
-	_ = l.Close() // says only that the server did not say goodbye
+	_ = l.Close() // reports only that the server sent no close frame
 }
 
-// kill ends the socket, and with it all calls that wait.
+// kill closes the socket, which ends all waiting calls.
 func (l *link) kill() { _ = l.socket.Close() }
 
-// lost waits for the end of the connection, or of ctx, and returns why the connection
-// ended.
+// lost waits until the connection or ctx ends, and returns why the connection ended.
 func (l *link) lost(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
-// Options are the settings that the drivers share, as an embedded field of a Config.
+// Options holds the settings that the drivers share. A Config embeds it.
 type Options struct {
 	Address  []string          `option:"address" help:"Servers, as host:port or URL (amqp, amqps). The first that answers is used; none: 127.0.0.1:5672."`
 	User     string            `option:"user" help:"User (SASL PLAIN); none: anonymous."`
@@ -25,10 +25,10 @@ type Options struct {
 	ReconnectFor  time.Duration `option:"reconnect-for" min:"0s" max:"1h" help:"How long attempts to connect again go on before a consumer ends and a producer gives up."`
 }
 
-// defaultAddress is the port that the protocol has.
+// defaultAddress has the protocol's port.
 const defaultAddress = "127.0.0.1:5672"
 
-// Defaults returns the settings that hold where the user gives none.
+// Defaults returns the default settings.
 func Defaults() Options {
 	return Options{
 		Durable: true, Confirm: true,
@@ -37,13 +37,13 @@ func Defaults() Options {
 	}
 }
 
-// servers is what addresses look like.
+// servers describes valid addresses.
 var servers = endpoint.Kind{
 	Schemes: []string{"amqp"}, Secure: []string{"amqps"}, Port: "5672", Like: defaultAddress,
 	Ports: map[string]string{"amqps": "5671"},
 }
 
-// Validate reports every fault in the settings, joined. It reads no files.
+// Validate reports every invalid setting, joined. It reads no files.
 func (o *Options) Validate() error {
 	_, err := servers.All("address", o.Address)
 	faults := driver.Faults{err, o.TLS.Validate()}
@@ -53,7 +53,7 @@ func (o *Options) Validate() error {
 	return faults.Join()
 }
 
-// A server is an address, with the settings for TLS; nil: none.
+// A server is an address with its TLS settings; nil: no TLS.
 type server struct {
 	endpoint.Endpoint
 	tls *tls.Config

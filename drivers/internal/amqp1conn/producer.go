@@ -18,7 +18,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/standstill"
 )
 
-// capability is what a link asks for at an address: a queue, not a topic.
+// capability is what a link asks for at an address: a queue rather than a topic.
 var capability = []string{"queue"}
 
 // A producer has a connection with a link to each of its queues.
@@ -26,34 +26,34 @@ type producer struct {
 	*blocking.Outgoing
 	conn    *Conn
 	name    string
-	targets *driver.Targets[int] // index of queues
+	targets *driver.Targets[int] // indexes into queues
 	queues  []string
 
 	out    *retry.Kept[outlet]
-	routes []*route // to each of queues
+	routes []*route // one per queue
 	all    sync.WaitGroup
 }
 
-// A route is the way to one queue. Its messages are sent and confirmed in their order, and
-// wait for none of another queue: a server that gives one link no credit, or settles none
-// of its messages, may serve the others.
+// A route sends to one queue. Its messages are sent and confirmed in order, independently of other
+// queues: a server that grants one link no credit, or settles none of its messages, may still serve
+// the others.
 type route struct {
 	*producer
 	index   int
-	waiting *fifo.Queue[item]    // to the goroutine that sends
-	sent    *fifo.Queue[receipt] // to the goroutine that waits for outcomes
+	waiting *fifo.Queue[item]    // read by the goroutine that sends
+	sent    *fifo.Queue[receipt] // read by the goroutine that waits for outcomes
 
-	taken   atomic.Uint64 // messages that the server gave credit for, and outcomes: it renews credit for many at a time
-	sending atomic.Bool   // the client sends one, or waits for credit
+	taken   atomic.Uint64 // messages credit was granted for, plus outcomes: credit comes in batches
+	sending atomic.Bool   // the client is sending, or waiting for credit
 }
 
-// An item is a message that waits to be sent, with its Publish's context.
+// An item is a message waiting to be sent, with the context of its Publish.
 type item struct {
 	ctx context.Context
 	m   *driver.Message
 }
 
-// A receipt is a message that waits for its outcome.
+// A receipt is a message waiting for its outcome.
 type receipt struct {
 	client.SendReceipt
 	m *driver.Message
@@ -145,7 +145,7 @@ func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	}
 }
 
-// send hands the messages to the client, which returns when it has written one.
+// send passes messages to the client, which returns when a message is written.
 func (r *route) send() {
 	defer r.sent.Close()
 	var body [1][]byte
@@ -187,8 +187,8 @@ func (r *route) send() {
 	}
 }
 
-// watch reports when a server that answers gives no credit: the client waits for it without a
-// word. Servers do that where they have no room, or in an alarm.
+// watch reports a server that answers but grants no credit, for which the client waits silently.
+// Servers do that when they are full or in an alarm.
 func (r *route) watch(life context.Context) {
 	who, queue := r.name, r.queues[r.index]
 	if len(r.queues) > 1 {
@@ -206,8 +206,8 @@ func (r *route) watch(life context.Context) {
 	}).Keep(life)
 }
 
-// failed returns why the client did not send, or nil. A server that has ended a link, not
-// the connection, is connected to again.
+// failed returns why the client did not send, or nil. If the server has ended only a link, and not
+// the connection, failed reconnects.
 func (p *producer) failed(ctx context.Context, o *outlet, err error) error {
 	switch {
 	case err == nil:
@@ -222,8 +222,8 @@ func (p *producer) failed(ctx context.Context, o *outlet, err error) error {
 	return words.Cause(err)
 }
 
-// confirm waits for the outcomes, in the order of the messages. The end of a connection
-// ends the waits for what was in flight on it.
+// confirm waits for outcomes, in message order. When a connection ends, so do the waits for
+// messages in flight on it.
 func (r *route) confirm() {
 	for {
 		sent, ok := r.sent.Take()
@@ -241,8 +241,8 @@ func (r *route) confirm() {
 	}
 }
 
-// Close implements driver.Producer. It waits for answers under way, at most 2 s, and where
-// messages are sent settled for the server to have taken them.
+// Close implements driver.Producer. It waits at most 2 s for outstanding answers and, if messages
+// are sent settled, for the server to take them.
 func (p *producer) Close(ctx context.Context) error {
 	return p.End(ctx, func(late bool) error {
 		for _, r := range p.routes {
@@ -263,13 +263,13 @@ func (p *producer) Close(ctx context.Context) error {
 	})
 }
 
-// settle waits until the server has taken what was sent settled, within endLimit, and ends the
-// connection. Of messages whose connection is lost meanwhile nothing is known.
+// settle waits, at most endLimit, until the server has taken the messages sent settled, then closes
+// the connection. If the connection is lost meanwhile, the fate of those messages is unknown.
 func (o *outlet) settle(s System) {
 	if d, ok := s.(Deferring); ok {
 		late := time.AfterFunc(endLimit, o.kill)
 		m, address := d.Question()
-		ctx := context.Background() // ended by the socket
+		ctx := context.Background() // unblocked when the socket closes
 		if x, err := o.session.NewSender(ctx, address, nil); err == nil {
 			_ = x.Send(ctx, m, nil)
 		}

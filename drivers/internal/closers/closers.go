@@ -1,17 +1,17 @@
-// Package closers knows the open producers, or consumers, of a Conn. Use a Set where a
-// Backlog asks the connections of a subscription's consumers.
+// Package closers tracks the open producers or consumers of a Conn. Use a Set where Backlog asks
+// the connections of a subscription's consumers.
 package closers
 
 import "sync"
 
-// A Set is what is open, by subscription. Its zero value is empty; its methods may be
-// called concurrently.
+// A Set holds open producers or consumers by subscription. Its zero value is empty; its methods may
+// be called concurrently.
 type Set[T comparable] struct {
 	mu   sync.Mutex
 	open map[T]string
 }
 
-// Add notes an end of a subscription; "" for a producer.
+// Add adds a producer or consumer under its subscription; "" for a producer.
 func (s *Set[T]) Add(end T, subscription string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,7 +27,7 @@ func (s *Set[T]) Remove(end T) {
 	delete(s.open, end)
 }
 
-// Of returns the ends of a subscription, in any order.
+// Of returns a subscription's producers or consumers, in any order.
 func (s *Set[T]) Of(subscription string) (of []T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,8 +5,6 @@ import (
 	"testing"
 )
 
-// TestClosersPerSubscription: those of others, and those that were removed, are
-// not among them.
 func TestClosersPerSubscription(t *testing.T) {
 	var s Set[int]
 	if of := s.Of("a"); of != nil {

@@ -1,6 +1,6 @@
-// Package each does something for each destination of a call, and says in an error which
-// destination it was. Use it in Declare, Delete and Backlog, and where a producer or a
-// consumer looks for its destinations.
+// Package each runs a function for each destination of a call and names the destination in errors.
+// Use it in Declare, Delete and Backlog, and where a producer or a consumer looks up its
+// destinations.
 package each
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// About returns err with the name of the destination that it is about; nil: none.
+// About returns err with the destination's name added; nil stays nil.
 func About(destination string, err error) error {
 	if err == nil {
 		return nil
@@ -19,8 +19,8 @@ func About(destination string, err error) error {
 	return fmt.Errorf("destination %s: %w", destination, err)
 }
 
-// Of calls do for each of ds, whatever became of those before. Its error is all errors,
-// joined. Use it to remove what may be there.
+// Of calls do for each of ds, even after errors, and returns all errors joined. Use it to remove
+// things that may not exist.
 func Of(ds []driver.Destination, do func(d driver.Destination) error) error {
 	var errs []error
 	for _, d := range ds {
@@ -29,8 +29,8 @@ func Of(ds []driver.Destination, do func(d driver.Destination) error) error {
 	return errors.Join(errs...)
 }
 
-// InTurn calls do for each of ds until one fails, and returns that error. Use it to make
-// what needs all of ds.
+// InTurn calls do for each of ds until one call fails, and returns that error. Use it where all of
+// ds are needed.
 func InTurn(ds []driver.Destination, do func(d driver.Destination) error) error {
 	for _, d := range ds {
 		if err := do(d); err != nil {
@@ -40,8 +40,7 @@ func InTurn(ds []driver.Destination, do func(d driver.Destination) error) error 
 	return nil
 }
 
-// Name is InTurn for the names of destinations: i is the index of each, as
-// driver.Delivery.Source has it.
+// Name is InTurn for the names of destinations; i is the index, as in driver.Delivery.Source.
 func Name(destinations []string, do func(i int, d string) error) error {
 	for i, d := range destinations {
 		if err := do(i, d); err != nil {
@@ -51,7 +50,7 @@ func Name(destinations []string, do func(i int, d string) error) error {
 	return nil
 }
 
-// Sum adds up what count returns for each of some destinations, until one fails. Use it for
+// Sum adds up the results of count over the destinations, until a call fails. Use it for
 // driver.Backlogger.
 func Sum(destinations []string, count func(d string) (uint64, error)) (sum uint64, err error) {
 	for _, d := range destinations {
@@ -64,8 +63,8 @@ func Sum(destinations []string, count func(d string) (uint64, error)) (sum uint6
 	return sum, nil
 }
 
-// AtOnce calls do for each of all, at the same time. Its error is all errors, joined. Use it
-// to ask, or to end, several connections.
+// AtOnce calls do for each of all concurrently and returns all errors joined. Use it to query or
+// close several connections.
 func AtOnce[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
 	var calls sync.WaitGroup

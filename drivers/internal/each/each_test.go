@@ -71,7 +71,7 @@ func TestAtOnce(t *testing.T) {
 	all.Add(4)
 	err := AtOnce([]string{"a", "b", "c", "d"}, func(name string) error {
 		all.Done()
-		all.Wait() // none returns before all have begun
+		all.Wait() // no call returns before all have started
 		return odd(name)
 	})
 	if err == nil || err.Error() != "odd\nodd" {

@@ -1,6 +1,6 @@
-// Package endpoint reads addresses of servers as users write them, host:port or a URL.
-// Use a Kind for every option that holds addresses. A password that somebody has
-// written into an address is never shown: no error repeats an address.
+// Package endpoint parses server addresses as users write them: host:port or a URL. Use a Kind for
+// every option that holds addresses. Errors never repeat an address, because a user may have
+// written a password into it.
 package endpoint
 
 import (
@@ -16,16 +16,16 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Kind is what the addresses of one option look like.
+// A Kind describes the valid addresses of one option.
 type Kind struct {
-	Schemes []string // without TLS; the first is that of an address without one
+	Schemes []string // without TLS; the first is the default
 	Secure  []string // with TLS
-	Port    string   // of an address without one; "": it must have one
-	Like    string   // a good address, for errors: "127.0.0.1:4222"
+	Port    string   // default port; "": a port is required
+	Like    string   // an example for errors: "127.0.0.1:4222"
 	User    bool     // an address may hold a user and a password
 	Path    bool     // an address may have a path
 
-	Ports map[string]string // of an address of these schemes without a port; others have Port
+	Ports map[string]string // default ports by scheme; other schemes use Port
 }
 
 // An Endpoint is one address.
@@ -76,8 +76,7 @@ func (k Kind) Parse(address string) (Endpoint, error) {
 // A List is the addresses of one option.
 type List []Endpoint
 
-// All reads the addresses of an option. The error is all faults, joined, each an
-// *driver.OptionError.
+// All parses the addresses of an option. The error joins all faults, each an *driver.OptionError.
 func (k Kind) All(option string, addresses []string) (List, error) {
 	var l List
 	var errs []error
@@ -100,13 +99,13 @@ func (l List) HostPorts() []string {
 	return out
 }
 
-// Secure reports whether any asks for TLS.
+// Secure reports whether any address asks for TLS.
 func (l List) Secure() bool { return slices.ContainsFunc(l, func(e Endpoint) bool { return e.Secure }) }
 
 func (l List) String() string { return strings.Join(l.HostPorts(), ", ") }
 
-// TLS returns the settings for TLS with a server: nil where neither its address nor an
-// option asks for it. It reads the files of the options.
+// TLS returns the TLS settings for a server, or nil if neither its address nor an option asks for
+// TLS. It reads the files named in the options.
 func (e Endpoint) TLS(o driver.TLSOptions) (*tls.Config, error) {
 	if !e.Secure && o == (driver.TLSOptions{}) {
 		return nil, nil

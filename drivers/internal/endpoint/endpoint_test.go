@@ -41,7 +41,7 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// TestInvalidAddressIsRejected: each fault is told, and no password is.
+// TestInvalidAddressIsRejected checks that each fault is reported, without any password.
 func TestInvalidAddressIsRejected(t *testing.T) {
 	for _, tc := range []struct {
 		kind     endpoint.Kind

@@ -1,9 +1,9 @@
-// Package failure puts the errors of a client library into the contract's words. Use
-// a Map in every driver, with what only its own client and server say; the ends of
-// connections and of time limits are the same for all.
+// Package failure maps the errors of a client library to the driver contract's errors. Every driver
+// uses a Map, with the errors that only its own client and server return. Disconnects and timeouts
+// are the same for all.
 //
-// Errors are tallied by their texts. What differs between two errors of one kind, such
-// as the port of our own socket, is therefore taken out of the text.
+// Errors are counted by their texts. Details that differ between two errors of the same kind, such
+// as a local port, are therefore removed.
 package failure
 
 import (
@@ -22,25 +22,24 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// local is our own address in an error of a socket ("read tcp
-// 127.0.0.1:50312->127.0.0.1:6379: ...").
+// local matches our own address in a socket error ("read tcp 127.0.0.1:50312->127.0.0.1:6379:
+// ...").
 var local = regexp.MustCompile(`\S+->`)
 
-// full finds a disk without room in an error that the server has no number for.
+// full matches a disk-full message in an error that the server has no code for.
 var full = regexp.MustCompile(`(?i)no space left on device|disk(?: is)? full`)
 
-// A Map says what the errors of one client are. The zero Map knows the network only.
+// A Map classifies one client's errors. The zero Map knows only network errors.
 type Map struct {
-	// Is returns the contract's error for one of the client or the server, nil for
-	// none. It may also return an error of its own that wraps one.
+	// Is maps an error of the client or the server to the contract's error, nil for none. It may
+	// also return its own error that wraps one.
 	Is func(err error) error
-	// Hide finds what only one connection says: what it matches is replaced by With.
+	// Hide matches text that is specific to one connection; With replaces it.
 	Hide *regexp.Regexp
 	With string
 }
 
-// A Table has the errors of a client that are values, each with the contract's error that
-// it is; nil: none.
+// A Table maps a client's error values to the contract's errors; nil: none.
 type Table map[error]error
 
 func (t Table) Find(err error) (is error, ok bool) {
@@ -52,8 +51,8 @@ func (t Table) Find(err error) (is error, ok bool) {
 	return nil, false
 }
 
-// Cause returns err in the contract's words, with a text that is the same for all
-// errors of its kind. What is of no kind keeps its own. It allocates.
+// Cause returns err as the contract's error, with a text that is the same for all errors of its
+// kind. An unknown error keeps its own text. Cause allocates.
 func (m Map) Cause(err error) error {
 	if err == nil {
 		return nil
@@ -67,7 +66,7 @@ func (m Map) Cause(err error) error {
 	}
 	switch {
 	case is != nil && errors.Is(is, err):
-		return is // it tells err already
+		return is // it already includes err
 	case is != nil:
 	case full.MatchString(err.Error()):
 		is = driver.ErrBlocked
@@ -81,8 +80,8 @@ func (m Map) Cause(err error) error {
 	return fmt.Errorf("%w: %w", is, m.Plain(err))
 }
 
-// Lost is Cause for the end of a connection: what is of no other kind is
-// ErrDisconnected. A nil err is an end without a reason.
+// Lost is Cause for a lost connection: unknown errors become ErrDisconnected. A nil err is a
+// disconnect without a reason.
 func (m Map) Lost(err error) error {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: the server closed it", driver.ErrDisconnected)
@@ -93,8 +92,8 @@ func (m Map) Lost(err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrDisconnected, err)
 }
 
-// Unreachable is Cause for a system that was asked: what is not an answer
-// (driver.IsAnswer) is ErrUnreachable.
+// Unreachable is Cause for a request: anything but an answer (driver.IsAnswer) becomes
+// ErrUnreachable.
 func (m Map) Unreachable(err error) error {
 	if err = m.Cause(err); err == nil || errors.Is(err, driver.ErrUnreachable) || driver.IsAnswer(err) {
 		return err
@@ -102,18 +101,18 @@ func (m Map) Unreachable(err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 }
 
-// mostBrief bounds what Brief returns, in bytes.
+// mostBrief limits the result of Brief, in bytes.
 const mostBrief = 200
 
-// Brief returns what a server says happened, on one line: without headings, without the
-// stack of its program, and without what is beyond 200 bytes.
+// Brief returns the one line of a server's message that says what happened, without headings or a
+// stack trace, cut at 200 bytes.
 func Brief(text string) string {
 	heading := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "Message:"))
 		switch {
 		case line == "", line == "null", strings.HasSuffix(line, ":"):
-		case strings.HasPrefix(line, "---"): // as Pulsar's brokers begin
+		case strings.HasPrefix(line, "---"): // the first line of Pulsar's messages
 			heading = cmp.Or(heading, strings.Trim(line, "- "))
 		default:
 			return shorten(line)
@@ -122,7 +121,7 @@ func Brief(text string) string {
 	return shorten(heading)
 }
 
-// shorten cuts a text that is too long behind a word.
+// shorten cuts an overlong text at a word boundary.
 func shorten(text string) string {
 	if len(text) <= mostBrief {
 		return text
@@ -134,10 +133,10 @@ func shorten(text string) string {
 	return text + " ..."
 }
 
-// stack finds the stack of a program on the JVM behind a message.
+// stack matches a JVM stack trace after a message.
 var stack = regexp.MustCompile(`(?s)\s*\n\s*(Stacktrace:|at [\w$.<>/@-]+\().*`)
 
-// Plain takes from err's text what only one connection says, and a server's stack.
+// Plain removes connection-specific details and stack traces from err's text.
 func (m Map) Plain(err error) error {
 	text := err.Error()
 	plain := stack.ReplaceAllString(text, "")
@@ -162,13 +161,13 @@ type plainError struct {
 func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.err }
 
-// Said returns an error that is both is and err, and has the text of what a server said
-// without its client's words around it. Use it in Map.Is.
+// Said returns an error that wraps both is and err, with the server's text but without the client's
+// words around it. Use it in Map.Is.
 func Said(is, err error, text string) error {
 	return &plainError{is.Error() + ": " + text, errors.Join(is, err)}
 }
 
-// Broken reports whether err is the end of a connection, or one that was refused.
+// Broken reports whether err means a lost or refused connection.
 func Broken(err error) bool {
 	is := func(e error) bool { return errors.Is(err, e) }
 	var op *net.OpError
@@ -177,13 +176,13 @@ func Broken(err error) bool {
 	}, is)
 }
 
-// timedOut reports whether err is the end of a time limit of the network.
+// timedOut reports whether err is a network timeout.
 func timedOut(err error) bool {
 	var n net.Error
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// Hopeless reports whether err comes again however often one tries.
+// Hopeless reports whether err will recur on every retry.
 func Hopeless(err error) bool {
 	return errors.Is(err, driver.ErrAuth) || errors.Is(err, driver.ErrUnsupported)
 }

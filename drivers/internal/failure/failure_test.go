@@ -17,7 +17,7 @@ import (
 
 var errFull = errors.New("queue 4f2a is full")
 
-// words is a Map as a driver has it.
+// words is a Map like a driver's.
 var words = failure.Map{
 	Is: func(err error) error {
 		if errors.Is(err, errFull) {
@@ -28,7 +28,7 @@ var words = failure.Map{
 	Hide: regexp.MustCompile(`queue [0-9a-f]{4}`), With: "queue *",
 }
 
-// reset is what a socket says.
+// reset returns a socket's error.
 func reset(port int) error {
 	return &net.OpError{
 		Op: "read", Net: "tcp", Err: syscall.ECONNRESET,
@@ -36,14 +36,13 @@ func reset(port int) error {
 	}
 }
 
-// TestErrorsMapToContractErrors looks at each kind: which error it is in each of
-// the three situations, and which text.
+// TestErrorsMapToContractErrors checks each kind's error in the three situations, and its text.
 func TestErrorsMapToContractErrors(t *testing.T) {
 	odd := errors.New("odd")
 	for _, tc := range []struct {
 		err                      error
 		cause, lost, unreachable error
-		text                     string // of Cause
+		text                     string // from Cause
 	}{
 		{nil, nil, driver.ErrDisconnected, nil, ""},
 		{errFull, driver.ErrOverloaded, driver.ErrOverloaded, driver.ErrOverloaded, "system overloaded: queue * is full"},
@@ -71,7 +70,6 @@ func TestErrorsMapToContractErrors(t *testing.T) {
 	}
 }
 
-// TestErrorsOfOneKindHaveOneText: they are tallied by it.
 func TestErrorsOfOneKindHaveOneText(t *testing.T) {
 	var none failure.Map
 	if a, b := none.Cause(reset(1)), none.Cause(reset(2)); a.Error() != b.Error() {
@@ -79,7 +77,6 @@ func TestErrorsOfOneKindHaveOneText(t *testing.T) {
 	}
 }
 
-// TestServerMessageIsOneLine: what it says of a failure, and no stack of its program.
 func TestServerMessageIsOneLine(t *testing.T) {
 	for said, want := range map[string]string{
 		"exists": "exists",

@@ -1,12 +1,12 @@
-// Package fifo queues what one goroutine hands to another without a limit of its own. Use
-// it where each of many destinations has a queue, and any one of them may have to hold all
-// that is in flight: channels would need that room once for each destination.
+// Package fifo implements an unbounded queue between goroutines. Use it if each of many
+// destinations has a queue and any one of them may have to hold everything in flight: channels
+// would have to reserve that space for each destination.
 package fifo
 
 import "sync"
 
-// A Queue is a queue. Put and Close never wait; one goroutine takes. The zero Queue is not
-// ready, see New.
+// A Queue is an unbounded queue. Put and Close never wait; only one goroutine may take. Create it
+// with New: the zero Queue is not usable.
 type Queue[T any] struct {
 	wake chan struct{}
 
@@ -14,16 +14,16 @@ type Queue[T any] struct {
 	put    []T
 	closed bool
 
-	taken []T // of an earlier put; the taker's
+	taken []T // from an earlier Put; owned by the taker
 	next  int // in taken
 }
 
-// mostKept bounds the room that an empty Queue keeps, in elements.
+// mostKept limits the capacity that an empty Queue keeps, in elements.
 const mostKept = 16 << 10
 
 func New[T any]() *Queue[T] { return &Queue[T]{wake: make(chan struct{}, 1)} }
 
-// Put adds x at the end. It must not follow Close.
+// Put appends x. It must not be called after Close.
 func (q *Queue[T]) Put(x T) {
 	q.mu.Lock()
 	q.put = append(q.put, x)
@@ -31,7 +31,7 @@ func (q *Queue[T]) Put(x T) {
 	q.signal()
 }
 
-// Close ends the Queue: Take returns what is left, and then false.
+// Close closes the Queue: Take returns the remaining elements, then false.
 func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	q.closed = true
@@ -46,14 +46,15 @@ func (q *Queue[T]) signal() {
 	}
 }
 
-// Empty reports whether Take would wait now. Only the goroutine that takes calls it.
+// Empty reports whether Take would wait now. Only the taking goroutine may call it.
 func (q *Queue[T]) Empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.next == len(q.taken) && len(q.put) == 0
 }
 
-// Take waits for the first element. It returns false when the Queue is closed and empty.
+// Take removes the first element, waiting for one. It returns false when the Queue is closed and
+// empty.
 func (q *Queue[T]) Take() (x T, ok bool) {
 	for q.next == len(q.taken) {
 		if cap(q.taken) > mostKept {

@@ -4,7 +4,6 @@ import (
 	"testing"
 )
 
-// TestAQueueKeepsTheOrder takes while another goroutine puts.
 func TestAQueueKeepsTheOrder(t *testing.T) {
 	const n = 10_000
 	q := New[int]()
@@ -26,7 +25,6 @@ func TestAQueueKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// TestAQueueInUseAllocatesNothing puts and takes in turns.
 func TestAQueueInUseAllocatesNothing(t *testing.T) {
 	q := New[*int]()
 	x := new(int)

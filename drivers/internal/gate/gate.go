@@ -1,5 +1,5 @@
-// Package gate ends calls into client libraries that wait for the network and
-// heed no context.
+// Package gate interrupts calls into client libraries that wait for the network and ignore
+// contexts.
 package gate
 
 import (
@@ -9,28 +9,26 @@ import (
 	"time"
 )
 
-// stuckAfter is how long a call must have been inside the client, its context
-// over, before it counts as waiting for the network. Others take microseconds.
+// stuckAfter is how long a call must stay inside the client after its context has ended before it
+// counts as waiting for the network. Other calls take microseconds.
 const stuckAfter = 100 * time.Millisecond
 
-// A Gate ends calls into the client that wait for the network when their context
-// ends. A client that writes to its socket within such a call, and takes no
-// context, is ended by the end of the socket. Enter and Leave are for one
-// goroutine at a time and cost some nanoseconds; a goroutine is started when a
-// context ends, and no sooner.
+// A Gate interrupts calls into the client that still wait for the network when their context ends.
+// Closing the socket ends such a call. Enter and Leave may be used by one goroutine at a time and
+// cost a few nanoseconds; a goroutine is started only when a context ends.
 type Gate struct {
 	kill func()
-	seq  atomic.Uint64 // odd: a call is inside
+	seq  atomic.Uint64 // odd: a call is in progress
 
 	mu   sync.Mutex
-	done <-chan struct{} // of the context watched; written by the calling goroutine under mu
+	done <-chan struct{} // Done of the watched context; written by the calling goroutine under mu
 	stop func() bool
 }
 
-// New returns a Gate that ends calls by kill, which ends the socket.
+// New returns a Gate that interrupts calls with kill, which closes the socket.
 func New(kill func()) *Gate { return &Gate{kill: kill} }
 
-// Enter says that a call bounded by ctx begins.
+// Enter marks the start of a call bounded by ctx.
 func (g *Gate) Enter(ctx context.Context) {
 	if done := ctx.Done(); done != nil && done != g.done {
 		g.watch(ctx)
@@ -40,8 +38,7 @@ func (g *Gate) Enter(ctx context.Context) {
 
 func (g *Gate) Leave() { g.seq.Add(1) }
 
-// watch watches ctx from now on instead of the one before: as a rule there is
-// one for all calls.
+// watch switches to ctx. Usually all calls share one context.
 func (g *Gate) watch(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,7 +54,7 @@ func (g *Gate) watch(ctx context.Context) {
 		}
 		time.Sleep(stuckAfter)
 		g.mu.Lock()
-		// The call inside may by now be one of another context.
+		// The call in progress may already belong to another context.
 		stuck := g.seq.Load() == at && g.done == done
 		g.mu.Unlock()
 		if stuck {
@@ -66,7 +63,7 @@ func (g *Gate) watch(ctx context.Context) {
 	})
 }
 
-// Close stops watching.
+// Close stops watching the context.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

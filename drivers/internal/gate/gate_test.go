@@ -17,7 +17,7 @@ func TestGateKillsOnlyStuckCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g.Enter(ctx)
 	g.Leave()
-	cancel() // nobody is inside
+	cancel() // no call is in progress
 	ctx, cancel = context.WithCancel(t.Context())
 	g.Enter(ctx)
 	select {

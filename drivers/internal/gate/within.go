@@ -4,9 +4,9 @@ import (
 	"context"
 )
 
-// Within calls f, which heeds no context, and reports whether it has returned before ctx
-// ended. Otherwise f goes on by itself: nothing may read what it writes, and late, where it
-// is not nil, is called behind it. Use it for a client that makes or ends a connection.
+// Within calls f, which ignores contexts, and reports whether it returned before ctx ended.
+// Otherwise f keeps running in the background, nobody may read what it writes, and late, if not
+// nil, is called after it. Use it for a client that opens or closes a connection.
 func Within(ctx context.Context, f, late func()) bool {
 	ended := make(chan struct{})
 	go func() {

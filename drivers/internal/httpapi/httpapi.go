@@ -1,6 +1,6 @@
-// Package httpapi asks the HTTP interfaces of servers, with answers in JSON. Use it
-// for a management plugin, a monitoring address, an admin interface. Each question and
-// each answer is bounded; redirects are not followed.
+// Package httpapi queries servers' HTTP interfaces that answer in JSON, such as a management
+// plugin, a monitoring address or an admin interface. Requests have a timeout, answers a size
+// limit; redirects are not followed.
 package httpapi
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// mostAnswer bounds what is read of one answer, in bytes.
+// mostAnswer limits how much of one answer is read, in bytes.
 const mostAnswer = 8 << 20
 
-// A Client asks. Its methods may be called concurrently.
+// A Client sends requests. Its methods may be called concurrently.
 type Client struct {
 	what           string
 	limit          time.Duration
@@ -32,8 +32,8 @@ type Client struct {
 	http           http.Client
 }
 
-// New returns a client for the interface of a system called what ("nsqd"), which waits
-// for an answer for limit. t is for addresses of https, nil: the host's authorities.
+// New returns a client for the interface of a system called what ("nsqd") that waits at most limit
+// for an answer. t applies to https addresses; nil: the host's certificate authorities.
 func New(what string, t *tls.Config, limit time.Duration) *Client {
 	return &Client{what: what, limit: limit, http: http.Client{
 		Transport:     &http.Transport{TLSClientConfig: t, MaxIdleConnsPerHost: 1},
@@ -41,25 +41,25 @@ func New(what string, t *tls.Config, limit time.Duration) *Client {
 	}}
 }
 
-// SignIn has all later questions name a user.
+// SignIn adds a user and password to all later requests.
 func (c *Client) SignIn(user, password string) { c.user, c.password = user, password }
 
-// Bear has all later questions carry a bearer token.
+// Bear adds a bearer token to all later requests.
 func (c *Client) Bear(token string) { c.token = token }
 
-// Close ends the idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// A Refusal is an answer that is an error. A Status of 401 and 403 is driver.ErrAuth.
+// A Refusal is an error answer. Status 401 and 403 are driver.ErrAuth.
 type Refusal struct {
 	Status   int
-	Location string // where a redirect leads
-	Message  string // of the answer {"message": ...} or {"reason": ...}, in brief, or the status as a text
+	Location string // target of a redirect
+	Message  string // the "message" or "reason" of the answer, shortened, or the status text
 }
 
 func (e *Refusal) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status) }
 
-// Unwrap returns driver.ErrAuth for refused credentials.
+// Unwrap returns driver.ErrAuth if the credentials were refused.
 func (e *Refusal) Unwrap() error {
 	if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
 		return driver.ErrAuth
@@ -67,14 +67,14 @@ func (e *Refusal) Unwrap() error {
 	return nil
 }
 
-// Missing reports whether err is a Refusal because there is no such thing (404).
+// Missing reports whether err is a Refusal with status 404.
 func Missing(err error) bool {
 	var e *Refusal
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
-// Get reads the answer to base+path?query into a value. No answer within the limit is
-// driver.ErrUnreachable, one that is not JSON driver.ErrUnsupported.
+// Get decodes the answer to base+path?query into a value. Without an answer within the limit, the
+// error is driver.ErrUnreachable; if the answer is not JSON, driver.ErrUnsupported.
 func (c *Client) Get(ctx context.Context, base, path string, query url.Values, into any) error {
 	b, err := c.send(ctx, http.MethodGet, base, path, query, nil)
 	if err != nil {
@@ -83,15 +83,14 @@ func (c *Client) Get(ctx context.Context, base, path string, query url.Values, i
 	return c.read(b, base, into)
 }
 
-// Post has something done. Its errors are Get's; the answer is not read.
+// Post sends a POST request and ignores the answer's body. Its errors are Get's.
 func (c *Client) Post(ctx context.Context, base, path string, query url.Values) error {
 	_, err := c.send(ctx, http.MethodPost, base, path, query, nil)
 	return err
 }
 
-// Do is Get for any method, with a value as the question's body in JSON (nil: none), and
-// with a text as the answer where into is a *string. An empty answer leaves into as it is;
-// a nil into takes any answer.
+// Do is Get for any method, with a value sent as JSON (nil: no body). If into is a *string it
+// receives the answer's text. An empty answer leaves into unchanged; a nil into accepts any answer.
 func (c *Client) Do(ctx context.Context, method, base, path string, query url.Values, body, into any) error {
 	var q []byte
 	if body != nil {
@@ -141,7 +140,7 @@ func (c *Client) send(ctx context.Context, method, base, path string, query url.
 	r, err := c.http.Do(q)
 	if err != nil {
 		if e := (*url.Error)(nil); errors.As(err, &e) {
-			err = e.Err // the rest repeats the address, and tells one question from another
+			err = e.Err // the rest repeats the address, which makes each error unique
 		}
 		return nil, fmt.Errorf("asking %s: %w", base, failure.Map{}.Unreachable(err))
 	}

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve answers as a server might, good or bad.
+// serve sends good and bad answers.
 func serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/stats":
@@ -36,7 +36,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	case "/reason":
 		w.WriteHeader(http.StatusConflict)
 		_, _ = fmt.Fprint(w, `{"reason": "exists"}`)
-	case "/stack": // as a broker of Pulsar's answers
+	case "/stack": // as Pulsar's brokers answer
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = fmt.Fprint(w, `{"reason": "\n --- An unexpected error occurred in the server ---\n\nMessage: a bookie is gone\n\nStacktrace:\n\nx.Gone: y\n\tat x.A.b(A.java:1)\n"}`)
 	case "/text":
@@ -69,8 +69,7 @@ func TestResponsesAreDecoded(t *testing.T) {
 	}
 }
 
-// TestDoAsksWithABody looks at what a question carries, and at answers that are a text, or
-// empty, or lead elsewhere.
+// TestDoAsksWithABody also covers answers that are text, empty, or redirects.
 func TestDoAsksWithABody(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(serve))
 	defer s.Close()
@@ -94,7 +93,7 @@ func TestDoAsksWithABody(t *testing.T) {
 	}
 }
 
-// TestBadResponseIsExplained looks at each kind of answer that is none.
+// TestBadResponseIsExplained covers each kind of invalid answer.
 func TestBadResponseIsExplained(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(serve))
 	defer s.Close()

@@ -1,5 +1,5 @@
-// Package inflight keeps the messages that a client library has and has not answered. Use
-// it in a producer whose client publishes asynchronously.
+// Package inflight tracks messages that a client library has accepted but not answered. Use it in a
+// producer whose client publishes asynchronously.
 package inflight
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// A Set is the messages in flight, each by what the client calls it. The client may leave
-// messages without an answer when it ends.
+// A Set holds the messages in flight, keyed by the client's identifier. The client may leave
+// messages unanswered when it closes.
 type Set[K comparable] struct {
 	*blocking.Outgoing
 
@@ -20,13 +20,13 @@ type Set[K comparable] struct {
 	of map[K]*driver.Message
 }
 
-// New returns an empty Set. Messages complete at done.
+// New returns an empty Set that completes messages at done.
 func New[K comparable](done driver.Completer) *Set[K] {
 	return &Set[K]{Outgoing: blocking.NewOutgoing(done), of: map[K]*driver.Message{}}
 }
 
-// Begin notes a message that the client is about to get, and reports true. Where err is
-// not nil, and after Close, it completes the message and reports false.
+// Begin records a message that is about to be passed to the client, and returns true. If err is not
+// nil, or after Close, it completes the message and returns false.
 func (s *Set[K]) Begin(key K, m *driver.Message, err error) bool {
 	if !s.Admit(m, err) {
 		return false
@@ -37,7 +37,7 @@ func (s *Set[K]) Begin(key K, m *driver.Message, err error) bool {
 	return true
 }
 
-// Ended completes a message, unless it has completed, and reports whether it did.
+// Ended completes a message unless it has already completed, and reports whether it did.
 func (s *Set[K]) Ended(key K, err error) bool {
 	s.mu.Lock()
 	m, ok := s.of[key]
@@ -49,10 +49,10 @@ func (s *Set[K]) Ended(key K, err error) bool {
 	return ok
 }
 
-// Close is that of a producer. It waits for answers to what is in flight, within ctx and
-// 2 s, has stop end the client, and completes what is left with driver.ErrClosed. Where
-// stop's error is driver.ErrAbandoned, the client may still read, and what is left is
-// abandoned too. Close returns stop's error; a second call does nothing.
+// Close closes a producer: it waits for outstanding answers, within ctx and 2 s, calls stop to
+// close the client, and completes the rest with driver.ErrClosed. If stop returns
+// driver.ErrAbandoned, the client may still read the payloads, so they are abandoned too. Close
+// returns stop's error; a second call does nothing.
 func (s *Set[K]) Close(ctx context.Context, stop func() error) error {
 	return s.End(ctx, func(bool) error {
 		err := stop()

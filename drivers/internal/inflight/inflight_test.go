@@ -11,13 +11,12 @@ import (
 	"github.com/weirmq/weir/drivers/internal/inflight"
 )
 
-// ends are completions.
+// ends records completions.
 type ends map[*driver.Message][]error
 
 func (e ends) Complete(m *driver.Message, err error) { e[m] = append(e[m], err) }
 
-// TestEachMessageEndsOnce: by its answer, or by Close. The second answer to a message,
-// and one that comes after Close, are nobody's.
+// TestEachMessageEndsOnce checks that duplicate answers, and answers after Close, are ignored.
 func TestEachMessageEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ms := ends{}, [3]driver.Message{}

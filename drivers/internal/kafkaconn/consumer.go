@@ -10,24 +10,24 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Consumer is what drivers have in common of a consumer: its topics, its group, and
-// the client of its Run.
+// A Consumer is the part of a consumer that drivers share: its topics, its group, and the client
+// used by Run.
 type Consumer struct {
 	Spec       driver.ConsumerSpec
 	Group      string
-	Partitions map[string]int // how many each of its topics has
+	Partitions map[string]int // partition count by topic
 
 	hold    *Hold
-	sources map[string]int32 // by topic, which of the destinations it is
+	sources map[string]int32 // by topic: the index of the destination
 	link    atomic.Pointer[Link]
 }
 
-// prefetch is that of a consumer where the scenario leaves it open: some milliseconds of
-// commits at full speed.
+// prefetch is a consumer's prefetch if the scenario does not set it: a few milliseconds of commits
+// at full speed.
 const prefetch = 4096
 
-// Consumer finds the topics of a consumer. Begin has its group begin, Run has it be a
-// member: one is given messages from when it is one.
+// Consumer looks up a consumer's topics. Begin sets the group's start position, and Run joins the
+// group, which is when messages start to arrive.
 func (h *Hold) Consumer(ctx context.Context, spec driver.ConsumerSpec) (*Consumer, error) {
 	if spec.Prefetch <= 0 {
 		spec.Prefetch = prefetch
@@ -46,7 +46,8 @@ func (h *Hold) Consumer(ctx context.Context, spec driver.ConsumerSpec) (*Consume
 	return x, nil
 }
 
-// Begin has the consumer's group begin where its spec says, if it has not begun.
+// Begin starts the consumer's group at the position in its spec, unless the group has already
+// begun.
 func (x *Consumer) Begin(ctx context.Context) error {
 	all, err := x.hold.among(ctx, x)
 	if err != nil {
@@ -55,7 +56,7 @@ func (x *Consumer) Begin(ctx context.Context) error {
 	return x.hold.Begin(ctx, x.Group, x.Spec.Durable, all, x.Spec.From)
 }
 
-// Source returns which of the destinations a topic is; -1: none.
+// Source returns the index of a topic's destination; -1: none.
 func (x *Consumer) Source(topic string) int32 {
 	if i, ok := x.sources[topic]; ok {
 		return i
@@ -63,9 +64,9 @@ func (x *Consumer) Source(topic string) int32 {
 	return -1
 }
 
-// Run joins the group by a client with more options, calls joined, and
-// polls for r until ctx ends. sink learns when the consumer is ready, and of what is
-// survived. The client is left in the group, for Close.
+// Run joins the group with a client that has additional options, calls joined, and polls for r
+// until ctx ends. It reports readiness and survived faults to sink. The client stays in the group
+// until Close.
 func (x *Consumer) Run(ctx context.Context, sink driver.Sink, r Reader, joined func(*Link) error, more ...kgo.Opt) error {
 	m, err := x.hold.Join(ctx, Membership{
 		Run: x.hold.Run.For(&x.Spec), Name: fmt.Sprintf("consumer %s %d", x.Spec.Subscription, x.Spec.Index), Group: x.Group, Partitions: x.Partitions, Reader: r, Fault: sink.Fault,

@@ -12,11 +12,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// words are the errors of the protocol and of the client.
+// words maps the errors of the protocol and of the client.
 var words = failure.Map{Is: kind}
 
-// kind returns the contract's error for one of the protocol or the client.
-// (https://kafka.apache.org/43/design/protocol/#protocol_error_codes)
+// kind maps an error of the protocol or the client to the contract's error
+// (https://kafka.apache.org/43/design/protocol/#protocol_error_codes).
 func kind(err error) error {
 	for kind, of := range map[error][]error{
 		driver.ErrTooLarge: {kerr.MessageTooLarge, kerr.RecordListTooLarge},
@@ -42,13 +42,11 @@ func kind(err error) error {
 	return nil
 }
 
-// Cause adds to an error of the client the contract's error that it is. What has
-// none stays as it is, but for its text: local ports are left out. It allocates;
-// there are no errors on the hot path.
+// Cause adds the matching contract error to a client error. Without a match, it only removes local
+// ports from the text. It allocates; there are no errors on the hot path.
 func Cause(err error) error { return words.Cause(err) }
 
-// Unanswered is Cause for a question: what is not an answer of a broker is
-// ErrUnreachable.
+// Unanswered is Cause for a request: anything but an answer of a broker becomes ErrUnreachable.
 func Unanswered(err error) error {
 	if shards := (*kadm.ShardErrors)(nil); errors.As(err, &shards) && len(shards.Errs) > 0 {
 		err = shards.Errs[0].Err
@@ -59,7 +57,7 @@ func Unanswered(err error) error {
 	return words.Unreachable(err)
 }
 
-// said adds to an error of a broker what else the broker says.
+// said adds a broker's message to its error.
 func said(err error, message string) error {
 	if err == nil || message == "" {
 		return err
@@ -67,7 +65,7 @@ func said(err error, message string) error {
 	return fmt.Errorf("%w: %s", err, message)
 }
 
-// about says what an error is about; nil stays nil.
+// about adds the subject to an error; nil stays nil.
 func about(what string, err error) error {
 	if err == nil {
 		return nil

@@ -19,27 +19,27 @@ import (
 	"github.com/weirmq/weir/drivers/internal/settings"
 )
 
-// The settings of a topic that decide what a confirmation of it means.
-// (https://kafka.apache.org/43/configuration/topic-configs/)
+// Settings of a topic that decide what a confirmation means
+// (https://kafka.apache.org/43/configuration/topic-configs/).
 const (
 	minISR        = "min.insync.replicas"
 	flushMessages = "flush.messages"
 	maxBytes      = "max.message.bytes"
 )
 
-// settingsShown are those of a topic that go into the facts.
+// settingsShown lists the topic settings that appear in the facts.
 var settingsShown = []string{
 	minISR, flushMessages, maxBytes, "flush.ms", "retention.ms", "retention.bytes", "segment.bytes", "cleanup.policy", "compression.type",
 	"unclean.leader.election.enable", "message.timestamp.type",
 }
 
-// A described topic is its settings, and how many replicas each partition has.
+// A described topic has its settings and the replica count of its partitions.
 type described struct {
-	replicas int // the least of a partition
+	replicas int // the smallest of any partition
 	settings map[string]string
 }
 
-// gathered is what brokers say of their topics.
+// gathered collects what brokers report about their topics.
 type gathered struct {
 	guarantees driver.Confirmations
 	shown      settings.Values
@@ -47,7 +47,7 @@ type gathered struct {
 	discards   []string
 }
 
-// take adds a topic as one broker has it.
+// take adds a topic as reported by one broker.
 func (g *gathered) take(acks string, t described) {
 	for _, s := range settingsShown {
 		if v, ok := t.settings[s]; ok {
@@ -58,10 +58,10 @@ func (g *gathered) take(acks string, t described) {
 	g.discards = append(g.discards, t.discards()...)
 }
 
-// longestRun is how long a run of weir lasts at most: what is kept for longer is kept.
+// longestRun is the maximum duration of a run: longer retention loses nothing.
 const longestRun = 78 * time.Hour
 
-// discards says by which of its settings a topic drops messages while a run may need them.
+// discards returns the settings by which a topic may drop messages during a run.
 func (t *described) discards() (all []string) {
 	if ms, err := strconv.ParseInt(t.settings["retention.ms"], 10, 64); err == nil && ms >= 0 && ms < longestRun.Milliseconds() {
 		all = append(all, fmt.Sprintf("messages are deleted after %d ms (retention.ms)", ms))
@@ -75,10 +75,9 @@ func (t *described) discards() (all []string) {
 	return all
 }
 
-// Facts reads from the running cluster its version and what a confirmation with
-// acks ("0", "1", "all") of the topics means by a table; the weakest of all counts, and where
-// there is no topic, what a topic of one replica would have. A broker that is away
-// confirms nothing, and is not asked.
+// Facts reads the running cluster's version, and looks up in a table what a confirmation of the
+// topics means with acks ("0", "1", "all"). The weakest topic counts; without topics, a topic with
+// one replica is assumed. Unavailable brokers confirm nothing and are not asked.
 func (l *Link) Facts(ctx context.Context, by driver.Confirmations, acks string, topics []string) (driver.Facts, error) {
 	meta, err := l.Metadata(ctx, topics...)
 	if err != nil {
@@ -138,8 +137,8 @@ func (l *Link) Facts(ctx context.Context, by driver.Confirmations, acks string, 
 	return f, nil
 }
 
-// topicFacts asks each of the brokers here that hold a topic: what a topic does not
-// set itself is each broker's own setting.
+// topicFacts asks every available broker that holds a topic, because settings that a topic does not
+// override come from each broker.
 func (l *Link) topicFacts(ctx context.Context, g *gathered, acks string, t kadm.TopicDetail, here map[int32]bool) error {
 	if t.Err != nil {
 		return fmt.Errorf("topic %s: %w", t.Topic, Cause(t.Err))
@@ -165,8 +164,8 @@ func (l *Link) topicFacts(ctx context.Context, g *gathered, acks string, t kadm.
 	return nil
 }
 
-// MaxMessage returns the largest message that each of the topics takes, in bytes,
-// with all that the protocol puts around it.
+// MaxMessage returns the size of the largest message that all of the topics accept, in bytes,
+// protocol overhead included.
 func (l *Link) MaxMessage(ctx context.Context, topics ...string) (int, error) {
 	least := 0
 	for _, t := range topics {
@@ -181,8 +180,7 @@ func (l *Link) MaxMessage(ctx context.Context, topics ...string) (int, error) {
 	return least, nil
 }
 
-// settings asks a broker, or any where it is -1, for the settings of a resource,
-// by their names, as they are in force.
+// settings asks a broker (-1: any) for the effective settings of a resource, by name.
 func (l *Link) settings(ctx context.Context, broker int32, kind kmsg.ConfigResourceType, name string) (map[string]string, error) {
 	req := kmsg.NewPtrDescribeConfigsRequest()
 	r := kmsg.NewDescribeConfigsRequestResource()
@@ -213,8 +211,8 @@ func (l *Link) settings(ctx context.Context, broker int32, kind kmsg.ConfigResou
 	return out, nil
 }
 
-// decide returns the settings of a topic that decide what its confirmations mean. A partition never
-// needs more replicas in sync than it has (Partition.scala, effectiveMinIsr).
+// decide returns the settings of a topic that determine what its confirmations mean. A partition
+// never needs more in-sync replicas than it has (Partition.scala, effectiveMinIsr).
 func decide(acks string, t described) driver.Known {
 	need, err := strconv.Atoi(t.settings[minISR])
 	if err != nil {
@@ -226,20 +224,20 @@ func decide(acks string, t described) driver.Known {
 	}
 }
 
-// Known implements driver.GuaranteePredictor: the settings of topics of that many replicas.
+// Known implements driver.GuaranteePredictor: the settings of topics with that many replicas.
 func (c *Common) Known(s driver.Servers) driver.Known {
 	if s.Nodes == 0 {
-		return driver.Known{"acks": c.Acks} // a topic may be there
+		return driver.Known{"acks": c.Acks} // the topic may already exist
 	}
 	return foreseen(c.Acks, s.Replicas, cmp.Or(c.MinInsync, minInsync(s.Nodes)), cmp.Or(c.FlushMessages, c.Server.FlushMessages))
 }
 
-// KnownLog returns the settings of the log of transactions.
+// KnownLog returns the settings of the transaction log.
 func (c *Common) KnownLog(s driver.Servers) driver.Known {
 	return foreseen("all", s.Nodes, minInsync(s.Nodes), c.Server.FlushMessages)
 }
 
-// minInsync is the min.insync.replicas that the recipe gives brokers.
+// minInsync is min.insync.replicas as the recipe sets it.
 func minInsync(nodes int) int { return min(nodes, 2) }
 
 func foreseen(acks string, replicas, need int, flush int64) driver.Known {

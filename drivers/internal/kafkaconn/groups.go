@@ -14,11 +14,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// consumers is the type of protocol of a consumer group's members.
+// consumers is the protocol type of consumer group members.
 const consumers = "consumer"
 
-// Free reports, by ErrUnsupported, that a group's name is taken: by members that
-// are not consumers of the classic protocol, or that consume other topics.
+// Free returns ErrUnsupported if the group name is taken by members that are not classic-protocol
+// consumers, or that consume other topics.
 func (l *Link) Free(ctx context.Context, group string, topics []string) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -29,7 +29,7 @@ func (l *Link) Free(ctx context.Context, group string, topics []string) error {
 			return about("group "+group, err)
 		})
 		switch {
-		case errors.Is(err, kerr.GroupIDNotFound), err == nil && g.State == "Dead": // or of another kind, which that question is not about
+		case errors.Is(err, kerr.GroupIDNotFound), err == nil && g.State == "Dead": // or of another protocol
 			return l.otherKind(ctx, group)
 		case err != nil:
 			return err
@@ -44,7 +44,7 @@ func (l *Link) Free(ctx context.Context, group string, topics []string) error {
 	}
 }
 
-// describe asks once for a group of the classic protocol.
+// describe queries a classic-protocol group once.
 func (l *Link) describe(ctx context.Context, group string) (kadm.DescribedGroup, error) {
 	gs, err := l.admin.DescribeGroups(ctx, group)
 	if err == nil {
@@ -53,7 +53,7 @@ func (l *Link) describe(ctx context.Context, group string) (kadm.DescribedGroup,
 	return gs[group], err
 }
 
-// taken returns why a group with members is not one of consumers of the topics.
+// taken returns an error if a group's members are not consumers of the topics.
 func taken(g kadm.DescribedGroup, topics []string) error {
 	if g.ProtocolType != consumers {
 		return fmt.Errorf("group %s: name taken by members of the type %q: %w", g.Group, g.ProtocolType, driver.ErrUnsupported)
@@ -70,8 +70,8 @@ func taken(g kadm.DescribedGroup, topics []string) error {
 	return nil
 }
 
-// otherKind reports that there is a group of the name with members of another
-// protocol than the classic one.
+// otherKind returns an error if a group with this name has members that use another protocol than
+// the classic one.
 func (l *Link) otherKind(ctx context.Context, group string) error {
 	for _, shard := range l.RequestSharded(ctx, kmsg.NewPtrListGroupsRequest()) {
 		if shard.Err != nil {
@@ -86,8 +86,8 @@ func (l *Link) otherKind(ctx context.Context, group string) error {
 	return nil
 }
 
-// Shared reports whether a group has agreed, and has dealt out every partition of the
-// topics. partitions says how many there are.
+// Shared reports whether a group is stable and has assigned every partition of the topics;
+// partitions gives the counts.
 func (l *Link) Shared(ctx context.Context, group string, partitions map[string]int) (bool, error) {
 	g, err := l.describe(ctx, group)
 	if err != nil || g.State != "Stable" {
@@ -102,8 +102,8 @@ func (l *Link) Shared(ctx context.Context, group string, partitions map[string]i
 	return true, nil
 }
 
-// DeleteGroups removes consumer groups. One that is not there is no error; one
-// that still has members stays, and is.
+// DeleteGroups removes consumer groups. It is no error if a group is missing. A group that still
+// has members is not removed, which is an error.
 func (l *Link) DeleteGroups(ctx context.Context, names ...string) error {
 	return patiently(ctx, func(ctx context.Context) error {
 		rs, err := l.admin.DeleteGroups(ctx, names...)
@@ -117,9 +117,9 @@ func (l *Link) DeleteGroups(ctx context.Context, names ...string) error {
 	})
 }
 
-// ForgetTopic removes what a consumer group has committed of a topic, so that a
-// new topic of that name begins anew. A group or a topic that is not there, and a
-// group that is consuming it, are not errors.
+// ForgetTopic removes a group's committed offsets of a topic, so that a new topic of that name
+// starts afresh. It is no error if the group or topic is missing, or if the group is consuming the
+// topic.
 func (l *Link) ForgetTopic(ctx context.Context, group, topic string, partitions int) error {
 	var of kadm.TopicsSet
 	for p := range partitions {
@@ -134,8 +134,8 @@ func (l *Link) ForgetTopic(ctx context.Context, group, topic string, partitions 
 	})
 }
 
-// TransactionLog has the cluster have a log of transactions, which it makes when one
-// is first asked for. id is any transactional.id.
+// TransactionLog makes the cluster create its transaction log, which it does on the first request
+// for it. id is any transactional.id.
 func (l *Link) TransactionLog(ctx context.Context, id string) error {
 	return patiently(ctx, func(ctx context.Context) error {
 		c := l.admin.FindTxnCoordinators(ctx, id)[id]

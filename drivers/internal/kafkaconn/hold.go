@@ -16,27 +16,26 @@ import (
 	"github.com/weirmq/weir/drivers/internal/known"
 )
 
-// removeLimit bounds the removing of groups when a Conn is closed.
+// removeLimit limits how long removing groups may take when a Conn is closed.
 const removeLimit = 5 * time.Second
 
-// A Hold is what drivers have in common of a hold on a cluster for one run: the
-// client by which they manage, the topics that they know, the groups that they made.
-// It is most of a driver.Conn, for theirs to embed.
+// A Hold is the part of a driver.Conn that drivers share, for them to embed: the admin client, the
+// known topics, and the groups created for one run.
 type Hold struct {
 	Link *Link
 	Run  driver.Run
 
 	cfg       *Common
-	beginning sync.Mutex // held while a group begins
+	beginning sync.Mutex // held while a group's start position is set
 
-	topics known.Table[struct{}] // that are known, those that exist without weir included
+	topics known.Table[struct{}] // known topics, including those that existed before
 
 	mu     sync.Mutex
-	groups map[string]bool // that consumers were opened of; true: durable
+	groups map[string]bool // groups for which consumers were opened; true: durable
 }
 
-// Open connects, within ctx and 4 s, and finds out whether each broker can be reached at
-// the address that it advertises.
+// Open connects, within ctx and 4 s, and checks that each broker is reachable at its advertised
+// address.
 func Open(ctx context.Context, cfg *Common, run driver.Run) (*Hold, error) {
 	h := &Hold{Run: run, cfg: cfg, groups: map[string]bool{}}
 	var err error
@@ -50,13 +49,12 @@ func Open(ctx context.Context, cfg *Common, run driver.Run) (*Hold, error) {
 	return h, nil
 }
 
-// Connect makes one more client of the Hold's brokers; see Connect.
+// Connect creates another client for the Hold's brokers; see the function Connect.
 func (h *Hold) Connect(ctx context.Context, run driver.Run, name string, lost func(error), more ...kgo.Opt) (*Link, error) {
 	return Connect(ctx, &h.cfg.Options, run, name, lost, more...)
 }
 
-// topic returns the topic of a destination, which must exist, and how many partitions
-// it has.
+// topic returns a destination's topic, which must exist, and its partition count.
 func (h *Hold) topic(ctx context.Context, destination string) (topic string, partitions int, err error) {
 	if topic, err = Topic(h.Run, destination); err != nil {
 		return "", 0, err
@@ -68,7 +66,7 @@ func (h *Hold) topic(ctx context.Context, destination string) (topic string, par
 	return topic, partitions, nil
 }
 
-// Declare makes a topic for each destination.
+// Declare creates a topic for each destination.
 func (h *Hold) Declare(ctx context.Context, ds ...driver.Destination) error {
 	return each.InTurn(ds, func(d driver.Destination) error {
 		topic, err := Topic(h.Run, d.Name)
@@ -82,7 +80,7 @@ func (h *Hold) Declare(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// Delete removes the topics, and what this run's groups have committed of them.
+// Delete removes the topics, and the offsets that this run's groups have committed for them.
 func (h *Hold) Delete(ctx context.Context, ds ...driver.Destination) error {
 	return each.Of(ds, func(d driver.Destination) error {
 		topic, err := Topic(h.Run, d.Name)
@@ -93,10 +91,10 @@ func (h *Hold) Delete(ctx context.Context, ds ...driver.Destination) error {
 	})
 }
 
-// Remove removes a topic, and what the groups made have committed of it.
+// Remove removes a topic, and the offsets that this run's groups have committed for it.
 func (h *Hold) Remove(ctx context.Context, topic string, partitions int) error {
 	for _, g := range h.made() {
-		// The brokers do it by themselves, but later.
+		// The brokers do this on their own, but later.
 		if err := h.Link.ForgetTopic(ctx, g, topic, max(partitions, 1)); err != nil {
 			return fmt.Errorf("group %s: %w", g, err)
 		}
@@ -108,8 +106,8 @@ func (h *Hold) Remove(ctx context.Context, topic string, partitions int) error {
 	return nil
 }
 
-// Facts reads the settings of the topics at every broker that holds them. What a confirmation
-// means with these is in the driver's table.
+// Facts reads the settings of the topics from every broker that holds them. The driver's table says
+// what a confirmation means with these settings.
 func (h *Hold) Facts(ctx context.Context, by driver.Confirmations) (driver.Facts, error) {
 	f, err := h.Link.Facts(ctx, by, h.cfg.Acks, h.topics.Names())
 	if err != nil {
@@ -119,8 +117,8 @@ func (h *Hold) Facts(ctx context.Context, by driver.Confirmations) (driver.Facts
 	return f, nil
 }
 
-// Behind returns how far a subscription is behind: what its topics hold behind the
-// positions that the group has committed, and what also, if not nil, says of each.
+// Behind returns a subscription's lag: the messages after the group's committed offsets, plus the
+// result of also, if not nil, for each topic.
 func (h *Hold) Behind(ctx context.Context, subscription string, destinations []string, also func(ctx context.Context, topic string) (uint64, error)) (uint64, error) {
 	return each.Sum(destinations, func(d string) (lag uint64, err error) {
 		topic, err := Topic(h.Run, d)
@@ -135,8 +133,8 @@ func (h *Hold) Behind(ctx context.Context, subscription string, destinations []s
 	})
 }
 
-// Group returns the consumer group of a subscription: its own name where that is
-// durable, or was when a consumer of it was opened.
+// Group returns a subscription's consumer group. A durable subscription, or one that was durable
+// when a consumer of it was opened, keeps its own name.
 func (h *Hold) Group(subscription string, durable bool) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,7 +144,7 @@ func (h *Hold) Group(subscription string, durable bool) string {
 	return Group(h.Run, subscription)
 }
 
-// made returns the groups that go with this Hold, sorted.
+// made returns the groups removed with this Hold, sorted.
 func (h *Hold) made() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,10 +158,10 @@ func (h *Hold) made() []string {
 	return names
 }
 
-// among returns the topics that a consumer's group is to begin with it, and their
-// partitions. The first consumer of a group of this run begins all topics that the run
-// made: another, of other topics, is opened when the group has members, and brokers take
-// no position of a group with members from who is none.
+// among returns the topics whose positions are set with a consumer's group, and their partition
+// counts. The first consumer of a group of this run includes all topics that the run created: a
+// consumer of other topics may be opened once the group has members, and then brokers accept no
+// offsets from non-members.
 func (h *Hold) among(ctx context.Context, x *Consumer) (map[string]int, error) {
 	h.mu.Lock()
 	_, begun := h.groups[x.Group]
@@ -185,8 +183,8 @@ func (h *Hold) among(ctx context.Context, x *Consumer) (map[string]int, error) {
 	return all, nil
 }
 
-// Begin has a group begin at a position, if it has not begun. Consumers that are
-// opened at once come one after the other, so that the first decides.
+// Begin sets a group's start position, unless it has already begun. Concurrent calls are
+// serialized, so that the first one decides.
 func (h *Hold) Begin(ctx context.Context, group string, durable bool, partitions map[string]int, from driver.Position) error {
 	h.beginning.Lock()
 	defer h.beginning.Unlock()
@@ -204,7 +202,7 @@ func (h *Hold) Begin(ctx context.Context, group string, durable bool, partitions
 	return h.Link.Begin(ctx, group, partitions, from)
 }
 
-// Close removes the groups made, but for durable ones, and ends the client.
+// Close removes the non-durable groups and closes the client.
 func (h *Hold) Close(ctx context.Context) error {
 	groups := h.made()
 	h.mu.Lock()

@@ -42,7 +42,7 @@ func TestGuaranteeFollowsSettings(t *testing.T) {
 		{"1", 1, "1", "1", c(driver.Persisted, one, fsync)},
 		{"1", 3, "2", "1", c(driver.Received, one, fsync)},
 		{"1", 3, "3", "9", c(driver.Received, one, os)},
-		{"all", 1, "2", "9", c(driver.Received, one, os)}, // never more than there are
+		{"all", 1, "2", "9", c(driver.Received, one, os)}, // never more than exist
 		{"all", 1, "1", "1", c(driver.Persisted, one, fsync)},
 		{"all", 2, "1", "9", c(driver.Received, one, os)},
 		{"all", 2, "2", "9", c(driver.Replicated, all, os)},
@@ -52,7 +52,7 @@ func TestGuaranteeFollowsSettings(t *testing.T) {
 		{"all", 3, "3", "1", c(driver.Persisted, all, fsync)},
 		{"all", 5, "2", "9", c(driver.Received, one, os)},
 		{"all", 5, "3", "9", c(driver.Replicated, quorum, os)},
-		{"all", 3, "", "", c(driver.Received, one, os)}, // a system that does not say
+		{"all", 3, "", "", c(driver.Received, one, os)}, // a system that does not report it
 	} {
 		settings := map[string]string{}
 		if w.insync != "" {
@@ -64,7 +64,7 @@ func TestGuaranteeFollowsSettings(t *testing.T) {
 	}
 }
 
-// tableOf reads the table of guarantees of a driver's page.
+// tableOf reads the guarantee table of a driver's page.
 func tableOf(t *testing.T, name string) driver.Confirmations {
 	text, err := os.ReadFile(filepath.Join("..", "..", name, "page.md"))
 	if err != nil {
@@ -170,7 +170,7 @@ func TestTopicRetentionIsReported(t *testing.T) {
 		settings map[string]string
 		want     []string
 	}{
-		{map[string]string{"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"}, nil}, // the vendor's
+		{map[string]string{"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"}, nil}, // vendor default
 		{map[string]string{"retention.ms": "-1"}, nil},
 		{map[string]string{"retention.ms": "300", "retention.bytes": "1000", "cleanup.policy": "compact,delete"}, []string{
 			"messages are deleted after 300 ms (retention.ms)", "a partition drops the oldest messages beyond 1000 bytes (retention.bytes)",

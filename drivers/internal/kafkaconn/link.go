@@ -16,14 +16,14 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// connectLimit bounds connecting: less than what a caller waits for an answer.
+// connectLimit limits connecting. It is shorter than callers wait for an answer.
 const connectLimit = 4 * time.Second
 
-// leaveLimit bounds how long leaving a group may take.
+// leaveLimit limits how long leaving a group may take.
 const leaveLimit = 3 * time.Second
 
-// A Link is one client, with the connections that it makes: to each broker one
-// for producing, one for fetching, one for the rest.
+// A Link is one client with its connections: per broker one for producing, one for fetching and one
+// for everything else.
 type Link struct {
 	*kgo.Client
 	admin *kadm.Client
@@ -31,9 +31,9 @@ type Link struct {
 	once  sync.Once
 }
 
-// Connect makes a client and has it reach a broker, within ctx and 4 s. name says in
-// events which client it is. lost, where it is not nil, is called for each connection
-// that broke while something was under way, or that could not be made again.
+// Connect creates a client and contacts a broker, within ctx and 4 s. name identifies the client in
+// events. lost, if not nil, is called for each connection that broke while in use, or that could
+// not be reopened.
 func Connect(ctx context.Context, o *Options, run driver.Run, name string, lost func(error), more ...kgo.Opt) (*Link, error) {
 	opts, list, err := o.client()
 	if err != nil {
@@ -60,8 +60,8 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, lost 
 	return l, nil
 }
 
-// Advertised asks every broker of the cluster at the address that it advertises.
-// One that cannot be reached there is ErrUnreachable.
+// Advertised contacts every broker at the address that it advertises. If a broker is unreachable
+// there, the error is ErrUnreachable.
 func (l *Link) Advertised(ctx context.Context) error {
 	meta, err := l.Metadata(ctx)
 	if err != nil {
@@ -85,36 +85,36 @@ func (l *Link) Advertised(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends the client at once, without leaving a group.
+// Kill closes the client at once, without leaving a group.
 func (l *Link) Kill() {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	l.Close(over)
 }
 
-// Close leaves the group, within ctx and 3 s, and ends the client. What it had
-// still to send completes before it returns. It is idempotent.
+// Close leaves the group, within ctx and 3 s, and closes the client. Messages that are still unsent
+// complete before it returns. It is idempotent.
 func (l *Link) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveLimit)
 	defer cancel()
 	l.once.Do(func() {
 		l.watch.closing.Store(true)
 		l.AllowRebalance()
-		_ = l.LeaveGroupContext(ctx) // the broker finds by itself that a member is gone
+		_ = l.LeaveGroupContext(ctx) // brokers notice a missing member anyway
 		l.Client.Close()
 	})
 }
 
-// A watch is told by the client what becomes of its connections.
+// A watch receives the client's connection events.
 type watch struct {
 	name    string
 	run     driver.Run
 	lost    func(error)
 	closing atomic.Bool
-	made    atomic.Bool // events count from the first answer on
+	made    atomic.Bool // events are ignored before the first answer
 
 	mu   sync.Mutex
-	down map[int32]bool // brokers to which a connection broke
+	down map[int32]bool // brokers with a broken connection
 }
 
 var (
@@ -122,7 +122,7 @@ var (
 	_ kgo.HookBrokerE2E     = (*watch)(nil)
 )
 
-// OnBrokerConnect notes that a broker is back, or not.
+// OnBrokerConnect records whether a broker is back.
 func (w *watch) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err != nil {
 		w.broke(meta, err)
@@ -137,7 +137,7 @@ func (w *watch) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.
 	}
 }
 
-// OnBrokerE2E notes that a request was not answered.
+// OnBrokerE2E records unanswered requests.
 func (w *watch) OnBrokerE2E(meta kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
 	if err := e2e.Err(); err != nil {
 		w.broke(meta, err)
@@ -160,7 +160,7 @@ func (w *watch) broke(meta kgo.BrokerMetadata, err error) {
 	w.lost(fmt.Errorf("%s: %w", called(meta), err))
 }
 
-// called returns the name of a broker; one of those to begin with has no number.
+// called returns a broker's name; seed brokers have no number.
 func called(meta kgo.BrokerMetadata) string {
 	if meta.NodeID < 0 {
 		return "broker " + net.JoinHostPort(meta.Host, strconv.Itoa(int(meta.Port)))

@@ -17,51 +17,50 @@ import (
 )
 
 const (
-	readyLimit = 30 * time.Second // a vendor's broker waits 3 s for a group to gather, and again for each change
+	readyLimit = 30 * time.Second // by default, a broker waits 3 s for members, and again after each change
 	readyPause = 25 * time.Millisecond
 )
 
-// A Membership is a place in a group, and the receiver of what it gets.
+// A Membership describes a group member and its receiver.
 type Membership struct {
 	Run        driver.Run
-	Name       string         // of the member, in events
+	Name       string         // of the member, for events
 	Group      string         // its name
-	Partitions map[string]int // how many each of its topics has
+	Partitions map[string]int // partition count by topic
 	Reader     Reader
-	Fault      func(error) // takes what is survived; any goroutine calls it
+	Fault      func(error) // takes survived faults; called by any goroutine
 }
 
-// A Reader takes what a member of a group gets. Its methods are called one at a
-// time, but for Taken and Anew, which the client may call during Room.
+// A Reader takes the messages of a group member. Its methods are called one at a time, except for
+// Taken and Anew, which the client may call during Room.
 type Reader interface {
-	// Room waits until messages may be taken, and returns how many; 0 when ctx has
-	// ended.
+	// Room waits until messages may be taken, and returns how many; 0 if ctx has ended.
 	Room(ctx context.Context) int
-	// Take takes all that one poll yielded, in the order of each partition. rs is
-	// the caller's again on return, the records are not.
+	// Take takes the result of one poll, with each partition in order. The slice rs belongs to the
+	// caller again on return; the records do not.
 	Take(ctx context.Context, rs []*kgo.Record)
-	// Taken is called before the group gives partitions to others, with the member's
+	// Taken is called before the group gives partitions to other members, with this member's
 	// client, which Join may not have returned yet.
 	Taken(ctx context.Context, client *kgo.Client, ps map[string][]int32)
-	// Anew is called when partitions were given to this member, and when others may
-	// have them already: what is known of them is of the past.
+	// Anew is called when this member receives partitions, and when others may already have them:
+	// any state about them is stale.
 	Anew(ps map[string][]int32)
 }
 
-// A Member is a member of a group, from Join to the Close of its Link.
+// A Member is a member of a group, from Join until its Link is closed.
 type Member struct {
 	Membership
 	Link *Link
 
 	gone   chan error
-	joined atomic.Bool  // it was given its share, if only none
-	share  atomic.Int64 // partitions given in all
-	placed atomic.Bool  // positions were fetched
+	joined atomic.Bool  // received an assignment, possibly empty
+	share  atomic.Int64 // number of partitions assigned
+	placed atomic.Bool  // positions have been fetched
 	rs     []*kgo.Record
 }
 
-// Join connects a client that joins the group, with more options. The Reader may be
-// called before Join returns.
+// Join connects a client with additional options that joins the group. The Reader may be called
+// before Join returns.
 func (h *Hold) Join(ctx context.Context, ms Membership, more ...kgo.Opt) (*Member, error) {
 	m := &Member{Membership: ms, gone: make(chan error, 1)}
 	opts := append(h.cfg.Receiving.client(m.Group, slices.Sorted(maps.Keys(m.Partitions))),
@@ -74,8 +73,8 @@ func (h *Hold) Join(ctx context.Context, ms Membership, more ...kgo.Opt) (*Membe
 	return m, nil
 }
 
-// Ready returns when this is a member of a group that has dealt out every
-// partition, and knows the positions of its share; or when ctx has ended.
+// Ready waits until the group has assigned every partition and this member knows its positions, or
+// until ctx ends.
 func (m *Member) Ready(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -99,8 +98,8 @@ func (m *Member) Ready(ctx context.Context) error {
 	}
 }
 
-// Poll has the Reader take what comes until ctx ends, or returns why the
-// subscription is lost for good.
+// Poll passes messages to the Reader until ctx ends, or returns why the subscription is permanently
+// lost.
 func (m *Member) Poll(ctx context.Context) error {
 	for ctx.Err() == nil {
 		n := m.Reader.Room(ctx)
@@ -134,9 +133,9 @@ func (m *Member) Poll(ctx context.Context) error {
 	return nil
 }
 
-// fault reports an error of a fetch, or that the subscription is lost for good.
+// fault reports a fetch error, or that the subscription is permanently lost.
 func (m *Member) fault(ctx context.Context, topic string, p *kgo.FetchPartition) {
-	// What ends a session of the group comes by groupError too.
+	// The end of a group session is also reported through groupError.
 	if session := (*kgo.ErrGroupSession)(nil); ctx.Err() != nil || errors.As(p.Err, &session) {
 		return
 	}
@@ -151,12 +150,12 @@ func (m *Member) fault(ctx context.Context, topic string, p *kgo.FetchPartition)
 	m.Fault(err)
 }
 
-// fatal reports whether trying again cannot help.
+// fatal reports whether retrying is pointless.
 func fatal(err error) bool {
 	return failure.Hopeless(err) || errors.Is(err, driver.ErrClosed)
 }
 
-// give has Ready or Poll return err.
+// give makes Ready or Poll return err.
 func (m *Member) give(err error) {
 	select {
 	case m.gone <- fmt.Errorf("subscription lost: %w", err):
@@ -164,7 +163,7 @@ func (m *Member) give(err error) {
 	}
 }
 
-// groupErrors is told by the client why it left its group, to join it again.
+// groupErrors receives the client's reason for leaving and rejoining its group.
 type groupErrors func(error)
 
 func (g groupErrors) OnGroupManageError(err error) { g(err) }
@@ -182,8 +181,8 @@ func (m *Member) groupError(err error) {
 	m.Fault(fmt.Errorf("group: %w", err))
 }
 
-// assigned, revoked and lost are called by the client, one at a time, and never
-// between a poll and the AllowRebalance behind it.
+// assigned, revoked and lost are client callbacks: one at a time, and never between a poll and the
+// following AllowRebalance.
 func (m *Member) assigned(_ context.Context, _ *kgo.Client, ps map[string][]int32) {
 	for _, p := range ps {
 		m.share.Add(int64(len(p)))
@@ -208,7 +207,7 @@ func (m *Member) lost(_ context.Context, _ *kgo.Client, ps map[string][]int32) {
 	m.tell("lost", ps)
 }
 
-// tell says that partitions changed hands.
+// tell reports that partitions changed hands.
 func (m *Member) tell(what string, ps map[string][]int32) {
 	n := 0
 	for _, p := range ps {

@@ -8,19 +8,19 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// nameMost is how long the name of a topic may be.
-// (https://github.com/apache/kafka/blob/trunk/clients/src/main/java/org/apache/kafka/common/internals/Topic.java)
+// nameMost is the maximum length of a topic name
+// (https://github.com/apache/kafka/blob/trunk/clients/src/main/java/org/apache/kafka/common/internals/Topic.java).
 const nameMost = 249
 
-// legal are the characters of the name of a topic.
+// legal contains the characters allowed in a topic name.
 const legal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-// Token returns s as a part of a name. Different s give different tokens: what is
-// not a letter, a digit or a hyphen becomes _ and two hexadecimal digits a byte.
+// Token encodes s for use in a name. Different inputs give different tokens: each byte that is not
+// a letter, a digit or a hyphen becomes _ and two hexadecimal digits.
 func Token(s string) string { return names.Token(s) }
 
-// Topic returns the topic of a destination: weir's own, or where the run's
-// destinations exist already the name itself, which is refused where it is none.
+// Topic returns a destination's topic: a name of weir's own or, with existing destinations, the
+// destination itself, which must be a valid topic name.
 func Topic(run driver.Run, destination string) (string, error) {
 	name := destination
 	if !run.Existing {

@@ -12,16 +12,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The instants by which an end of a partition is asked for.
-// (https://kafka.apache.org/43/design/protocol/#The_Messages_ListOffsets)
+// Special timestamps for requesting the ends of a partition
+// (https://kafka.apache.org/43/design/protocol/#The_Messages_ListOffsets).
 const (
-	Latest   = -1 // behind the last message
-	Earliest = -2 // the first message that is still there
+	Latest   = -1 // after the last message
+	Earliest = -2 // the first message still present
 )
 
-// Offsets returns an offset of each partition of the topic: Latest, Earliest, or
-// of the first message at an instant, in ms since 1970, or later; where there is
-// none, Latest.
+// Offsets returns an offset for each partition of the topic: Latest, Earliest, or the first message
+// at or after a time, in ms since 1970. Partitions without such a message return Latest.
 func (l *Link) Offsets(ctx context.Context, topic string, at int64) (map[int32]int64, error) {
 	if _, err := l.Partitions(ctx, topic); err != nil {
 		return nil, err
@@ -51,7 +50,7 @@ func (l *Link) Offsets(ctx context.Context, topic string, at int64) (map[int32]i
 	return out, err
 }
 
-// Committed returns the offsets that a group has committed of a topic's partitions; those
+// Committed returns the offsets that a group has committed for a topic's partitions; partitions
 // without one are absent.
 func (l *Link) Committed(ctx context.Context, group, topic string) (map[int32]int64, error) {
 	out := map[int32]int64{}
@@ -73,7 +72,7 @@ func (l *Link) Committed(ctx context.Context, group, topic string) (map[int32]in
 	return out, err
 }
 
-// Commit has a group without members begin a topic's partitions at offsets.
+// Commit sets the offsets of a topic's partitions for a group without members.
 func (l *Link) Commit(ctx context.Context, group, topic string, offsets map[int32]int64) error {
 	var os kadm.Offsets
 	for p, o := range offsets {
@@ -88,11 +87,11 @@ func (l *Link) Commit(ctx context.Context, group, topic string, offsets map[int3
 	})
 }
 
-// commitLimit bounds one commit, its retries included.
+// commitLimit limits one commit, retries included.
 const commitLimit = 10 * time.Second
 
-// CommitPositions commits positions of the group that the client is a member of, within
-// ctx and 10 s. refused is called for each partition without one that the broker took.
+// CommitPositions commits positions for the client's group, within ctx and 10 s. It calls refused
+// for each partition that the broker did not accept.
 func CommitPositions(ctx context.Context, client *kgo.Client, at map[string]map[int32]kgo.EpochOffset, refused func(topic string, partition int32, err error)) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()
@@ -111,8 +110,7 @@ func CommitPositions(ctx context.Context, client *kgo.Client, at map[string]map[
 	return Cause(err)
 }
 
-// Lag returns how far a group is behind on a topic: what is there, and not
-// committed.
+// Lag returns how many messages of a topic a group has not committed.
 func (l *Link) Lag(ctx context.Context, group, topic string) (uint64, error) {
 	ends, err := l.Offsets(ctx, topic, Latest)
 	if err != nil {

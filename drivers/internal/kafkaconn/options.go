@@ -1,6 +1,6 @@
-// Package kafkaconn is what drivers of Kafka's protocol share: where and how to
-// connect by the franz-go client, how its errors read in the contract's words, how
-// names are made, and what brokers tell of themselves.
+// Package kafkaconn implements what drivers for Kafka's protocol share: connecting with the
+// franz-go client, mapping its errors to the driver contract, naming topics, and reading facts from
+// brokers.
 package kafkaconn
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
-// Common is the options that drivers of the protocol share, for their Configs to embed.
+// Common holds the options that the drivers share. Their Configs embed it.
 type Common struct {
 	Options
 	Sending
@@ -25,45 +25,44 @@ type Common struct {
 	Server Server `option:"server"`
 }
 
-// Defaults returns the options of brokers of the vendor's defaults on this host.
+// Defaults returns options for brokers with the vendor's defaults on this host.
 func Defaults() Common {
 	return Common{
 		Options: Options{
 			Address: []string{"127.0.0.1:9092"},
 			SASL:    "plain",
-			// The client's own default, 5 s, is how long a run would stand still after
-			// each change of a leader; the vendor's client asks after 100 ms.
+			// With the client's default of 5 s, a run would stall that long after each leader
+			// change; the vendor's client asks after 100 ms.
 			MetadataMinAge: 250 * time.Millisecond,
 		},
 		Sending: Sending{
 			Acks:          "all",
 			Idempotence:   "auto",
-			BatchMaxBytes: 1_000_012, // the client's default, for the brokers' of max.message.bytes
+			BatchMaxBytes: 1_000_012, // the client's default, matching the brokers' max.message.bytes
 			Compression:   "none",
 			Partitioner:   "sticky",
-			// Longer than a pause of a broker that a fault puts into a run.
+			// Longer than a fault pauses a broker.
 			DeliveryTimeout: 30 * time.Second,
 		},
-		Receiving: Receiving{ // the client's defaults, but for one
+		Receiving: Receiving{ // the client's defaults, with one exception
 			Balancer:       "cooperative-sticky",
 			SessionTimeout: 45 * time.Second,
-			// The vendor's client's: a partition that was just given to a consumer is
-			// fetched when the fetch under way is answered, with the client's own
-			// default after 5 s.
+			// As in the vendor's client: a newly assigned partition is fetched only after the fetch
+			// in progress is answered, which takes 5 s with the client's own default.
 			FetchMaxWait:  500 * time.Millisecond,
 			FetchMinBytes: 1,
 			FetchMaxBytes: 50 << 20,
 		},
-		Server: Server{Heap: "256m"}, // the recipe's
+		Server: Server{Heap: "256m"}, // as in the recipe
 	}
 }
 
-// Validate reports every fault that bounds do not show, joined. It reads no files.
+// Validate reports every fault that option bounds do not catch, joined. It reads no files.
 func (c *Common) Validate() error {
 	return errors.Join(c.Options.validate(), c.Sending.validate(), c.Server.validate())
 }
 
-// Options say where the brokers are and how to connect to them.
+// Options holds the broker addresses and how to connect to them.
 type Options struct {
 	Address        []string          `option:"address" help:"Brokers to begin with, as host:port or URL (kafka, tls); they name the others."`
 	User           string            `option:"user" help:"User name, for SASL."`
@@ -73,7 +72,7 @@ type Options struct {
 	MetadataMinAge time.Duration     `option:"metadata-min-age" min:"10ms" max:"1m" help:"Least pause between two questions which broker leads a partition; after a leader is gone, the least time until the next one is found."`
 }
 
-// brokers are the addresses of the option address.
+// brokers describes valid values of the option address.
 var brokers = endpoint.Kind{Schemes: []string{"kafka"}, Secure: []string{"tls"}, Port: "9092", Like: "127.0.0.1:9092"}
 
 func (o *Options) validate() error {
@@ -94,7 +93,7 @@ func (o *Options) validate() error {
 	return faults.Join()
 }
 
-// client returns the client's options, and the brokers to begin with. It reads files.
+// client returns the client's options and the seed brokers. It reads files.
 func (o *Options) client() ([]kgo.Opt, endpoint.List, error) {
 	list, err := brokers.All("address", o.Address)
 	if err != nil {
@@ -103,7 +102,7 @@ func (o *Options) client() ([]kgo.Opt, endpoint.List, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(list.HostPorts()...),
 		kgo.MetadataMinAge(o.MetadataMinAge),
-		// What the client would tell the broker of itself every few seconds.
+		// Otherwise the client sends metrics to the broker every few seconds.
 		kgo.DisableClientMetrics(),
 	}
 	if list.Secure() || o.TLS != (driver.TLSOptions{}) {
@@ -126,7 +125,7 @@ func (o *Options) client() ([]kgo.Opt, endpoint.List, error) {
 	return opts, list, nil
 }
 
-// Server is the settings of brokers that weir starts, as the recipe has them.
+// Server holds the recipe's settings for brokers that weir starts.
 type Server struct {
 	FlushMessages int64  `option:"flush-messages" min:"0" firm:"1" help:"Brokers started by weir: log.flush.interval.messages; 1 syncs before each confirmation, 0 is never."`
 	Heap          string `option:"heap" help:"Brokers started by weir: largest heap of each, as the option -Xmx of Java takes it."`

@@ -17,32 +17,32 @@ import (
 	"github.com/weirmq/weir/drivers/internal/standstill"
 )
 
-// closeWait bounds how long Close waits for confirmations under way.
+// closeWait limits how long Close waits for outstanding confirmations.
 const closeWait = 2 * time.Second
 
-// spare is room of the client beyond the in-flight limit: it counts a message
-// until a moment after its completion.
+// spare is client capacity beyond the in-flight limit: the client still counts a message for a
+// moment after its completion.
 const spare = 64
 
-// limit is what bounds a message, in errors.
+// limit names the size limit in errors.
 const limit = "the topics' limit (max.message.bytes)"
 
-// A Producer publishes by a client of its own.
+// A Producer publishes with its own client.
 type Producer struct {
 	Targets *driver.Targets[string] // topics
 	Link    *Link
 
 	done        driver.Completer
-	partition   int32 // of everything, where the partitioner is producer
+	partition   int32 // of every message, with the partitioner producer
 	outstanding *blocking.Outstanding
 	confirmed   atomic.Uint64
-	stop        context.CancelFunc // of watching
+	stop        context.CancelFunc // stops the watching goroutine
 	watching    sync.WaitGroup
 	closed      bool
 }
 
-// A slot is what a Message keeps for its pooled life: the client's record, and the
-// one function that completes it.
+// A slot stays with a Message while it is pooled: the client's record, and the function that
+// completes it.
 type slot struct {
 	record  kgo.Record
 	m       *driver.Message
@@ -50,9 +50,9 @@ type slot struct {
 	promise func(*kgo.Record, error)
 }
 
-// Producer connects. Where id is not "" it is a transactional.id: then the caller begins
-// and ends transactions by the Link, what is published outside of one fails, and the
-// time of a message under way is never over.
+// Producer connects. If id is not "", it is a transactional.id: the caller begins and ends
+// transactions on the Link, messages published outside a transaction fail, and messages never time
+// out.
 func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driver.Completer, id string) (*Producer, error) {
 	p := &Producer{done: done, outstanding: blocking.NewOutstanding()}
 	least := 0
@@ -107,7 +107,7 @@ func (h *Hold) Producer(ctx context.Context, spec driver.ProducerSpec, done driv
 	return p, nil
 }
 
-// Warm asks for what the first message would wait for.
+// Warm requests everything that the first message would otherwise wait for.
 func (l *Link) Warm(ctx context.Context, idempotent bool) (err error) {
 	if idempotent {
 		_, _, err = l.ProducerID(ctx)
@@ -118,8 +118,8 @@ func (l *Link) Warm(ctx context.Context, idempotent bool) (err error) {
 	return Unanswered(err)
 }
 
-// Batch returns the most bytes of a batch: as set, but no less than the largest
-// message needs, or where that is 0 any, and no more than the topics take.
+// Batch returns the maximum batch size in bytes: the configured size, at least enough for the
+// largest message (0: for any message), at most what the topics accept.
 func (s *Sending) Batch(largest, most int) int32 {
 	if largest <= 0 {
 		largest = MaxPayload
@@ -150,11 +150,11 @@ func (p *Producer) Publish(ctx context.Context, m *driver.Message) {
 	s.m = m
 	s.record = kgo.Record{Topic: topic, Key: m.Key, Value: m.Payload, Partition: p.partition, Context: context.Background()}
 	p.outstanding.Add(1)
-	// The context of a message ends nothing: its bytes may be on their way.
+	// The message's context must not cancel the record: its bytes may already be on their way.
 	p.Link.TryProduce(context.Background(), &s.record, s.promise)
 }
 
-// complete is what the client calls when a record's fate is known.
+// complete is the client's callback for a record's outcome.
 func (s *slot) complete(_ *kgo.Record, err error) {
 	m, p := s.m, s.p
 	s.m, s.record = nil, kgo.Record{}
@@ -165,8 +165,8 @@ func (s *slot) complete(_ *kgo.Record, err error) {
 	p.outstanding.Done(1)
 }
 
-// Flush sends what lingers and waits. The client's own Flush does not wait for what it
-// refused at once.
+// Flush sends lingering messages and waits. The client's own Flush does not wait for messages that
+// it refused at once.
 func (p *Producer) Flush(ctx context.Context) error {
 	if err := p.Link.Flush(ctx); err != nil {
 		return err
@@ -174,8 +174,7 @@ func (p *Producer) Flush(ctx context.Context) error {
 	return p.outstanding.Wait(ctx)
 }
 
-// Close waits for what is outstanding, within ctx and 2 s, and has the client give
-// up the rest.
+// Close waits for outstanding messages, within ctx and 2 s, then makes the client fail the rest.
 func (p *Producer) Close(ctx context.Context) error {
 	if p.closed {
 		return nil
@@ -187,6 +186,6 @@ func (p *Producer) Close(ctx context.Context) error {
 	p.Link.Close(ctx)
 	p.stop()
 	p.watching.Wait()
-	// The client fails what it has, so that this ends.
+	// This ends because the client fails everything it still has.
 	return p.outstanding.Wait(context.Background())
 }

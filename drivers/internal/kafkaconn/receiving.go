@@ -6,8 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Receiving is the options of members of groups. A session lasts longer than the interval
-// of heartbeats, 3 s.
+// Receiving holds the options of group members. A session must outlast the heartbeat interval, 3 s.
 type Receiving struct {
 	Balancer       string        `option:"balancer" allowed:"cooperative-sticky,sticky,range,round-robin" help:"How a group shares the partitions."`
 	SessionTimeout time.Duration `option:"session-timeout" min:"4s" max:"1h" help:"After how long without a heartbeat a group takes a member for dead."`
@@ -16,8 +15,8 @@ type Receiving struct {
 	FetchMaxBytes  int64         `option:"fetch-max-bytes" min:"1B" max:"64MiB" size:"bytes" help:"Most bytes of one fetch of a broker."`
 }
 
-// client returns the client's options for a member of a group that commits itself,
-// unless more has it commit.
+// client returns the client's options for a group member that commits itself, unless more makes the
+// client commit.
 func (r *Receiving) client(group string, topics []string) []kgo.Opt {
 	balancer := map[string]kgo.GroupBalancer{
 		"cooperative-sticky": kgo.CooperativeStickyBalancer(), "sticky": kgo.StickyBalancer(),
@@ -26,13 +25,13 @@ func (r *Receiving) client(group string, topics []string) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.ConsumerGroup(group),
 		kgo.ConsumeTopics(topics...),
-		// Where a group begins is committed before it meets (Begin). This is for
-		// what was removed from the log since.
+		// The start position is committed before the group meets (Begin). This applies to offsets
+		// that were removed from the log since.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.Balancers(balancer),
 		kgo.SessionTimeout(r.SessionTimeout),
 		kgo.BlockRebalanceOnPoll(),
-		kgo.KeepRetryableFetchErrors(), // they are for Fault; the client retries all the same
+		kgo.KeepRetryableFetchErrors(), // reported to Fault; the client retries anyway
 		kgo.FetchMaxWait(r.FetchMaxWait),
 		kgo.FetchMinBytes(int32(r.FetchMinBytes)),
 		kgo.FetchMaxBytes(int32(r.FetchMaxBytes)),

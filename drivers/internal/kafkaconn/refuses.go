@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	answerLimit = 2 * time.Second // for a broker to show that it is there
-	openLimit   = 5 * time.Second // for what a partition lacks when a producer is opened
+	answerLimit = 2 * time.Second // for a broker to respond
+	openLimit   = 5 * time.Second // for reporting what a partition lacks when a producer is opened
 )
 
-// takes returns when the cluster would take what is sent to topics. One that just started, or
+// takes waits until the cluster would accept messages for topics. A cluster that just started, or
 // is busy, may need a moment.
 func (h *Hold) takes(ctx context.Context, need map[string]int) error {
 	short, cancel := context.WithTimeout(ctx, openLimit)
@@ -37,7 +37,7 @@ func (h *Hold) takes(ctx context.Context, need map[string]int) error {
 	}
 }
 
-// needed returns how many replicas in sync each topic needs to take a message.
+// needed returns how many in-sync replicas each topic needs to accept a message.
 func (h *Hold) needed(ctx context.Context, topics []string) (map[string]int, error) {
 	need := map[string]int{}
 	for _, t := range topics {
@@ -54,10 +54,9 @@ func (h *Hold) needed(ctx context.Context, topics []string) (map[string]int, err
 	return need, nil
 }
 
-// refuses asks the cluster why it takes nothing of what is sent to topics, which need so many
-// replicas in sync: the client tries again, without a word, what a partition without a
-// leader, or without enough replicas in sync, does not take. "": the cluster knows no reason,
-// or does not answer.
+// refuses asks the cluster why it accepts no messages for topics that need that many in-sync
+// replicas: the client silently retries while a partition has no leader or too few in-sync
+// replicas. The result is "" if the cluster has no reason or does not answer.
 func (h *Hold) refuses(ctx context.Context, need map[string]int) string {
 	meta, err := h.Link.Metadata(ctx, slices.Collect(maps.Keys(need))...)
 	if err != nil {
@@ -80,8 +79,8 @@ func (h *Hold) refuses(ctx context.Context, need map[string]int) string {
 	return ""
 }
 
-// lacks says what a partition lacks to take messages that need so many replicas in sync; ""
-// where it is nothing. A broker that went away is named in the metadata for some time.
+// lacks returns what a partition lacks to accept messages that need that many in-sync replicas, or
+// "". Metadata still lists a lost broker for some time.
 func lacks(p *kadm.PartitionDetail, need int, there func(broker int32) bool) string {
 	switch {
 	case p.Leader < 0:

@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// TestUnavailablePartitionReason gives what the metadata say of one, and the brokers that answer.
+// TestUnavailablePartitionReason uses a partition's metadata and the set of responding brokers.
 func TestUnavailablePartitionReason(t *testing.T) {
 	all := []int32{1, 2, 3}
 	for what, x := range map[string]struct {

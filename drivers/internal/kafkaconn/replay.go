@@ -13,11 +13,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Begin has a group begin the partitions of the topics at a position, as the topics
-// are now, but for those in which it has begun already; partitions says how many a
-// topic has. A member that finds it committed need not ask for it, and fetches all
-// its partitions by its first request: one that is found later waits until that is
-// answered. A position that the system does not know is ErrUnsupported.
+// Begin sets a group's position in the topics' partitions as they are now, except for partitions
+// already begun; partitions gives each topic's count. A member that finds a committed position need
+// not ask for it and fetches all its partitions with the first request; a partition resolved later
+// waits until that is answered. An unsupported position is ErrUnsupported.
 func (l *Link) Begin(ctx context.Context, group string, partitions map[string]int, from driver.Position) error {
 	for _, topic := range slices.Sorted(maps.Keys(partitions)) {
 		have, err := l.Committed(ctx, group, topic)
@@ -45,8 +44,8 @@ func (l *Link) Begin(ctx context.Context, group string, partitions map[string]in
 	return nil
 }
 
-// at returns the offsets of a position in a topic. What is beyond an end becomes
-// that end, as the vendor's kafka-consumer-groups has it.
+// at returns a position's offsets in a topic. A position beyond an end becomes that end, as in the
+// vendor's kafka-consumer-groups.
 func (l *Link) at(ctx context.Context, topic string, from driver.Position) (map[int32]int64, error) {
 	switch from.At {
 	case driver.AtDefault, driver.AtEarliest:

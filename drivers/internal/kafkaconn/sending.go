@@ -11,16 +11,16 @@ import (
 
 // Sizes, in bytes.
 const (
-	MaxPayload = 8 << 20  // of a message, in the topics that weir makes
-	overhead   = 512      // more than what the protocol puts around a message and its key
-	headroom   = 64 << 10 // for keys, of the topics that weir makes
+	MaxPayload = 8 << 20  // of a message, in topics that weir creates
+	overhead   = 512      // more than the protocol adds to a message and its key
+	headroom   = 64 << 10 // room for keys in topics that weir creates
 )
 
-// stickyBytes is when the sticky partitioner turns to another partition: the
-// client's default, and the vendor's.
+// stickyBytes is when the sticky partitioner switches partitions: the default of the client and of
+// the vendor.
 const stickyBytes = 64 << 10
 
-// Sending is the options of producers, and of the topics that they fill.
+// Sending holds the options of producers and of the topics that they fill.
 type Sending struct {
 	Acks             string        `option:"acks" allowed:"0,1,all" firm:"all" help:"Which replicas have a message when it is confirmed: none asked, the leader, all in sync."`
 	Idempotence      string        `option:"idempotence" allowed:"auto,on,off" help:"Have brokers drop what a retry sends twice; auto: with acks all."`
@@ -50,7 +50,7 @@ func (s *Sending) Idempotent() bool {
 	return s.Idempotence == "on" || s.Idempotence == "auto" && s.Acks == "all"
 }
 
-// Settings returns those of the topics that weir makes, by the vendor's names.
+// Settings returns the settings of topics that weir creates, by the vendor's names.
 func (s *Sending) Settings() map[string]string {
 	settings := map[string]string{maxBytes: strconv.Itoa(MaxPayload + headroom)}
 	if s.MinInsync > 0 {
@@ -62,11 +62,11 @@ func (s *Sending) Settings() map[string]string {
 	return settings
 }
 
-// longestTransaction is what brokers allow unless set (transaction.max.timeout.ms).
+// longestTransaction is the brokers' default limit (transaction.max.timeout.ms).
 const longestTransaction = 15 * time.Minute
 
-// Client returns the client's options for a producer, but for the partitioner; id is
-// its transactional.id, "" for none.
+// Client returns the client's options for a producer, without the partitioner; id is its
+// transactional.id, "" for none.
 func (s *Sending) Client(id string) []kgo.Opt {
 	codec := map[string]kgo.CompressionCodec{
 		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
@@ -83,16 +83,16 @@ func (s *Sending) Client(id string) []kgo.Opt {
 	}
 	switch {
 	case id != "":
-		// Who is gone has its transaction aborted after longer than a message is tried.
+		// The transaction of a lost producer is aborted only after messages would time out.
 		return append(opts, kgo.TransactionalID(id), kgo.TransactionTimeout(min(s.DeliveryTimeout+10*time.Second, longestTransaction)))
 	case s.Idempotent():
-		// Otherwise the time of a message under way would never be over.
+		// Otherwise messages in flight would never time out.
 		return append(opts, kgo.AllowIdempotentProduceCancellation())
 	}
 	return append(opts, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(max(s.RequestsInFlight, 1)))
 }
 
-// partitioner returns the one that the option names.
+// partitioner returns the partitioner named by the option.
 func (s *Sending) partitioner() kgo.Partitioner {
 	switch s.Partitioner {
 	case "producer":

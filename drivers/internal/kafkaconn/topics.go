@@ -15,26 +15,25 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// Asking a cluster that is still agreeing: short pauses, not for ever.
+// Retries while the cluster is still agreeing: short pauses, bounded in time.
 const (
 	askPause  = 20 * time.Millisecond
 	askLimit  = 20 * time.Second
-	adminWait = 10 * time.Second // given to a broker for making or removing a topic
+	adminWait = 10 * time.Second // for a broker to create or remove a topic
 )
 
-// patiently asks again while the cluster answers that it will know in a moment, as
-// one does that has just started: its first group makes the topic of all groups.
-// What the error is of a question without an answer is Unanswered.
+// patiently retries while the cluster answers that it will know in a moment, as a newly started
+// cluster does: its first group creates the topic for all groups. A request without an answer fails
+// as in Unanswered.
 func patiently(ctx context.Context, question func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	return Unanswered(retry.While(ctx, askPause, kerr.IsRetriable, func() error { return question(ctx) }))
 }
 
-// Metadata returns what the cluster says of itself and of the topics; one that
-// does not exist has its error in it.
+// Metadata returns metadata of the cluster and the topics. A missing topic has its error there.
 func (l *Link) Metadata(ctx context.Context, topics ...string) (m kadm.Metadata, err error) {
-	ctx = kadm.WithAuthorizedOps(ctx) // which the client does not answer from what it knows
+	ctx = kadm.WithAuthorizedOps(ctx) // keeps the client from answering from its cache
 	if len(topics) == 0 {
 		m, err = l.admin.BrokerMetadata(ctx)
 	} else {
@@ -43,14 +42,14 @@ func (l *Link) Metadata(ctx context.Context, topics ...string) (m kadm.Metadata,
 	return m, Unanswered(err)
 }
 
-// Partitions returns how many partitions a topic has, which must exist.
+// Partitions returns the partition count of a topic, which must exist.
 func (l *Link) Partitions(ctx context.Context, topic string) (int, error) {
 	n, _, err := l.Shape(ctx, topic)
 	return n, err
 }
 
-// Shape returns how many partitions a topic has, which must exist, and replicas
-// each at the least.
+// Shape returns the partition count of a topic, which must exist, and the smallest replica count of
+// any partition.
 func (l *Link) Shape(ctx context.Context, topic string) (partitions, replicas int, err error) {
 	meta, err := l.Metadata(ctx, topic)
 	t := meta.Topics[topic]
@@ -66,7 +65,7 @@ func (l *Link) Shape(ctx context.Context, topic string) (partitions, replicas in
 	return len(t.Partitions), leastReplicas(t), nil
 }
 
-// leastReplicas returns how many replicas each partition has at the least.
+// leastReplicas returns the smallest replica count of any partition.
 func leastReplicas(t kadm.TopicDetail) int {
 	least := 0
 	for _, p := range t.Partitions {
@@ -77,8 +76,8 @@ func leastReplicas(t kadm.TopicDetail) int {
 	return least
 }
 
-// CreateTopic makes a topic with settings by the vendor's names, and returns when
-// every broker knows who leads its partitions. One that is there is left as it is.
+// CreateTopic creates a topic with settings under the vendor's names, and waits until every broker
+// knows the partition leaders. An existing topic is left unchanged.
 func (l *Link) CreateTopic(ctx context.Context, name string, d driver.Destination, settings map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -86,8 +85,8 @@ func (l *Link) CreateTopic(ctx context.Context, name string, d driver.Destinatio
 	for k, v := range settings {
 		configs[k] = &v
 	}
-	var id kadm.TopicID // of the new topic, which may have the name of one just removed
-	// A cluster just started has fewer brokers than it will have.
+	var id kadm.TopicID // of the new topic, as a topic of the same name may just have been removed
+	// A newly started cluster may not have all its brokers yet.
 	err := patiently(ctx, func(ctx context.Context) error {
 		t, err := l.admin.CreateTopic(ctx, int32(max(d.Partitions, 1)), int16(max(d.Replicas, 1)), configs, name)
 		if id = t.ID; errors.Is(err, kerr.TopicAlreadyExists) {
@@ -101,8 +100,8 @@ func (l *Link) CreateTopic(ctx context.Context, name string, d driver.Destinatio
 	return l.led(ctx, name, id)
 }
 
-// led returns when every broker knows a leader for each partition of the topic, of
-// the id where that is known.
+// led waits until every broker knows a leader for each partition of the topic; id, if known, is the
+// topic's.
 func (l *Link) led(ctx context.Context, name string, id kadm.TopicID) error {
 	req := kmsg.NewPtrMetadataRequest()
 	rt := kmsg.NewMetadataRequestTopic()
@@ -139,7 +138,7 @@ func isLed(m *kmsg.MetadataResponse, id kadm.TopicID) bool {
 	})
 }
 
-// DeleteTopic removes a topic. One that is not there is no error.
+// DeleteTopic removes a topic. It is no error if the topic is missing.
 func (l *Link) DeleteTopic(ctx context.Context, name string) error {
 	return patiently(ctx, func(ctx context.Context) error {
 		t, err := l.admin.DeleteTopic(ctx, name)

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// A Turn is a lock under which goroutines wait for what others change.
+// A Turn is a lock with a condition: goroutines wait under it for changes by others.
 type Turn struct {
 	sync.Mutex
 	changed sync.Cond
 }
 
-// Changed has those that Wait look again. The lock is held.
+// Changed wakes all waiters. The lock must be held.
 func (t *Turn) Changed() { t.changed.Broadcast() }
 
-// Wait returns when ok, or ctx's error. The lock is held, also when ok is asked; while
-// nothing has Changed others may have it.
+// Wait waits until ok returns true, or returns ctx's error. The lock must be held, and is held
+// while ok runs; other goroutines may hold it in between.
 func (t *Turn) Wait(ctx context.Context, ok func() bool) error {
 	if ok() {
 		return nil

@@ -1,5 +1,5 @@
-// Package kafkaserver holds how Kafka and Redpanda are had and started, which the
-// drivers that speak their protocol share.
+// Package kafkaserver has the recipes that install and start Kafka and Redpanda, for all drivers
+// that speak their protocol.
 package kafkaserver
 
 import _ "embed"
@@ -7,5 +7,5 @@ import _ "embed"
 //go:embed recipe.yaml
 var recipe string
 
-// Recipe returns Definition.Recipe of the drivers: kafka, and after it redpanda.
+// Recipe returns the drivers' Definition.Recipe: kafka, then redpanda.
 func Recipe() []byte { return []byte(recipe) }

@@ -1,5 +1,5 @@
-// Package kafkatest is what the tests of drivers of Kafka's protocol share: a
-// completer and a sink that keep what they are told, and how to send and receive.
+// Package kafkatest implements what the tests of drivers for Kafka's protocol share: a recording
+// completer and sink, and helpers that send and receive.
 package kafkatest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/trial"
 )
 
-// Open connects by a driver with options, declares destinations, and removes all of it
-// when the test ends.
+// Open connects a driver with options, declares destinations, and removes everything at the end of
+// the test.
 func Open(t testing.TB, d driver.Definition, address []string, run driver.Run, options map[string]string, ds ...driver.Destination) driver.Conn {
 	t.Helper()
 	cfg := d.New()
@@ -64,7 +64,7 @@ func (f *Fates) Len() int {
 	return len(f.Errs)
 }
 
-// Wrong returns the errors, and the messages that completed not once.
+// Wrong returns the errors, and the messages that did not complete exactly once.
 func (f *Fates) Wrong(want int) error {
 	f.Lock()
 	defer f.Unlock()
@@ -80,8 +80,7 @@ func (f *Fates) Wrong(want int) error {
 	return errors.Join(errs...)
 }
 
-// Publish sends n messages, each with its number from from on, and waits for the
-// confirmations.
+// Publish sends n messages, numbered from from, and waits for the confirmations.
 func Publish(t testing.TB, c driver.Conn, destination string, from, n int, key func(int) []byte) {
 	t.Helper()
 	f := &Fates{}
@@ -101,7 +100,7 @@ func Publish(t testing.TB, c driver.Conn, destination string, from, n int, key f
 	}
 }
 
-// Eventually fails the test where ok does not become true within a minute.
+// Eventually fails the test if ok does not become true within a minute.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	if !trial.Eventually(ok) {

@@ -1,8 +1,7 @@
-// Package keeper keeps a connection of a client library that blocks, heeds no context
-// and does not connect again by itself. Use a Keeper for each producer and consumer of
-// such a client, and one for what a Conn asks. It ends calls that take too long,
-// connects again in the background, and tells of it. For a client that does some of that
-// itself, use packages sockets and gate.
+// Package keeper maintains a connection of a client library that blocks, ignores contexts and does
+// not reconnect by itself. Use a Keeper for each producer and consumer of such a client, and one
+// for the Conn's own requests. It ends calls that take too long, reconnects in the background, and
+// reports it. For a client that does some of that itself, use packages sockets and gate.
 package keeper
 
 import (
@@ -18,23 +17,23 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// A Plan says how a connection is kept.
+// A Plan configures a Keeper.
 type Plan[C any] struct {
 	Name  string        // in events and logs: "producer 3"
-	Run   driver.Run    // takes the events (kind "reconnect") and the log
-	Limit time.Duration // how long connecting, and one call, may take
-	Wait  time.Duration // pause before each attempt to connect again
+	Run   driver.Run    // receives events (kind "reconnect") and logs
+	Limit time.Duration // timeout for connecting, and for one call
+	Wait  time.Duration // pause before each attempt to reconnect
 
-	// Connect makes one attempt, within ctx. The client's sockets come from s: their
-	// end ends the client's calls.
+	// Connect makes one attempt, within ctx. The client's sockets come from s, so that closing them
+	// ends the client's calls.
 	Connect func(ctx context.Context, s *sockets.Set) (C, error)
-	// Answer reports whether err of a call is an answer of the server, after which the
-	// connection goes on, and the contract's error that it is; nil: none (failure.Table).
-	// Any other error ends the connection.
+	// Answer reports whether a call's err is an answer from the server, which keeps the connection
+	// usable, and the matching contract error; nil: none (failure.Table). Any other error ends the
+	// connection.
 	Answer func(err error) (is error, ok bool)
 }
 
-// words puts errors into the contract's words.
+// words maps the client's errors to the contract's.
 func (p *Plan[C]) words() failure.Map {
 	return failure.Map{Is: func(err error) error {
 		if is, ok := p.Answer(err); ok {
@@ -44,7 +43,7 @@ func (p *Plan[C]) words() failure.Map {
 	}}
 }
 
-// unmade is why Connect has made no connection.
+// unmade is the error of a failed Connect.
 func (p *Plan[C]) unmade(err error) error {
 	if _, ok := p.Answer(err); ok || driver.IsContract(err) {
 		return p.words().Cause(err)
@@ -52,32 +51,32 @@ func (p *Plan[C]) unmade(err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrUnreachable, p.words().Plain(err))
 }
 
-// A Keeper keeps one connection. Its methods may be called concurrently; calls of the
-// client follow one another.
+// A Keeper maintains one connection. Its methods may be called concurrently; calls of the client
+// are serialized.
 type Keeper[C any] struct {
 	plan    Plan[C]
 	sockets sockets.Set
-	turn    chan struct{} // holds a token while a call is under way
+	turn    chan struct{} // holds a token during a call
 	life    context.Context
 	end     context.CancelFunc
 	again   sync.WaitGroup
 
 	mu    sync.Mutex
 	now   C
-	made  chan struct{} // closed where there is a connection, or never will be
-	why   error         // there is none
+	made  chan struct{} // closed if there is a connection, or never will be
+	why   error         // why there is no connection
 	limit *time.Timer
-	fired bool            // limit's callback for the last call has run
-	late  int             // callbacks of limit to come that belong to calls which are over
-	seen  <-chan struct{} // Done of the last context that can end
-	stop  func() bool     // forgets that context
+	fired bool            // the timeout of the last call has fired
+	late  int             // timeout callbacks still to come for calls that have ended
+	seen  <-chan struct{} // Done of the last cancelable context
+	stop  func() bool     // stops watching that context
 	of    <-chan struct{} // Done of the call's context
 	busy  bool            // a call is under way
-	cut   error           // why it was ended from outside
+	cut   error           // why the call was interrupted
 }
 
-// Open connects, within ctx and p.Limit. Its error is Connect's, in the contract's
-// words: what is not an answer of the server is ErrUnreachable.
+// Open connects, within ctx and p.Limit. It returns Connect's error, mapped to the contract's:
+// anything but an answer of the server becomes ErrUnreachable.
 func Open[C any](ctx context.Context, p Plan[C]) (*Keeper[C], error) {
 	k := &Keeper[C]{plan: p, turn: make(chan struct{}, 1), made: make(chan struct{}), stop: func() bool { return true }}
 	k.life, k.end = context.WithCancel(context.Background())
@@ -106,11 +105,10 @@ func (k *Keeper[C]) connect(ctx context.Context) error {
 	return nil
 }
 
-// Do calls f with the connection. The end of ctx, and Plan.Limit, end the call: the
-// error is then ctx's, or ErrTimeout. Where there is no connection it is
-// ErrDisconnected, at once. All other errors are f's, in the contract's words; one that is
-// not an answer ends the connection. A call that succeeds allocates nothing, as long as
-// ctx stays the same.
+// Do calls f with the connection. When ctx ends, or after Plan.Limit, the call is ended with ctx's
+// error or ErrTimeout. Without a connection, Do returns ErrDisconnected at once. Any other error is
+// f's, mapped to the contract's; one that is not an answer ends the connection. A successful call
+// allocates nothing while ctx stays the same.
 func (k *Keeper[C]) Do(ctx context.Context, f func(C) error) error {
 	select {
 	case k.turn <- struct{}{}:
@@ -138,7 +136,7 @@ func (k *Keeper[C]) Do(ctx context.Context, f func(C) error) error {
 	return err
 }
 
-// begin returns the connection, and has the call that follows be ended in time.
+// begin returns the connection and arms the timeout of the following call.
 func (k *Keeper[C]) begin(ctx context.Context) (c C, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -160,17 +158,17 @@ func (k *Keeper[C]) begin(ctx context.Context) (c C, err error) {
 	return k.now, nil
 }
 
-// over ends what begin began, and returns why the call was ended from outside, if it was.
+// over ends what begin started, and returns why the call was interrupted, if it was.
 func (k *Keeper[C]) over() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.busy = false; !k.limit.Stop() && !k.fired {
-		k.late++ // expire waits for k.mu
+		k.late++ // expire is waiting for k.mu
 	}
 	return k.cut
 }
 
-// expire ends a call that has taken Plan.Limit.
+// expire interrupts a call after Plan.Limit.
 func (k *Keeper[C]) expire() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -182,7 +180,7 @@ func (k *Keeper[C]) expire() {
 	k.breakOff(fmt.Errorf("%w: no answer within %v", driver.ErrTimeout, k.plan.Limit))
 }
 
-// interrupt ends a call under the context with that Done.
+// interrupt interrupts a call whose context has this Done channel.
 func (k *Keeper[C]) interrupt(done <-chan struct{}, why error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -191,7 +189,7 @@ func (k *Keeper[C]) interrupt(done <-chan struct{}, why error) {
 	}
 }
 
-// breakOff ends the call under way, if there is one. k.mu is held.
+// breakOff interrupts the call in progress, if any. k.mu is held.
 func (k *Keeper[C]) breakOff(why error) {
 	if k.busy && k.cut == nil {
 		k.cut = why
@@ -199,21 +197,21 @@ func (k *Keeper[C]) breakOff(why error) {
 	}
 }
 
-// lost begins to connect again.
+// lost starts to reconnect.
 func (k *Keeper[C]) lost(why error) {
 	k.sockets.Kill()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.why, k.made = why, make(chan struct{})
 	if k.life.Err() == nil {
-		if !errors.Is(why, context.Canceled) { // the caller's own end is not a fault
+		if !errors.Is(why, context.Canceled) { // cancellation by the caller is not a fault
 			k.plan.Run.Logger().Warn("connection lost", "connection", k.plan.Name, "error", why)
 		}
 		k.again.Go(k.reconnect)
 	}
 }
 
-// reconnect tries until there is a connection, or never will be one.
+// reconnect retries until there is a connection, or never will be.
 func (k *Keeper[C]) reconnect() {
 	for retry.Pause(k.life, k.plan.Wait) {
 		err := k.connect(k.life)
@@ -233,8 +231,7 @@ func (k *Keeper[C]) reconnect() {
 	}
 }
 
-// Await returns when there is a connection. Its error is ctx's, or says why there never
-// will be one.
+// Await waits for a connection. It returns ctx's error, or why there will never be one.
 func (k *Keeper[C]) Await(ctx context.Context) error {
 	k.mu.Lock()
 	made := k.made
@@ -252,16 +249,16 @@ func (k *Keeper[C]) Await(ctx context.Context) error {
 	}
 }
 
-// missing returns why there is no connection; nil: there is one.
+// missing returns why there is no connection, or nil.
 func (k *Keeper[C]) missing() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.why
 }
 
-// Ask is Do for a question that may be asked twice: it waits for a connection, and asks
-// again where the one that it used had broken since. It takes Plan.Limit at most. What is
-// not an answer of the server is ErrUnreachable.
+// Ask is Do for a request that may be repeated: it waits for a connection, and repeats the request
+// if the connection turns out to be broken. It takes at most Plan.Limit. Anything but an answer of
+// the server becomes ErrUnreachable.
 func (k *Keeper[C]) Ask(ctx context.Context, f func(C) error) error {
 	ctx, cancel := context.WithTimeout(ctx, k.plan.Limit)
 	defer cancel()
@@ -284,8 +281,8 @@ func (k *Keeper[C]) Ask(ctx context.Context, f func(C) error) error {
 	}
 }
 
-// Close ends the connection, a call under way with it, and all that the Keeper began.
-// It is idempotent.
+// Close closes the connection, interrupts a call in progress, and stops everything that the Keeper
+// started. It is idempotent.
 func (k *Keeper[C]) Close() {
 	k.mu.Lock()
 	k.end()

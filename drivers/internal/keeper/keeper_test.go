@@ -19,16 +19,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// errRefused is an answer of the server.
+// errRefused is an answer from the server.
 var errRefused = errors.New("refused")
 
-// A client blocks and heeds no context, as those that a Keeper is for.
+// A client blocks and ignores contexts, like the clients that a Keeper is for.
 type client struct {
 	net.Conn
 	answers *bufio.Reader
 }
 
-// ask sends a line, and returns errRefused where the answer is not the same line.
+// ask sends a line, and returns errRefused if the answer differs from it.
 func (c *client) ask(line string) error {
 	if _, err := fmt.Fprintln(c, line); err != nil {
 		return err
@@ -40,8 +40,8 @@ func (c *client) ask(line string) error {
 	return err
 }
 
-// A server answers each line with itself, "no" with something else, "quiet" with
-// nothing, and ends the connection of one that says "end".
+// A server echoes each line, except that it answers "no" with another line and "quiet" with
+// nothing, and closes the connection on "end".
 type server struct {
 	t       *testing.T
 	l       net.Listener
@@ -100,7 +100,7 @@ func (s *server) close() {
 	s.serving.Wait()
 }
 
-// plan keeps a connection to the server; events takes what is told.
+// plan configures a connection to the server; events receives the reported events.
 func (s *server) plan(limit time.Duration, events chan string) Plan[*client] {
 	return Plan[*client]{
 		Name: "producer 7", Limit: limit, Wait: time.Millisecond,
@@ -207,7 +207,7 @@ func TestDisconnectedDoFailsWhileAskWaits(t *testing.T) {
 	if err := <-asked; err != nil {
 		t.Errorf("Ask: %v", err)
 	}
-	// One that broke while nobody used it: the question is asked again.
+	// A connection broke while idle: the request is repeated.
 	s.mu.Lock()
 	for c := range s.open {
 		_ = c.Close()
@@ -252,7 +252,6 @@ func TestASilentCallEnds(t *testing.T) {
 	})
 }
 
-// TestCanceledContextDoesNotAffectLaterCalls: contexts end while nothing is under way.
 func TestCanceledContextDoesNotAffectLaterCalls(t *testing.T) {
 	events := make(chan string, 9)
 	k := keep(t, serve(t).plan(time.Minute, events))

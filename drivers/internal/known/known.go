@@ -1,6 +1,6 @@
-// Package known keeps what a Conn has learned by name, of destinations for one, so that it
-// asks the system once. Use a Table for what Declare makes or a producer finds, Delete
-// forgets and Facts look at.
+// Package known caches what a Conn has learned by name, about destinations for example, so that it
+// asks the system only once. Use a Table for what Declare creates or a producer finds, Delete
+// removes, and Facts reads.
 package known
 
 import (
@@ -9,15 +9,14 @@ import (
 	"sync"
 )
 
-// A Table is what is known by name. Its zero value is empty; its methods may be called
-// concurrently.
+// A Table is a cache by name. Its zero value is empty; its methods may be called concurrently.
 type Table[T any] struct {
 	mu sync.Mutex
 	of map[string]T
 }
 
-// Of returns what is known of a name, or else what find returns, which it notes where that
-// is not an error. The table is not locked meanwhile.
+// Of returns the value for a name, or calls find and stores its result unless it failed. The table
+// is not locked during find.
 func (t *Table[T]) Of(name string, find func() (T, error)) (T, error) {
 	if is, ok := t.Get(name); ok {
 		return is, nil
@@ -29,7 +28,7 @@ func (t *Table[T]) Of(name string, find func() (T, error)) (T, error) {
 	return is, err
 }
 
-// Get returns what is known of a name, if anything is.
+// Get returns the value for a name, if known.
 func (t *Table[T]) Get(name string) (is T, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +51,7 @@ func (t *Table[T]) Forget(name string) {
 	delete(t.of, name)
 }
 
-// All returns a copy of what is known.
+// All returns a copy of the table.
 func (t *Table[T]) All() map[string]T {
 	t.mu.Lock()
 	defer t.mu.Unlock()

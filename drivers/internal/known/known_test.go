@@ -23,9 +23,9 @@ func TestKnownValuesAreCached(t *testing.T) {
 		finds int // so far
 	}{
 		{"a", find(0, odd), 0, odd, 1},
-		{"a", find(1, nil), 1, nil, 2}, // an error is not kept
+		{"a", find(1, nil), 1, nil, 2}, // errors are not stored
 		{"a", find(2, nil), 1, nil, 2},
-		{"b", find(0, nil), 0, nil, 3}, // a zero is
+		{"b", find(0, nil), 0, nil, 3}, // zero values are
 		{"b", find(3, nil), 0, nil, 3},
 	} {
 		if is, err := table.Of(c.name, c.find); is != c.is || !errors.Is(err, c.err) || finds != c.finds {
@@ -53,7 +53,7 @@ func TestEmptyTable(t *testing.T) {
 	if is, ok := table.Get("a"); is != "" || ok || len(table.All()) > 0 || len(table.Names()) > 0 {
 		t.Errorf("%q, %v", is, ok)
 	}
-	table.All()["a"] = "b" // the caller's own
+	table.All()["a"] = "b" // a copy
 	if _, ok := table.Get("a"); ok {
 		t.Error("the copy is the table")
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// Consumer subscribes: from now on messages are kept for the subscription,
-// until the destination is deleted, whether a consumer runs or not.
+// Consumer subscribes: from now on, messages are kept for the subscription until the destination is
+// deleted, even while no consumer runs.
 func (c *Conn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Consumer, error) {
 	r := &consumer{cell: c.cell}
 	for _, name := range spec.Destinations {
@@ -22,22 +22,21 @@ func (c *Conn) Consumer(_ context.Context, spec driver.ConsumerSpec) (driver.Con
 	return r, nil
 }
 
-// consumer takes from the queues of its subscription, one a destination.
+// consumer takes from its subscription's queues, one per destination.
 type consumer struct {
 	cell   int
 	queues []Queue
 }
 
-// Run delivers message by message until ctx ends, then returns nil, or until a
-// destination is deleted, then returns ErrGone. It has a goroutine for each
-// destination beyond the first. What Deliver returns is ignored: nothing is
-// settled here.
+// Run delivers messages one by one until ctx ends, and returns nil, or until a destination is
+// deleted, and returns ErrGone. It uses one goroutine per destination beyond the first. Nothing is
+// settled, so Deliver's result is ignored.
 func (c *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	sink.Ready()
 	return blocking.Together(ctx, sink, len(c.queues), c.drain)
 }
 
-// drain delivers what queue i yields.
+// drain delivers the messages of queue i.
 func (c *consumer) drain(ctx context.Context, i int, sink driver.Sink) error {
 	q := c.queues[i]
 	buf := make([]byte, c.cell)
@@ -55,5 +54,5 @@ func (c *consumer) drain(ctx context.Context, i int, sink driver.Sink) error {
 	}
 }
 
-// Close does nothing: the subscription stays, as a durable one would.
+// Close does nothing: the subscription remains, like a durable one.
 func (c *consumer) Close(context.Context) error { return nil }

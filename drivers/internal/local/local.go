@@ -1,6 +1,6 @@
-// Package local is what the in-process drivers share: destinations and
-// subscriptions inside one Conn, each subscription of a destination with a
-// bounded queue of its own. A driver brings the queue.
+// Package local implements what the in-process drivers share: destinations and subscriptions inside
+// one Conn. Each subscription of a destination has its own bounded queue, which the driver
+// provides.
 package local
 
 import (
@@ -15,27 +15,26 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Queue is a bounded queue of byte strings, first in, first out. Any goroutine may call
-// its methods. Put and Take allocate nothing.
+// A Queue is a bounded FIFO queue of byte strings. Any goroutine may call its methods. Put and Take
+// do not allocate.
 type Queue interface {
-	// Put copies payload, which fits, into the queue. It waits for room until
-	// ctx ends or the queue is closed, and returns ctx's error or ErrGone then.
+	// Put copies payload, which fits, into the queue. It waits for room until ctx ends or the queue
+	// is closed, and then returns ctx's error or ErrGone.
 	Put(ctx context.Context, payload []byte) error
-	// Take moves the oldest payload into buf, which has room, and returns its
-	// length. It waits for one until ctx ends or the queue is closed, and
-	// returns ctx's error or ErrGone then.
+	// Take copies the oldest payload into buf, which is large enough, removes it, and returns its
+	// length. It waits until ctx ends or the queue is closed, and then returns ctx's error or
+	// ErrGone.
 	Take(ctx context.Context, buf []byte) (int, error)
 	// Len returns how many payloads are in the queue.
 	Len() int
-	// Close ends every wait. It is idempotent.
+	// Close ends all waiting calls. It is idempotent.
 	Close()
 }
 
-// ErrGone: the destination was deleted, or the connection closed.
+// ErrGone means that the destination was deleted, or the connection closed.
 var ErrGone = errors.New("destination deleted")
 
-// Capabilities returns what a driver on this package can do. maxPayload is in
-// bytes.
+// Capabilities returns the capabilities of a driver built on this package. maxPayload is in bytes.
 func Capabilities(maxPayload int) driver.Capabilities {
 	return driver.Capabilities{
 		Consume:       true,
@@ -43,7 +42,7 @@ func Capabilities(maxPayload int) driver.Capabilities {
 		Competing:     true,
 		PublishBlocks: true,
 		InProcess:     true,
-		Retains:       true, // as many as a queue has room for; then Publish waits
+		Retains:       true, // up to the queue's capacity; then Publish waits
 		Settle:        []driver.Settle{driver.SettleNone},
 		Guarantees:    []driver.Guarantee{driver.Buffered},
 		Delivery:      driver.ExactlyOnce,
@@ -63,8 +62,8 @@ type Conn struct {
 	destinations atomic.Pointer[map[string]*destination] // replaced under mu
 }
 
-// NewConn returns a Conn. queue makes the queues of its subscriptions, which take
-// payloads of up to cell bytes. Its Facts have the queue's name and settings.
+// NewConn returns a Conn. queue creates its subscriptions' queues, for payloads of up to cell
+// bytes. Its Facts contain name and settings.
 func NewConn(cell int64, name string, settings map[string]string, queue func() Queue) *Conn {
 	c := &Conn{cell: int(cell), queue: queue, facts: driver.Facts{
 		Name: name, Version: runtime.Version(), Confirms: driver.Confirms{Guarantee: driver.Buffered}, Settings: settings,
@@ -77,7 +76,7 @@ func NewConn(cell int64, name string, settings map[string]string, queue func() Q
 type destination struct {
 	gone   atomic.Bool
 	names  map[string]Queue        // by subscription; under Conn.mu
-	queues atomic.Pointer[[]Queue] // what producers put into; replaced under Conn.mu
+	queues atomic.Pointer[[]Queue] // what producers write to; replaced under Conn.mu
 }
 
 func (c *Conn) Declare(_ context.Context, ds ...driver.Destination) error {
@@ -95,7 +94,7 @@ func (c *Conn) Declare(_ context.Context, ds ...driver.Destination) error {
 	return nil
 }
 
-// Delete removes the destinations. Who waits on them is told so.
+// Delete removes the destinations. Waiting calls return ErrGone.
 func (c *Conn) Delete(_ context.Context, ds ...driver.Destination) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,10 +116,10 @@ func (d *destination) close() {
 	}
 }
 
-// Facts returns what NewConn was told.
+// Facts returns the facts given to NewConn.
 func (c *Conn) Facts(context.Context) (driver.Facts, error) { return c.facts, nil }
 
-// Backlog implements driver.Backlogger: what lies in the subscription's queues.
+// Backlog implements driver.Backlogger: the messages in the subscription's queues.
 func (c *Conn) Backlog(_ context.Context, subscription string, destinations []string) (n uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,11 +144,10 @@ func (c *Conn) Close(context.Context) error {
 	return nil
 }
 
-// lookup returns the destination of that name, nil if it was not declared.
+// lookup returns the destination of that name, or nil if it was not declared.
 func (c *Conn) lookup(name string) *destination { return (*c.destinations.Load())[name] }
 
-// subscribe returns the queue of a subscription of a destination; the first call
-// makes it.
+// subscribe returns the queue of a destination's subscription, which the first call creates.
 func (c *Conn) subscribe(name, subscription string) (Queue, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// each runs f over both drivers that stand on the package, with room for 4
-// messages, in virtual time.
+// each runs f over both drivers built on the package, with a capacity of 4 messages, in virtual
+// time.
 func each(t *testing.T, f func(t *testing.T, conn driver.Conn)) {
 	for _, def := range []driver.Definition{channel.Definition(), ring.Definition()} {
 		t.Run(def.Name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func each(t *testing.T, f func(t *testing.T, conn driver.Conn)) {
 	}
 }
 
-// last returns what became of the last message that completed.
+// last returns the outcome of the last completed message.
 func last(l *trial.Log) error {
 	l.Lock()
 	defer l.Unlock()
@@ -53,8 +53,8 @@ func last(l *trial.Log) error {
 	return l.Errs[len(l.Errs)-1]
 }
 
-// pause lets everybody do what can be done, in virtual time: longer than the
-// longest sleep of a queue.
+// pause gives all goroutines time to make progress, in virtual time: longer than the longest sleep
+// of a queue.
 func pause() {
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -127,7 +127,7 @@ func TestDeletingDestinationWakesWaiters(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- c.Run(t.Context(), trial.NewLog()) }()
-		// Another subscription, which nobody reads, holds a publisher up.
+		// Another subscription without a reader blocks a publisher.
 		if _, err := conn.Consumer(t.Context(), driver.ConsumerSpec{Subscription: "idle", Destinations: names, Settle: driver.SettleNone}); err != nil {
 			t.Fatal(err)
 		}

@@ -2,8 +2,8 @@ package local
 
 import "github.com/weirmq/weir/driver"
 
-// Page is what a driver of an in-process queue says to a reader; queue is what
-// it calls the queue, with an article, and about what is special to it.
+// Page returns the page of an in-process queue's driver; queue is the queue's name with an article,
+// and about its special traits.
 func Page(queue, about string) driver.Page {
 	return driver.Page{
 		About: about + " A payload is copied into a cell, allocated beforehand, and copied out of it again. " +

@@ -7,25 +7,25 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Producer returns a producer; it needs nothing of the system.
+// Producer returns a producer.
 func (c *Conn) Producer(_ context.Context, _ driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	return &producer{conn: c, done: done}, nil
 }
 
-// producer puts messages into the queues of every subscription, and completes
-// them, on the caller's goroutine.
+// producer puts messages into every subscription's queue and completes them on the caller's
+// goroutine.
 type producer struct {
 	conn   *Conn
 	done   driver.Completer
 	closed bool
 
-	// The destination of the last message: most producers have one.
+	// The last message's destination: most producers have only one.
 	name string
 	last *destination
 }
 
-// Publish copies m's payload into the queue of each subscription, waiting for
-// room in each, and completes m. It allocates nothing unless it fails.
+// Publish copies m's payload into each subscription's queue, waiting for room in each, and
+// completes m. It allocates only on failure.
 func (p *producer) Publish(ctx context.Context, m *driver.Message) {
 	p.done.Complete(m, p.put(ctx, m))
 }

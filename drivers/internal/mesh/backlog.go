@@ -17,11 +17,11 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A marker is a message of package mesh, which follows what a PUB socket has sent before.
-// It is a token that no message of a run begins with, and a number.
+// A marker is a message of package mesh, sent after a PUB socket's earlier messages. It consists of
+// a token that no message of a run begins with, and a number.
 const markerSize = 16 + 8
 
-// A marking is the markers of one Conn.
+// A marking holds the markers of one Conn.
 type marking struct {
 	token [16]byte
 	last  atomic.Uint64
@@ -29,7 +29,7 @@ type marking struct {
 
 func newMarking() *marking {
 	m := &marking{}
-	_, _ = rand.Read(m.token[:]) // it never fails
+	_, _ = rand.Read(m.token[:]) // never fails
 	return m
 }
 
@@ -38,7 +38,7 @@ func (m *marking) next() (number uint64, payload []byte) {
 	return number, binary.BigEndian.AppendUint64(slices.Clone(m.token[:]), number)
 }
 
-// number returns the number of a marker; 0: the payload is not a marker.
+// number returns a marker's number; 0: the payload is not a marker.
 func (m *marking) number(payload []byte) uint64 {
 	if len(payload) != markerSize || !bytes.Equal(payload[:len(m.token)], m.token[:]) {
 		return 0
@@ -46,7 +46,7 @@ func (m *marking) number(payload []byte) uint64 {
 	return binary.BigEndian.Uint64(payload[len(m.token):])
 }
 
-// A markers counts the markers of the latest number that a node has received.
+// A markers counts the received markers with the latest number.
 type markers struct {
 	mu     sync.Mutex
 	number uint64
@@ -64,17 +64,17 @@ func (m *markers) add(number uint64) {
 	}
 }
 
-// have reports whether n markers of a number have come, or one of a later number.
+// have reports whether n markers with a number have arrived, or one with a later number.
 func (m *markers) have(number uint64, n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.number > number || m.number == number && m.count >= n
 }
 
-// Backlog implements driver.Backlogger. In a pipeline it is the messages sent less those
-// accepted. A PUB socket drops messages and says nothing. So with pattern pubsub that
-// difference counts until markers, sent behind all messages, have arrived: then the rest
-// is lost.
+// Backlog implements driver.Backlogger. In a pipeline, it is the number of messages sent minus
+// those accepted. A PUB socket silently drops messages. With pattern pubsub, the difference
+// therefore counts only until markers, sent after all messages, have arrived: then the rest is
+// lost.
 func (c *Conn) Backlog(ctx context.Context, subscription string, destinations []string) (uint64, error) {
 	return each.Sum(destinations, func(d string) (uint64, error) { return c.backlog(ctx, subscription, d) })
 }
@@ -95,7 +95,7 @@ func (c *Conn) backlog(ctx context.Context, subscription, destination string) (u
 	return left, nil
 }
 
-// left returns how many messages were sent and not accepted. c.mu is held.
+// left returns the number of messages sent but not accepted. c.mu is held.
 func (c *Conn) left(p *place, subscription string) uint64 {
 	sent := p.count(sends)
 	if c.options.pipeline() {
@@ -111,8 +111,8 @@ func (c *Conn) left(p *place, subscription string) uint64 {
 
 const idlePause = 5 * time.Millisecond
 
-// idle reports whether all receivers wait for messages and get none for a moment. Their
-// queues are then empty. In a full one, a marker could take the place of a message.
+// idle reports whether all receivers have waited for a moment without getting a message. Their
+// queues are then empty. In a full queue, a marker could displace a message.
 func idle(ctx context.Context, receivers []*node) bool {
 	counts := make([]uint64, len(receivers))
 	for i, n := range receivers {
@@ -129,11 +129,11 @@ func idle(ctx context.Context, receivers []*node) bool {
 	return true
 }
 
-// errOnItsWay: not all markers have arrived.
+// errOnItsWay means that not all markers have arrived.
 var errOnItsWay = errors.New("a marker is on its way")
 
-// arrives sends a marker from each sender, and reports whether all of them reach the
-// receivers of a subscription before ctx ends.
+// arrives sends a marker from each sender, and reports whether all of them reach a subscription's
+// receivers before ctx ends.
 func (c *Conn) arrives(ctx context.Context, senders, receivers []*node, subscription string) bool {
 	number, payload := c.marking.next()
 	for _, n := range senders {

@@ -29,8 +29,8 @@ type consumer struct {
 	nodes []*node
 }
 
-// Run implements driver.Consumer. It closes the sockets when ctx ends: only that ends a
-// call of a library that waits for a message.
+// Run implements driver.Consumer. It closes the sockets when ctx ends, because only that interrupts
+// a library's receive.
 func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	defer context.AfterFunc(ctx, func() { _ = x.leave() })()
 	sink.Ready()
@@ -44,7 +44,7 @@ func (x *consumer) Run(ctx context.Context, sink driver.Sink) error {
 	return err
 }
 
-// receive delivers what one socket yields until it is closed.
+// receive delivers one socket's messages until it is closed.
 func (x *consumer) receive(i int, sink driver.Sink) error {
 	n := x.nodes[i]
 	ds := make([]driver.Delivery, 1)

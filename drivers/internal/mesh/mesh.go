@@ -1,11 +1,11 @@
-// Package mesh is what the drivers of brokerless socket libraries share. Such a library
-// has no server: the sockets of producers and consumers are the system. Use it for a
-// library with the patterns PUSH/PULL and PUB/SUB. A driver brings the sockets.
+// Package mesh implements what drivers for brokerless socket libraries share. Such a library has no
+// server: the sockets of producers and consumers are the system. Use it for a library with the
+// patterns PUSH/PULL and PUB/SUB. A driver provides the sockets.
 //
-// A Conn holds all sockets of one process. A producer has a socket for each of its
-// destinations, and so has a consumer. One side binds, the other connects to each socket
-// of the first. Opening a producer or consumer returns when all connections of the
-// destination are there, so that no message is lost to a subscription that comes late.
+// A Conn holds all sockets of one process. Producers and consumers have a socket for each of their
+// destinations. One side binds, and the other connects to each of its sockets. Opening a producer
+// or consumer returns when all of the destination's connections are established, so that no message
+// is lost to a late subscription.
 package mesh
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A Kind is what a socket does.
+// A Kind is a kind of socket.
 type Kind uint8
 
 // The kinds of socket.
@@ -33,41 +33,41 @@ const (
 	Push Kind = iota
 	Pull
 	Pub
-	Sub // of all topics
+	Sub // subscribed to all topics
 )
 
-// Sends reports whether producers have sockets of this kind.
+// Sends reports whether producers use this kind of socket.
 func (k Kind) Sends() bool { return k == Push || k == Pub }
 
 // A Socket is one socket of a library. Any goroutine may call its methods.
 type Socket interface {
 	// Listen binds the socket to an address, and returns the address to connect to.
 	Listen(address string) (string, error)
-	// Connect connects to an address. Without stop, which is idempotent, the library
-	// connects again whenever the connection is lost.
+	// Connect connects to an address. Until stop is called, which is idempotent, the library
+	// reconnects whenever the connection is lost.
 	Connect(address string) (stop func(), err error)
-	// Peers returns how many connections the socket sends to now: to those of a PUB
-	// socket, the subscription has come. It is asked of PUSH and PUB sockets only.
+	// Peers returns the number of connections that the socket sends to now; for a PUB socket, those
+	// whose subscription has arrived. It is called for PUSH and PUB sockets only.
 	Peers() int
-	// Send hands over a message. The bytes are the caller's again on return. A PUSH
-	// socket waits for room. After Close, or when Close is called, it is driver.ErrClosed.
+	// Send sends a message. The caller owns the bytes again on return. A PUSH socket waits for
+	// room. Once Close is called, even during the wait, the error is driver.ErrClosed.
 	Send(payload []byte) error
-	// Receive waits for a message and calls take with it, which may keep the bytes until
-	// it returns. After Close, or when Close is called, it is driver.ErrClosed.
+	// Receive waits for a message and passes it to take, which may use the bytes until it returns.
+	// Once Close is called, even during the wait, the error is driver.ErrClosed.
 	Receive(take func(payload []byte)) error
-	// Close ends the socket and its connections. What it still holds is lost. It is
+	// Close closes the socket and its connections. Messages that it still holds are lost. It is
 	// idempotent.
 	Close() error
 }
 
-// A Library is the one that a driver measures.
+// A Library describes the library that a driver measures.
 type Library struct {
 	Name, Version string
-	Guarantee     driver.Guarantee // what it means that Socket.Send has returned
+	Guarantee     driver.Guarantee // what a successful Socket.Send means
 	Open          func(kind Kind) (Socket, error)
 }
 
-// Capabilities returns what a driver on this package can do with some settings.
+// Capabilities returns the capabilities of a driver built on this package.
 func Capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Consume:       true,
@@ -81,14 +81,14 @@ func Capabilities() driver.Capabilities {
 	}
 }
 
-// Options are those that the drivers share.
+// Options holds the options that the drivers share.
 type Options struct {
 	Pattern   string `option:"pattern" allowed:"pipeline,pubsub" firm:"pipeline" help:"Sockets: pipeline is PUSH and PULL, where one consumer gets a message; pubsub is PUB and SUB, where each subscription gets it."`
 	Transport string `option:"transport" allowed:"inproc,ipc,tcp" help:"What connects the sockets: memory of the process, Unix sockets, or TCP on 127.0.0.1."`
 	Bind      string `option:"bind" allowed:"producers,consumers" help:"Which side binds its sockets; the other side connects to all of them."`
 }
 
-// Defaults returns a pipeline over TCP, where consumers bind.
+// Defaults returns the defaults: a pipeline over TCP in which consumers bind.
 func Defaults() Options { return Options{Pattern: "pipeline", Transport: "tcp", Bind: "consumers"} }
 
 func (o Options) Narrow(c driver.Capabilities) driver.Capabilities {
@@ -102,7 +102,7 @@ func (o Options) Narrow(c driver.Capabilities) driver.Capabilities {
 
 func (o Options) pipeline() bool { return o.Pattern == "pipeline" }
 
-// kind returns the kind of a socket that sends or receives.
+// kind returns the kind of socket for sending or receiving.
 func (o Options) kind(sends bool) Kind {
 	switch {
 	case o.pipeline() && sends:
@@ -120,16 +120,16 @@ type Conn struct {
 	lib      Library
 	options  Options
 	settings map[string]string
-	name     string // begins the addresses of transport inproc
-	dir      string // of the addresses of transport ipc
+	name     string // prefix of addresses with transport inproc
+	dir      string // of addresses with transport ipc
 	marking  *marking
 
-	mu     sync.Mutex // not held by who sends or receives
+	mu     sync.Mutex // not held while sending or receiving
 	places map[string]*place
-	last   int // number of the last address
+	last   int // number of the latest address
 }
 
-// Open returns a Conn without sockets. Its Facts have settings besides the options.
+// Open returns a Conn without sockets. Its Facts contain settings in addition to the options.
 func Open(lib Library, run driver.Run, o Options, settings map[string]string) (*Conn, error) {
 	if run.Existing {
 		return nil, fmt.Errorf("destinations that exist: no server has any: %w", driver.ErrUnsupported)
@@ -146,22 +146,22 @@ func Open(lib Library, run driver.Run, o Options, settings map[string]string) (*
 
 // A place is a destination. Conn.mu guards it.
 type place struct {
-	nodes [2][]*node // that receive, and that send
-	past  [2]uint64  // the counts of nodes that have left
+	nodes [2][]*node // receiving, sending
+	past  [2]uint64  // counts of nodes that have left
 }
 
-// A node is the socket that a producer or consumer has for a destination.
+// A node is the socket of a producer or consumer for one destination.
 type node struct {
 	place        *place
-	side         int // of place.nodes
+	side         int // index in place.nodes
 	subscription string
 	socket       Socket
-	address      string           // where it listens; "": it connects
-	stops        map[*node]func() // ends its connections
-	count        atomic.Uint64    // messages that it has sent, or that were accepted from it
-	before       uint64           // messages sent before it was there
-	busy         atomic.Bool      // it is in Deliver
-	markers      markers          // that it has received
+	address      string           // listening address; "": it connects
+	stops        map[*node]func() // close its connections
+	count        atomic.Uint64    // messages it has sent, or that were accepted from it
+	before       uint64           // messages sent before it joined
+	busy         atomic.Bool      // in Deliver
+	markers      markers          // received markers
 }
 
 const (
@@ -169,8 +169,8 @@ const (
 	sends    = 1
 )
 
-// join opens a socket for a destination and connects it. It returns when all sockets of
-// the destination are connected.
+// join opens a socket for a destination and connects it. It returns when all sockets of the
+// destination are connected.
 func (c *Conn) join(ctx context.Context, destination, subscription string, side int) (*node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *Conn) link(ctx context.Context, n *node) (err error) {
 	return n.place.settled(ctx)
 }
 
-// address returns a new one to bind to. c.mu is held.
+// address returns a new address to bind to. c.mu is held.
 func (c *Conn) address() string {
 	c.last++
 	switch c.options.Transport {
@@ -231,10 +231,10 @@ const (
 	settlePause = time.Millisecond
 )
 
-// errUnsettled: a connection is being made, or ended.
+// errUnsettled means that connections are still being opened or closed.
 var errUnsettled = errors.New("not all sockets are connected")
 
-// settled waits until each node that sends has the connections that it should have.
+// settled waits until each sending node has all its connections.
 func (p *place) settled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
@@ -248,8 +248,7 @@ func (p *place) settled(ctx context.Context) error {
 	})
 }
 
-// leave closes the socket of a node, and waits until the other sockets know it. It is
-// idempotent.
+// leave closes a node's socket, and waits until the other sockets have noticed. It is idempotent.
 func (c *Conn) leave(n *node) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -260,7 +259,7 @@ func (c *Conn) leave(n *node) error {
 	return errors.Join(err, n.place.settled(context.Background()))
 }
 
-// drop closes the socket of a node. c.mu is held.
+// drop closes a node's socket. c.mu is held.
 func (c *Conn) drop(n *node) error {
 	p := n.place
 	p.nodes[n.side] = slices.DeleteFunc(p.nodes[n.side], func(o *node) bool { return o == n })
@@ -278,7 +277,7 @@ func (c *Conn) drop(n *node) error {
 	return err
 }
 
-// count returns how many messages the nodes of a side have counted. Conn.mu is held.
+// count returns the messages counted by one side's nodes. Conn.mu is held.
 func (p *place) count(side int) uint64 {
 	sum := p.past[side]
 	for _, n := range p.nodes[side] {

@@ -36,7 +36,7 @@ type sender struct {
 	all   []*node
 }
 
-// send hands a message to its socket.
+// send sends a message through its socket.
 func (s *sender) send(ctx context.Context, _ int, m *driver.Message) error {
 	n, err := s.nodes.Of(ctx, m)
 	if err != nil {
@@ -68,22 +68,22 @@ func (p *publisher) Publish(ctx context.Context, m *driver.Message) {
 	p.done.Complete(m, p.send(ctx, 0, m))
 }
 
-// Flush implements driver.Producer: a message has completed when Publish returns.
+// Flush returns at once: a message has completed when Publish returns.
 func (p *publisher) Flush(context.Context) error { return nil }
 
 func (p *publisher) Close(context.Context) error { return p.leave() }
 
-// A pusher has PUSH sockets, which wait for room. Messages wait for them in the Pool.
+// A pusher has PUSH sockets, which wait for room; the waiting messages are in the Pool.
 type pusher struct {
 	*sender
 	*blocking.Pool
 }
 
-// Close implements driver.Producer. With no consumer, room never comes, so it does not
-// wait then.
+// Close implements driver.Producer. Without a consumer there will never be room, so then it does
+// not wait.
 func (p *pusher) Close(ctx context.Context) error {
 	leave := func() { _ = p.leave() }
-	defer context.AfterFunc(ctx, leave)() // ends a Send that waits
+	defer context.AfterFunc(ctx, leave)() // ends a waiting Send
 	for _, n := range p.all {
 		if n.socket.Peers() == 0 {
 			leave()

@@ -1,4 +1,4 @@
-// Package names makes names that a system takes of texts that it may not.
+// Package names turns arbitrary text into names that a system accepts.
 package names
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Token returns s as a part of a name. Different s give different tokens: what is
-// not a letter, a digit or a hyphen becomes _ and two hexadecimal digits a byte.
+// Token encodes s for use in a name. Different inputs give different tokens: each byte that is not
+// a letter, a digit or a hyphen becomes _ and two hexadecimal digits.
 func Token(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -22,9 +22,8 @@ func Token(s string) string {
 	return b.String()
 }
 
-// Join joins the tokens of parts by dots to a name of at most so many bytes, which
-// are 18 at least. Different parts give different names: one that is too long ends
-// in a hash of all of it.
+// Join joins the tokens of parts with dots into a name of at most most bytes (at least 18).
+// Different parts give different names: a name that is too long ends in a hash of the whole.
 func Join(most int, parts ...string) string {
 	tokens := make([]string, len(parts))
 	for i, p := range parts {

@@ -14,15 +14,14 @@ import (
 	"github.com/weirmq/weir/internal/natsdial"
 )
 
-// inbox is a text of the client that differs between connections: it has random
-// letters.
+// inbox matches reply subjects, whose random letters differ between connections.
 var inbox = regexp.MustCompile(nats.InboxPrefix + `[\w.$*-]+`)
 
-// words are the errors of the client.
+// words maps the client's errors.
 var words = Words(func(error) error { return nil })
 
-// Words returns the errors of the client and those that is finds: what only one driver's
-// servers say.
+// Words returns a map of the client's errors, extended by is for errors that only one driver's
+// servers return.
 func Words(is func(error) error) failure.Map {
 	return failure.Map{Hide: inbox, With: nats.InboxPrefix + "*", Is: func(err error) error {
 		if e := is(err); e != nil {
@@ -32,11 +31,11 @@ func Words(is func(error) error) failure.Map {
 	}}
 }
 
-// Cause adds to an error of the client the contract's error that it is, as Words has
-// it. It allocates; there are no errors on the hot path.
+// Cause adds the matching contract error to a client error, as in Words. It allocates; there are no
+// errors on the hot path.
 func Cause(err error) error { return words.Cause(err) }
 
-// spoken returns the contract's error for one of the client.
+// spoken maps a client error to the contract's error.
 func spoken(err error) error {
 	is := func(errs ...error) bool {
 		return slices.ContainsFunc(errs, func(e error) bool { return errors.Is(err, e) })
@@ -47,8 +46,8 @@ func spoken(err error) error {
 	case natsdial.IsAuth(err):
 		return driver.ErrAuth
 	case is(nats.ErrReconnectBufExceeded):
-		// There is no connection, and no room to wait for one: "outbound buffer limit
-		// exceeded". It is wrapped without its text.
+		// There is no connection, and nothing may be buffered: "outbound buffer limit exceeded".
+		// The error is wrapped without its text.
 		return fmt.Errorf("%w: and not made again yet%.0w", driver.ErrDisconnected, err)
 	case is(nats.ErrConnectionClosed, nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrStaleConnection):
 		return driver.ErrDisconnected
@@ -60,8 +59,8 @@ func spoken(err error) error {
 	return nil
 }
 
-// dropped returns the fault of a subscription that the client could not hand its
-// messages to fast enough. It has no count: faults are tallied by their texts.
+// dropped returns the fault of a subscription whose messages the client had to drop because they
+// were not consumed fast enough. It has no count, because faults are counted by text.
 func dropped(sub *nats.Subscription, err error) error {
 	if !errors.Is(err, nats.ErrSlowConsumer) || sub == nil {
 		return Cause(err)

@@ -8,11 +8,11 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// baseLimit bounds asking a server for what it tells its clients.
+// baseLimit limits how long Base may take.
 const baseLimit = 2 * time.Second
 
-// Base returns what every NATS server tells its clients, after a round trip to
-// it. It fails with ErrUnreachable.
+// Base returns what every NATS server tells its clients, after a round trip to it. It fails with
+// ErrUnreachable.
 func (l *Link) Base(ctx context.Context) (driver.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, baseLimit)
 	defer cancel()
@@ -25,7 +25,7 @@ func (l *Link) Base(ctx context.Context) (driver.Facts, error) {
 	}
 	if c := l.ConnectedClusterName(); c != "" {
 		f.Settings["cluster"] = c
-		// Those the server announces, itself included.
+		// Servers that the server announces, including itself.
 		f.Nodes = max(1, len(l.DiscoveredServers()), len(l.Servers()))
 	}
 	return f, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/internal/natsdial"
 )
 
-// Time limits of connecting. openLimit bounds Connect over all servers.
+// Time limits for connecting. openLimit limits Connect over all servers.
 const (
 	openLimit   = 4 * time.Second
 	dialLimit   = 2 * time.Second
@@ -23,12 +23,12 @@ const (
 	maxPingsOut = 2
 )
 
-// Events are what the client tells of a connection, each on a goroutine of the
-// client's, none after Close was called. Nil ones are left out.
+// Events are callbacks for a connection's events, each called on one of the client's goroutines,
+// and none after Close was called. Nil callbacks are skipped.
 type Events struct {
-	Lost   func(err error)                         // the connection broke; the client makes it again
+	Lost   func(err error)                         // the connection broke; the client reconnects
 	Gone   func(err error)                         // the client has given up
-	Faults func(sub *nats.Subscription, err error) // anything else; sub may be nil
+	Faults func(sub *nats.Subscription, err error) // any other fault; sub may be nil
 }
 
 // A Link is one client connection.
@@ -39,22 +39,21 @@ type Link struct {
 	closed atomic.Bool
 }
 
-// CheckSize refuses messages of that many bytes where the server at hand takes
-// less; 0 is not known.
+// CheckSize returns an error if the connected server accepts no messages of largest bytes; 0: size
+// unknown.
 func (l *Link) CheckSize(largest int) error {
 	return driver.CheckSize(largest, l.MaxPayload(), "the server's max_payload")
 }
 
-// Connect connects within ctx and at most 4 s. A system that does not answer is
+// Connect connects within ctx and at most 4 s. If the system does not answer, the error is
 // ErrUnreachable, with the addresses; refused credentials are ErrAuth.
 //
-// Each time that the client has connected again run.Event is told, kind
-// "reconnect", with name as its text.
+// Each reconnect of the client is reported to run.Event, with kind "reconnect" and name as the
+// text.
 //
-// The client connects again for ever, and buffers nothing meanwhile
-// (ReconnectBufSize -1): a message published while there is no connection fails
-// at once with ErrDisconnected. It would otherwise wait inside the client for an
-// unknown time and be reported as sent.
+// The client reconnects forever, and buffers nothing meanwhile (ReconnectBufSize -1): a message
+// published without a connection fails at once with ErrDisconnected. Otherwise it would wait inside
+// the client for an unknown time and be reported as sent.
 func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Events) (*Link, error) {
 	access, err := o.access()
 	if err != nil {
@@ -64,8 +63,7 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 	l := &Link{Name: name}
 	open, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	// Connect has no context. What it waits for is the network, which ends with
-	// the socket.
+	// Connect takes no context, but closing the socket ends its wait for the network.
 	interrupt := context.AfterFunc(open, l.dialer.Refuse)
 	l.Conn, err = natsdial.Connect(open, append(access, func(no *nats.Options) error {
 		no.Servers = o.Address
@@ -80,7 +78,7 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 		no.PingInterval = o.PingInterval
 		no.MaxPingsOut = maxPingsOut
 		no.FlusherTimeout = o.WriteTimeout
-		// All subjects are made by Subject or were given by the server.
+		// All subjects were made by Subject or given by the server.
 		no.SkipSubjectValidation = true
 		no.DisconnectedErrCB = func(_ *nats.Conn, err error) {
 			if l.closed.Load() {
@@ -127,32 +125,31 @@ func Connect(ctx context.Context, o *Options, run driver.Run, name string, ev Ev
 	case natsdial.IsAuth(err):
 		is = driver.ErrAuth
 	case errors.Is(err, nats.ErrNoServers) && why != nil && *why != nil:
-		err = *why // which the client does not tell
+		err = *why // not reported by the client
 	}
 	return nil, fmt.Errorf("connecting to %s: %w: %w", o.Show(), is, words.Plain(err))
 }
 
-// Epoch returns a number that differs between any two connections that the
-// client has made for this link, and between a connection and none. What was
-// done between two equal readings was done on one connection.
+// Epoch returns a number that differs between any two connections of this link, and between a
+// connection and none. If two readings are equal, the connection was the same in between.
 func (l *Link) Epoch() uint64 { return l.dialer.Epoch() }
 
-// Up reports whether there is a connection.
+// Up reports whether the link is connected.
 func (l *Link) Up() bool { return sockets.Up(l.Epoch()) }
 
-// Kill breaks the connection at the socket: whatever waits for the network,
-// inside the client and under its lock, goes on. The client connects again.
+// Kill closes the socket, which unblocks everything that waits for the network inside the client
+// and under its lock. The client reconnects.
 func (l *Link) Kill() { l.dialer.Kill() }
 
-// Close sends what the client has buffered and ends the connection, both within
-// ctx and at most 5 s. It is idempotent.
+// Close flushes the client's buffer and closes the connection, both within ctx and at most 5 s. It
+// is idempotent.
 func (l *Link) Close(ctx context.Context) error {
 	if l.closed.Swap(true) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeLimit)
 	defer cancel()
-	// A server that does not read holds up the client's lock, and with it Close.
+	// A server that does not read blocks the client's lock, and thus Close.
 	interrupt := context.AfterFunc(ctx, l.dialer.Refuse)
 	defer interrupt()
 	var err error
@@ -165,14 +162,14 @@ func (l *Link) Close(ctx context.Context) error {
 	return err
 }
 
-// A dialer makes the client's sockets, and knows why it could not make the last one.
+// A dialer creates the client's sockets and remembers why the last dial failed.
 type dialer struct {
 	sockets.Set
 	failed atomic.Pointer[error]
 }
 
-// Dial implements nats.CustomDialer. The client calls it for its first and each
-// later connection, after it has closed the one before.
+// Dial implements nats.CustomDialer. For each reconnect, the client calls it after closing the
+// previous connection.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	c, err := d.Set.Dial(context.Background(), network, address, dialLimit)
 	d.failed.Store(&err)

@@ -10,16 +10,16 @@ import (
 	"github.com/weirmq/weir/drivers/internal/names"
 )
 
-// Token returns s as one token of a subject and as a name of a stream or a consumer.
-// Different s give different tokens.
+// Token encodes s as one token of a subject, also usable as the name of a stream or a consumer.
+// Different inputs give different tokens.
 func Token(s string) string { return names.Token(s) }
 
 func Subject(run driver.Run, destination string) string {
 	return "weir." + Token(run.ID) + "." + Token(destination)
 }
 
-// Subscription returns what a subscription of a run is called on what holds its
-// messages. Where that exists already the name says that it is weir's.
+// Subscription returns the name of a run's subscription on the server. For existing destinations,
+// the name shows that it is weir's.
 func Subscription(run driver.Run, subscription string) string {
 	if run.Existing {
 		return "weir-" + Token(run.ID) + "-" + Token(strings.TrimPrefix(subscription, run.ID+"-"))
@@ -27,7 +27,7 @@ func Subscription(run driver.Run, subscription string) string {
 	return Token(subscription)
 }
 
-// Sequence returns the number of the first message of a position driver.AtOffset.
+// Sequence returns the sequence number of the first message of a position driver.AtOffset.
 func Sequence(p driver.Position) (uint64, error) {
 	n, err := strconv.ParseUint(p.Offset, 10, 64)
 	if err != nil || n == 0 {
@@ -36,9 +36,8 @@ func Sequence(p driver.Position) (uint64, error) {
 	return n, nil
 }
 
-// Target returns the subject at which messages of a destination are published:
-// weir's own, or where the run's destinations exist already the name itself, which
-// is refused where nothing can be published at it.
+// Target returns the subject for publishing to a destination: a subject of weir's own or, with
+// existing destinations, the destination itself, which must be a subject to publish to.
 func Target(run driver.Run, destination string) (string, error) {
 	subject, wild, err := source(run, destination)
 	if wild {
@@ -47,8 +46,8 @@ func Target(run driver.Run, destination string) (string, error) {
 	return subject, err
 }
 
-// Source returns the subject at which messages of a destination are received: as
-// Target, but wildcards are taken.
+// Source returns the subject for receiving from a destination: as Target, but wildcards are
+// allowed.
 func Source(run driver.Run, destination string) (string, error) {
 	subject, _, err := source(run, destination)
 	return subject, err
@@ -64,8 +63,8 @@ func source(run driver.Run, destination string) (subject string, wild bool, err 
 	return destination, wild, nil
 }
 
-// Matches reports whether a subscription to pattern, which may have wildcards,
-// takes messages of a subject. It allocates nothing.
+// Matches reports whether a subscription to pattern, which may contain wildcards, matches subject.
+// It does not allocate.
 func Matches(pattern, subject string) bool {
 	if pattern == subject {
 		return true
@@ -85,10 +84,9 @@ func Matches(pattern, subject string) bool {
 	}
 }
 
-// CheckSubject reports whether a subject given by a user has wildcards, and
-// refuses what is not a subject: the client is told not to look, and a blank would
-// break its protocol.
-// (https://docs.nats.io/nats-concepts/subjects)
+// CheckSubject reports whether a user's subject has wildcards, and returns an error if it is not a
+// valid subject: the client's own check is off, and a blank would break its protocol
+// (https://docs.nats.io/nats-concepts/subjects).
 func CheckSubject(s string) (wild bool, err error) {
 	tokens := strings.Split(s, ".")
 	for i, t := range tokens {

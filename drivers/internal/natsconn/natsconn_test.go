@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run starts a server in the test process that wants credentials.
+// run starts a server that requires credentials, in the test process.
 func run(t *testing.T) string {
 	t.Helper()
 	return natsdtest.Start(t, func(o *server.Options) { o.Username, o.Password = "ann", "right" }).Addr().String()
@@ -32,7 +32,7 @@ func TestConnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // takes connections, and says nothing
+	defer l.Close() // accepts connections, but sends nothing
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // takes connections, and says nothing
+	defer l.Close() // accepts connections, but sends nothing
 	o := Defaults()
 	o.Address = []string{l.Addr().String()}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -136,7 +136,7 @@ func TestEpochTellsConnectionsApart(t *testing.T) {
 	}
 }
 
-// A config is the settings of a driver that has no others.
+// A config is that of a driver without other settings.
 type config struct{ Options }
 
 func (*config) Open(context.Context, driver.Run) (driver.Conn, error) { return nil, nil }

@@ -1,14 +1,14 @@
-// Package natsconn is what the NATS drivers share: where and how to connect by the
-// nats.go client, how its errors read in the contract's words, how names are made,
-// publishing with a reply subject for each message, and what a server tells of itself.
+// Package natsconn implements what the NATS drivers share: connecting with the nats.go client,
+// mapping its errors to the driver contract, naming, publishing with one reply subject per message,
+// and reading facts from a server.
 //
-// nats.go copies the payload into its buffer within Publish (natsWriter.appendBufs in
-// nats.go: "w.bufs = append(w.bufs, buf...)"), so that the bytes are free when it
-// returns and no message is ever abandoned to it. A goroutine of its own writes the
-// buffer, or Publish itself when that has grown to 32 KiB: then it waits for the network,
-// under the connection's lock (PublishBlocks). Received messages pass one queue inside
-// the client between the goroutine that reads and the one that delivers. A server takes
-// 1 MiB a message unless told otherwise (max_payload); the embedded one takes 8 MiB.
+// nats.go copies the payload into its buffer within Publish (natsWriter.appendBufs in nats.go:
+// "w.bufs = append(w.bufs, buf...)"), so that the bytes are free when it returns and no message is
+// ever abandoned to it. A client goroutine writes the buffer, or Publish itself once the buffer
+// reaches 32 KiB: then it waits for the network while holding the connection's lock
+// (PublishBlocks). Received messages pass through one queue inside the client, between the reading
+// and the delivering goroutine. By default, a server accepts 1 MiB per message (max_payload); the
+// embedded one accepts 8 MiB.
 package natsconn
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/weirmq/weir/internal/userfile"
 )
 
-// Options say where the servers are and how to connect to them. They are the
-// options of the same names of all NATS drivers.
+// Options holds the server addresses and how to connect to them. All NATS drivers have these
+// options under the same names.
 type Options struct {
 	Address       []string          `option:"address" help:"Servers, as host:port or URL (nats, tls, ws, wss)."`
 	User          string            `option:"user" help:"User name."`
@@ -36,20 +36,19 @@ type Options struct {
 	WriteTimeout  time.Duration     `option:"write-timeout" min:"1ms" help:"How long the client waits for the network to take its bytes before it gives the connection up."`
 }
 
-// Defaults returns the options of a server of the vendor's defaults on this host.
+// Defaults returns options for a server with the vendor's defaults on this host.
 func Defaults() Options {
 	return Options{
 		Address: []string{nats.DefaultURL},
-		// The client's own default, 2 min, finds a server that fell silent after
-		// as many as 6; a run is shorter.
+		// The client's default, 2 min, detects a silent server only after up to 6 min, which is
+		// longer than a run.
 		PingInterval:  10 * time.Second,
 		ReconnectWait: 250 * time.Millisecond,
 		WriteTimeout:  nats.DefaultFlusherTimeout,
 	}
 }
 
-// What addresses of servers, and their monitoring addresses, look like. The client has
-// the same ports for addresses without one.
+// Formats of server addresses and of monitoring addresses. The client uses the same default ports.
 var (
 	servers = endpoint.Kind{
 		Schemes: []string{"nats", "ws"}, Secure: []string{"tls", "wss"}, User: true, Path: true,
@@ -80,7 +79,7 @@ func (o *Options) Validate() error {
 	return faults.Join()
 }
 
-// Show returns the addresses without what stands before an @.
+// Show returns the addresses without anything before an @.
 func (o *Options) Show() string {
 	l, _ := servers.All("address", o.Address)
 	shown := make([]string, len(l))
@@ -99,8 +98,8 @@ func (o *Options) HostPorts() []string {
 	return all
 }
 
-// mostCreds bounds a credentials file, in bytes. A JWT with many permissions takes
-// some 10 KiB.
+// mostCreds limits the size of a credentials file, in bytes. A JWT with many permissions takes
+// about 10 KiB.
 const mostCreds = 1 << 20
 
 // access returns the client's options for credentials and TLS. It reads the files.

@@ -11,9 +11,9 @@ import (
 	"github.com/weirmq/weir/drivers/internal/gate"
 )
 
-// A Publisher is a driver.Producer on a connection of its own. Each message has a reply
-// subject, to which the servers or a consumer answer: that confirms it. The client
-// copies the payload within Publish.
+// A Publisher is a driver.Producer with its own connection. Each message has a reply subject; an
+// answer to it from the servers or a consumer confirms the message. The client copies the payload
+// within Publish.
 type Publisher struct {
 	*Link
 	is      Publishing
@@ -21,27 +21,26 @@ type Publisher struct {
 	replies *Replies[*driver.Message]
 }
 
-// Publishing says what a Publisher does.
+// Publishing configures a Publisher.
 type Publishing struct {
-	Name     string // of the connection, as Connect has it
+	Name     string // of the connection, see Connect
 	Spec     driver.ProducerSpec
 	Subjects *driver.Targets[string]
 	Done     driver.Completer
 	Timeout  time.Duration // until a message without a reply ends with ErrTimeout
-	Room     int           // bytes of replies that may wait in the client; 0: its default
-	// Answered returns what a message completes with that has ended with a reply, or
-	// with an error.
+	Room     int           // limit for unread replies in the client, in bytes; 0: the client's default
+	// Answered returns the outcome of a message that has ended with a reply or an error.
 	Answered func(m *driver.Message, reply *nats.Msg, err error) error
-	// Only reports whether no other reply to the same message can come after this one; nil: one
-	// always can.
+	// Only reports whether no other reply to the same message can follow this one; nil: always
+	// false.
 	Only func(reply *nats.Msg) bool
 }
 
-// NewPublisher connects as Connect does, and fails with ErrTooLarge where the server takes
-// less than is.Spec.Largest.
+// NewPublisher connects as Connect does, and fails with ErrTooLarge if the server accepts less than
+// is.Spec.Largest.
 func NewPublisher(ctx context.Context, o *Options, run driver.Run, is Publishing) (p *Publisher, err error) {
 	p = &Publisher{is: is}
-	// The table is made on the connection, and the events of that need the table.
+	// The table needs the connection, whose events need the table.
 	made := make(chan struct{})
 	defer close(made)
 	p.Link, err = Connect(ctx, o, run, is.Name, Events{Lost: func(err error) {
@@ -86,12 +85,12 @@ func (p *Publisher) Publish(ctx context.Context, m *driver.Message) {
 	p.gate.Enter(ctx)
 	err = p.PublishRequest(subject, reply, payload)
 	p.gate.Leave()
-	if err != nil && p.replies.Drop(ticket) { // else m ends with its reply, or has ended already
+	if err != nil && p.replies.Drop(ticket) { // otherwise m ends with its reply, or has already ended
 		p.is.Done.Complete(m, NotTaken(ctx, err))
 	}
 }
 
-// NotTaken returns why the client has not taken a message: for ctx, or for err.
+// NotTaken returns the error for a message that the client did not accept: ctx's, or err.
 func NotTaken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -106,11 +105,10 @@ func (p *Publisher) ended(m *driver.Message, reply *nats.Msg, err error) {
 // Flush implements driver.Producer.
 func (p *Publisher) Flush(ctx context.Context) error { return p.replies.Wait(ctx) }
 
-// Close implements driver.Producer. It waits for answers to what is in flight, at most
-// 2 s.
+// Close implements driver.Producer. It waits at most 2 s for outstanding answers.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.gate.Close()
-	_ = p.replies.open.WaitLast(ctx) // what is left ends with ErrClosed
+	_ = p.replies.open.WaitLast(ctx) // the rest ends with ErrClosed
 	p.replies.Close()
 	return p.Link.Close(ctx)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/weirmq/weir/drivers/internal/closers"
 )
 
-// A Receiver is the connection of a consumer. It tells the Sink of Run what happens to
-// it, and knows what the client holds for Run's subscriptions.
+// A Receiver is a consumer's connection. It reports faults to the Sink of Run, and knows how many
+// messages the client holds for Run's subscriptions.
 type Receiver struct {
 	*Link
-	Lost chan struct{} // holds a token after the connection broke
-	Gone chan error    // holds why the client gave up
+	Lost chan struct{} // holds a token after the connection breaks
+	Gone chan error    // holds the client's reason for giving up
 
 	options *Options
 	run     driver.Run
@@ -27,7 +27,7 @@ type Receiver struct {
 	subs    []pending
 }
 
-// pending is what the subscriptions of both clients have in common.
+// pending is common to the subscriptions of both clients.
 type pending interface {
 	Pending() (messages, bytes int, err error)
 }
@@ -50,14 +50,14 @@ func Receive(ctx context.Context, o *Options, run driver.Run, spec *driver.Consu
 	return r, err
 }
 
-// probeEvery is how long a probe of Known may take before the next is sent.
+// probeEvery is how long Known waits for a probe before it sends the next one.
 const probeEvery = 10 * time.Millisecond
 
-// Known returns when the servers at all addresses know the subscriptions that were made
-// on this connection before. A server confirms a subscription before the others of its
-// cluster know it, and what is published at one of them meanwhile is lost. It tells them
-// of subscriptions in order, so that a message from each to a later subscription is the
-// proof. A server that cannot be reached is left out. Known ends with ctx's error.
+// Known waits until the servers at all addresses know the subscriptions made on this connection so
+// far. A server confirms a subscription before the rest of its cluster knows it, and messages
+// published to another server meanwhile are lost. Servers propagate subscriptions in order, so a
+// message from each server to a later subscription proves it. Unreachable servers are skipped.
+// Known returns ctx's error when ctx ends.
 func (r *Receiver) Known(ctx context.Context) error {
 	if err := r.FlushWithContext(ctx); err != nil || len(r.options.Address) < 2 {
 		return err
@@ -83,7 +83,7 @@ func (r *Receiver) Known(ctx context.Context) error {
 	return nil
 }
 
-// probe sends messages from l until one arrives.
+// probe sends messages over l until one arrives.
 func probe(ctx context.Context, l *Link, probes *nats.Subscription, name string) error {
 	for ctx.Err() == nil {
 		if err := l.PublishMsg(&nats.Msg{Subject: probes.Subject, Data: []byte(name)}); err != nil {
@@ -96,7 +96,7 @@ func probe(ctx context.Context, l *Link, probes *nats.Subscription, name string)
 		for {
 			m, err := probes.NextMsgWithContext(wait)
 			if err == nil && string(m.Data) != name {
-				continue // a late one of the server before
+				continue // a late message from the previous server
 			}
 			if err == nil {
 				cancel()
@@ -109,7 +109,7 @@ func probe(ctx context.Context, l *Link, probes *nats.Subscription, name string)
 	return ctx.Err()
 }
 
-// Begin says that Run has begun. What happens before has no Sink to go to.
+// Begin marks the start of Run. Earlier events have no Sink to go to.
 func (r *Receiver) Begin(sink driver.Sink) { r.sink.Store(&sink) }
 
 func (r *Receiver) fault(err error) {
@@ -118,7 +118,7 @@ func (r *Receiver) fault(err error) {
 	}
 }
 
-// Hold notes a subscription of Run.
+// Hold registers a subscription of Run.
 func (r *Receiver) Hold(sub pending) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,29 +132,29 @@ func (r *Receiver) Drop() {
 	r.subs = nil
 }
 
-// holds returns how many messages the client has received and Deliver has not taken.
+// holds returns the number of messages that the client has received and not passed to Deliver.
 func (r *Receiver) holds() (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, sub := range r.subs {
-		if waiting, _, err := sub.Pending(); err == nil { // one that has ended holds nothing
+		if waiting, _, err := sub.Pending(); err == nil { // an ended subscription holds nothing
 			n += uint64(max(0, waiting))
 		}
 	}
 	return n
 }
 
-// Ends are the open producers and consumers of a Conn. Use them where the servers do not
-// tell what a subscription has still to get.
+// Ends holds the open producers and consumers of a Conn. Use it if the servers do not report a
+// subscription's backlog.
 type Ends struct {
 	Producers closers.Set[*Link]
 	Consumers closers.Set[*Receiver]
 }
 
-// Backlog returns what the clients of a subscription's consumers hold. Before, each
-// server answers a PING behind all that the producers have published, which it has
-// passed on by then, and one behind all that it has sent to the consumers. A connection
-// without an answer by the end of ctx is ErrUnreachable.
+// Backlog returns the number of messages held by the clients of a subscription's consumers. First,
+// it pings the server on each producer's connection, so that everything published has been passed
+// on, and then on each consumer's, so that everything has arrived. A connection without an answer
+// before ctx ends is ErrUnreachable.
 func (e *Ends) Backlog(ctx context.Context, subscription string) (n uint64, err error) {
 	if err := roundTrips(ctx, e.Producers.Of("")); err != nil {
 		return 0, err
@@ -173,11 +173,11 @@ func (e *Ends) Backlog(ctx context.Context, subscription string) (n uint64, err 
 	return n, nil
 }
 
-// roundTrips returns when the server has answered a PING on each of the links.
+// roundTrips waits until the server has answered a PING on each link.
 func roundTrips(ctx context.Context, links []*Link) error {
 	answers := make(chan error, len(links))
 	for _, l := range links {
-		// A server that does not read holds up the client's lock, whatever ctx says.
+		// A server that does not read blocks the client's lock, regardless of ctx.
 		go func() { answers <- l.FlushWithContext(ctx) }()
 	}
 	for range links {

@@ -15,23 +15,22 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// ticks is how many ticks make up a timeout: it strikes up to one tick late.
+// ticks is how many ticks make up a timeout, which fires up to one tick late.
 const ticks = 8
 
-// Replies is a table of requests in flight, each with a reply subject of its own,
-// by which its reply is found in any order. A request ends exactly once: by its
-// reply, its timeout, the loss of the connection that carried it, Drop, or Close.
-// Where a reply is surely the only one of its request, its subject serves the next request.
-// Otherwise the next one has a new subject, which is an allocation.
+// Replies is a table of requests in flight. Each has its own reply subject, so that replies may
+// come in any order. A request ends exactly once: by its reply, its timeout, the loss of its
+// connection, Drop, or Close. If a reply is known to be the only one, the next request reuses its
+// subject. Otherwise the next request gets a new subject, which costs an allocation.
 type Replies[T any] struct {
-	end    func(v T, m *nats.Msg, err error) // how it ended; m is nil with an error; called without the lock
-	only   func(m *nats.Msg) bool            // whether no other reply can come after this one; nil: never
+	end    func(v T, m *nats.Msg, err error) // result of a request; m is nil on error; called without the lock
+	only   func(m *nats.Msg) bool            // whether this is the last reply to its request; nil: never
 	prefix string
 	sub    *nats.Subscription
 	room   chan struct{} // holds a token after a slot was freed
 	quit   chan struct{}
 	joined sync.WaitGroup
-	open   *blocking.Outstanding // requests that have not ended, or where end has not returned
+	open   *blocking.Outstanding // requests that have not ended, or whose end call is running
 
 	mu     sync.Mutex
 	slots  []slot[T]
@@ -40,25 +39,25 @@ type Replies[T any] struct {
 	closed bool
 }
 
-// A slot holds one request, or none.
+// A slot holds at most one request.
 type slot[T any] struct {
 	value T
-	reply string // its subject: constant as long as every request has its only reply
-	gen   uint32 // counts the requests that ended otherwise; a late reply carries an older number
-	tick  uint32 // when it was made
-	epoch uint64 // of the link, before it was sent
+	reply string // its subject: constant as long as every request gets exactly one reply
+	gen   uint32 // counts requests that ended otherwise; a late reply carries an older number
+	tick  uint32 // when the request was made
+	epoch uint64 // of the link, before the request was sent
 	taken bool
 }
 
-// A Ticket is a request's place in the table.
+// A Ticket identifies a request's slot in the table.
 type Ticket struct {
 	i   int32
 	gen uint32
 }
 
-// NewReplies subscribes to the replies on link. At most size requests are in flight
-// at a time; one that has no reply after timeout ends with ErrTimeout. only reports whether
-// a reply is surely the only one of its request; nil: none is.
+// NewReplies subscribes to replies on link. At most size requests are in flight; a request without
+// a reply ends with ErrTimeout after timeout. only reports whether a reply is the last one to its
+// request; nil: never.
 func NewReplies[T any](link *Link, size int, timeout time.Duration, end func(T, *nats.Msg, error), only func(*nats.Msg) bool) (*Replies[T], error) {
 	r := &Replies[T]{
 		end: end, only: only, prefix: link.NewInbox() + ".",
@@ -88,8 +87,8 @@ func NewReplies[T any](link *Link, size int, timeout time.Duration, end func(T, 
 	return r, nil
 }
 
-// Room says how many bytes of replies may have been received and not been told
-// yet; the client drops what comes on top. Its own default is 64 MiB.
+// Room limits the unread replies in the client, in bytes; the client drops any excess. Its default
+// is 64 MiB.
 func (r *Replies[T]) Room(bytes int) error {
 	return r.sub.SetPendingLimits(math.MaxInt32, bytes)
 }
@@ -100,8 +99,8 @@ func (r *Replies[T]) subject(i int32, gen uint32) string {
 	return string(strconv.AppendUint(b, uint64(gen), 10))
 }
 
-// Take makes a request for v and returns its reply subject. It waits for a place
-// until ctx ends.
+// Take creates a request for v and returns its reply subject. It waits for a free slot until ctx
+// ends.
 func (r *Replies[T]) Take(ctx context.Context, v T, epoch uint64) (string, Ticket, error) {
 	for {
 		r.mu.Lock()
@@ -130,8 +129,8 @@ func (r *Replies[T]) Take(ctx context.Context, v T, epoch uint64) (string, Ticke
 	}
 }
 
-// release frees slot i and returns what it held. With over, no reply to it can come any
-// more. The lock is held.
+// release frees slot i and returns its value. With over, no further reply to it can arrive. The
+// lock is held.
 func (r *Replies[T]) release(i int32, over bool) T {
 	s := &r.slots[i]
 	v := s.value
@@ -149,8 +148,7 @@ func (r *Replies[T]) release(i int32, over bool) T {
 	return v
 }
 
-// Drop takes a request back that was not sent, and reports whether it had not
-// ended already.
+// Drop withdraws a request that was not sent, and reports whether it was still open.
 func (r *Replies[T]) Drop(t Ticket) bool {
 	r.mu.Lock()
 	s := &r.slots[t.i]
@@ -178,7 +176,7 @@ func (r *Replies[T]) received(m *nats.Msg) {
 	r.mu.Lock()
 	if s := &r.slots[i]; !s.taken || s.gen != uint32(gen) {
 		r.mu.Unlock()
-		return // late: the request has ended
+		return // late: the request has already ended
 	}
 	v := r.release(int32(i), r.only != nil && r.only(m))
 	r.mu.Unlock()
@@ -186,7 +184,7 @@ func (r *Replies[T]) received(m *nats.Msg) {
 	r.open.Done(1)
 }
 
-// fail ends all requests that match with err.
+// fail ends all matching requests with err.
 func (r *Replies[T]) fail(err error, match func(*slot[T]) bool) {
 	var failed []T
 	r.mu.Lock()
@@ -202,7 +200,7 @@ func (r *Replies[T]) fail(err error, match func(*slot[T]) bool) {
 	r.open.Done(len(failed))
 }
 
-// expire counts a tick and ends what is too old.
+// expire counts a tick and ends requests that are too old.
 func (r *Replies[T]) expire() {
 	r.mu.Lock()
 	r.now++
@@ -211,17 +209,17 @@ func (r *Replies[T]) expire() {
 	r.fail(driver.ErrTimeout, func(s *slot[T]) bool { return now-s.tick > ticks })
 }
 
-// Lost ends what was sent on another connection than that of the epoch.
+// Lost ends requests sent on a connection other than the epoch's.
 func (r *Replies[T]) Lost(epoch uint64, err error) {
 	up := sockets.Up(epoch)
 	r.fail(err, func(s *slot[T]) bool { return !up || s.epoch != epoch })
 }
 
-// Wait returns when no request is in flight and every end was told, or with ctx's
-// error. Only the goroutine that takes, or one after it, calls it.
+// Wait waits until no request is in flight and every end call has returned, or returns ctx's error.
+// Only the goroutine that takes, or one after it, may call it.
 func (r *Replies[T]) Wait(ctx context.Context) error { return r.open.Wait(ctx) }
 
-// Close ends what is left with ErrClosed, and takes no more. It is idempotent.
+// Close ends the remaining requests with ErrClosed, and accepts no more. It is idempotent.
 func (r *Replies[T]) Close() {
 	r.mu.Lock()
 	already := r.closed
@@ -236,12 +234,11 @@ func (r *Replies[T]) Close() {
 	r.fail(driver.ErrClosed, func(*slot[T]) bool { return true })
 }
 
-// NoResponders reports whether a reply is the server's word that no subscriber takes the
-// requests of that subject: no data, and a status of 503.
-// (https://docs.nats.io/nats-concepts/core-nats/reqreply, no responders)
+// NoResponders reports whether a reply is the server's message that the subject has no subscriber:
+// no data, and status 503. (https://docs.nats.io/nats-concepts/core-nats/reqreply, no responders)
 func NoResponders(m *nats.Msg) bool {
 	return len(m.Data) == 0 && m.Header.Get("Status") == "503"
 }
 
-// Responds reports whether a reply is a subscriber's.
+// Responds reports whether a reply comes from a subscriber.
 func Responds(m *nats.Msg) bool { return !NoResponders(m) }

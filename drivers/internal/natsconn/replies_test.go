@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestALateReplyEndsNoOtherRequest: two answer one request, and the first does not say that it
-// is the only one. The second must not end what has the place of the first request by then.
+// TestALateReplyEndsNoOtherRequest sends two replies to one request, the first not marked as the
+// only one. The second must not end the request that now occupies the slot.
 func TestALateReplyEndsNoOtherRequest(t *testing.T) {
 	take, answer, ended := asking(t, func(m *nats.Msg) bool { return string(m.Data) == "stored" })
 	a := take("a")
@@ -35,8 +35,9 @@ func TestALateReplyEndsNoOtherRequest(t *testing.T) {
 	}
 }
 
-// TestASecondConfirmationEndsNoOtherRequest: the leader of a stream stores a message and says so.
-// The next leader does not know that, and says so again. That must not confirm another message.
+// TestASecondConfirmationEndsNoOtherRequest covers a stream leader change: the old leader stores
+// and confirms a message, and the new leader confirms it again. The duplicate must not confirm
+// another message.
 func TestASecondConfirmationEndsNoOtherRequest(t *testing.T) {
 	take, answer, ended := asking(t, nil)
 	a := take("a")
@@ -55,8 +56,8 @@ func TestASecondConfirmationEndsNoOtherRequest(t *testing.T) {
 // An end is a request that ended with a reply.
 type end struct{ request, reply string }
 
-// asking makes a table with one place. It returns what makes a request and returns its reply
-// subject, what answers there, and where the requests end.
+// asking makes a table with one slot. It returns a function that makes a request and returns its
+// reply subject, one that replies to a subject, and the channel of ended requests.
 func asking(t *testing.T, only func(*nats.Msg) bool) (take func(request string) string, answer func(to, text string), ended <-chan end) {
 	t.Helper()
 	o := Defaults()

@@ -2,7 +2,7 @@ package natsconn
 
 import (
 	"context"
-	_ "embed" // of the recipe
+	_ "embed" // embeds the recipe
 	"fmt"
 
 	"github.com/weirmq/weir/driver"

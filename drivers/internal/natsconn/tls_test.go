@@ -13,8 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
-// runTLS starts a server in the test process that speaks TLS, and wants a
-// certificate from its clients.
+// runTLS starts a TLS server in the test process that requires client certificates.
 func runTLS(t *testing.T, cert, key, client string) string {
 	t.Helper()
 	config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: client, Verify: true, Timeout: 60})
@@ -34,7 +33,7 @@ func TestTLS(t *testing.T) {
 	for _, c := range []struct {
 		name, address string
 		tls           driver.TLSOptions
-		want          string // in the error; "": none
+		want          string // in the error; "": no error
 	}{
 		{"right certificates", address, driver.TLSOptions{CA: cert, Cert: mine, Key: myKey}, ""},
 		{"nothing is said of TLS, and the server wants it", address, driver.TLSOptions{}, "certificate signed by unknown authority"},

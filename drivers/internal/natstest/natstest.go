@@ -1,6 +1,5 @@
-// Package natstest gives the tests of the NATS drivers a server in a process of
-// its own, which can be stopped, continued and restarted. A test binary that uses
-// it calls Main from its TestMain.
+// Package natstest gives the tests of the NATS drivers a server in its own process, which can be
+// stalled, resumed and restarted. A test binary that uses it calls Main from its TestMain.
 package natstest
 
 import (
@@ -24,17 +23,17 @@ import (
 	"github.com/weirmq/weir/internal/natsd"
 )
 
-// variable holds the options (JSON) of a test binary that is to be a server.
+// variable holds the options (JSON) of a test binary that acts as the server.
 const variable = "WEIR_TEST_NATSD"
 
-// quick has processes built with the race detector end without its pause of 1 s.
+// quick makes processes built with the race detector exit without its 1 s pause.
 const quick = "GORACE=atexit_sleep_ms=0"
 
-// limit bounds each start and stop.
+// limit limits each start and stop.
 const limit = time.Minute
 
-// Main makes this process a guard or a server where it was started as one, and
-// returns at once where it was not.
+// Main turns this process into a guard or a server if it was started as one; otherwise it returns
+// at once.
 func Main() {
 	if code, ok := guard.Main(os.Args); ok {
 		os.Exit(code)
@@ -57,7 +56,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// A Server is a server, or a cluster, in a process of its own.
+// A Server is a server, or a cluster, in its own process.
 type Server struct {
 	Address []string
 
@@ -81,7 +80,7 @@ func Start(t testing.TB, o natsd.Options) *Server {
 	return s
 }
 
-// start starts the process and waits for its line.
+// start starts the process and waits for its ready line.
 func (s *Server) start() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	// A process that ends closes the pipe, one that hangs is stopped.
+	// An exiting process closes the pipe; a hanging process is killed.
 	hung := context.AfterFunc(ctx, func() { _ = s.stop() })
 	defer hung()
 	line, err := bufio.NewReader(r).ReadString('\n')
@@ -123,8 +122,8 @@ func (s *Server) stop() error {
 	return s.process.Stop(ctx)
 }
 
-// Restart breaks all connections by ending the server, and starts it again at
-// the same address with what it had stored. It is for one server.
+// Restart breaks all connections by stopping the server, and starts it again at the same address
+// with its stored data. It works for a single server only.
 func (s *Server) Restart() error {
 	u, err := url.Parse(s.Address[0])
 	if err != nil {
@@ -139,9 +138,8 @@ func (s *Server) Restart() error {
 	return s.start()
 }
 
-// Stall makes the server stop reading until resume is called. It returns when
-// every thread of the server has stopped, as far as the host tells: the signal
-// is only on its way when the call that sends it returns.
+// Stall stops the server from reading until resume is called. It returns when every thread of the
+// server has stopped, as far as the host reports it: sending the signal does not wait for that.
 func (s *Server) Stall() (resume func(), err error) {
 	pid := s.process.Pid()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -156,13 +154,13 @@ func (s *Server) Stall() (resume func(), err error) {
 	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }, nil
 }
 
-// stopped reports whether no thread of the process runs, as /proc has it; true
-// where there is no /proc to ask.
+// stopped reports whether all threads of the process are stopped according to /proc; true without
+// /proc.
 func stopped(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, t := range threads {
 		b, err := os.ReadFile(t)
-		// The state follows the name, which is in parentheses and may hold any.
+		// The state follows the name, which is in parentheses and may contain any character.
 		if i := bytes.LastIndexByte(b, ')'); err == nil && (i+2 >= len(b) || b[i+2] != 'T') {
 			return false
 		}

@@ -1,5 +1,5 @@
-// Package rabbitserver holds what the drivers of RabbitMQ's protocols share: how the server
-// is had and started, and its default user.
+// Package rabbitserver has what the drivers for RabbitMQ's protocols share: the recipes that
+// install and start the server, and its default user.
 package rabbitserver
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Guest is the server's default user, and the password of that user.
+// Guest is the server's default user, and that user's password.
 const Guest = "guest"
 
-// Password returns the password of a user: the one given, or that of Guest.
+// Password returns a user's password: the given one, or Guest.
 func Password(user string, given driver.Secret) string {
 	if p := given.Reveal(); p != "" || user != Guest {
 		return p
@@ -23,15 +23,15 @@ func Password(user string, given driver.Secret) string {
 //go:embed recipe.yaml
 var recipe string
 
-// Recipe returns Definition.Recipe of a driver that speaks AMQP 0-9-1: rabbitmq. It has
-// the host's version of the server, and after it RabbitMQ 4.
+// Recipe returns the Definition.Recipe of an AMQP 0-9-1 driver: rabbitmq with the host's version of
+// the server, then RabbitMQ 4.
 func Recipe() []byte { return []byte(recipe + "---\n" + Four()) }
 
-// Four returns rabbitmq4 alone, for a driver that speaks AMQP 1.0.
+// Four returns rabbitmq4 alone, for an AMQP 1.0 driver.
 func Four() string { return strings.NewReplacer(four...).Replace(recipe) }
 
-// four are changes that turn the recipe into that of RabbitMQ 4, from a newer release of
-// Debian than most hosts have. It stores classic queues in one way only.
+// four turns the recipe into that of RabbitMQ 4, from a Debian release newer than most hosts have.
+// RabbitMQ 4 has only one storage format for classic queues.
 var four = []string{
 	"name: rabbitmq\ntitle: RabbitMQ\n",
 	"name: rabbitmq4\ntitle: RabbitMQ 4\n",
@@ -42,7 +42,7 @@ var four = []string{
 	"    packages: [rabbitmq-server]\n    release: trixie\n",
 
 	"      rabbitmqctl: usr/lib",
-	// Nodes look for one another by an erl of their own.
+	// Nodes use their own erl to find one another.
 	`      erl: usr/lib/erlang/erts-*/bin/erl
       beam: usr/lib/erlang/erts-*/bin/beam.smp
       erl_child_setup: usr/lib/erlang/erts-*/bin/erl_child_setup
@@ -64,8 +64,8 @@ var four = []string{
 	"ready: {declare: true", "ready: {driver: rabbitmq, declare: true",
 }
 
-// changes turn the recipe into that of a server that speaks the stream protocol, too: what
-// stands there, and instead of it.
+// changes turns the recipe into that of a server that also speaks the stream protocol: old text,
+// new text.
 var changes = []string{
 	"name: rabbitmq\ntitle: RabbitMQ\n",
 	"name: rabbitmq-stream\ntitle: RabbitMQ Streams\n",
@@ -84,7 +84,7 @@ var changes = []string{
 	`        max_message_size = {{set "max-message-size"}}
         classic_queue.default_version = {{set "classic-version"}}
 `,
-	// Clients connect to the node that the server advertises, and loop where that is another.
+	// Clients connect to the node that the server advertises, and loop if that is another node.
 	`        stream.listeners.tcp.1 = {{.Bind}}:{{.Port.stream}}
         stream.advertised_host = {{.Reach}}
         stream.advertised_port = {{.Port.stream}}
@@ -101,6 +101,5 @@ var changes = []string{
 	"  address: '{{.At \"stream\"}}'\n",
 }
 
-// Streams returns Definition.Recipe of a driver that speaks the stream protocol:
-// rabbitmq-stream.
+// Streams returns the Definition.Recipe of a stream protocol driver: rabbitmq-stream.
 func Streams() []byte { return []byte(strings.NewReplacer(changes...).Replace(recipe)) }

@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// TestRecipesParse also shows that each change finds the text that it replaces.
+// TestRecipesParse also checks that each change finds the text to replace.
 func TestRecipesParse(t *testing.T) {
 	for name, recipe := range map[string][]byte{"rabbitmq": Recipe(), "rabbitmq-stream": Streams()} {
 		rs, err := broker.ParseRecipes("recipe.yaml", recipe)
@@ -27,8 +27,8 @@ func TestRecipesParse(t *testing.T) {
 	}
 }
 
-// TestNodesJoinFirstNode: a node asks each that is listed, and RabbitMQ 4 waits
-// some 20 s for one that does not run yet. The first asked for two of them, twice.
+// TestNodesJoinFirstNode: a node asks every node in its list, and RabbitMQ 4 waits about 20 s for
+// each that is not up. With two such nodes, the first node waited twice.
 func TestNodesJoinFirstNode(t *testing.T) {
 	listed := regexp.MustCompile(`classic_config\.nodes\.(\d)`)
 	for _, source := range [][]byte{Recipe(), Streams()} {

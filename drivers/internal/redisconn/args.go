@@ -8,15 +8,15 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A server takes so much of one argument: at least, and unless told otherwise.
-// (proto-max-bulk-len; https://redis.io/docs/latest/develop/reference/protocol-spec/)
+// Limits for one argument: the minimum, and the server's default (proto-max-bulk-len;
+// https://redis.io/docs/latest/develop/reference/protocol-spec/).
 const (
 	largestLeast = 1 << 20
 	largest      = 512 << 20
 )
 
-// CheckSize refuses messages of that many bytes if the server says that it does
-// not take them; 0 is not known.
+// CheckSize returns an error if the server reports that it does not accept messages of n bytes; 0:
+// size unknown.
 func (l *Link) CheckSize(ctx context.Context, n int) error {
 	if n <= largestLeast {
 		return nil
@@ -32,16 +32,16 @@ func (l *Link) CheckSize(ctx context.Context, n int) error {
 	return driver.CheckSize(n, most, "the server's proto-max-bulk-len")
 }
 
-// Args are a command's arguments, kept as a message's scratch so that one sent
-// again makes none. The client reads them when it writes the command.
+// Args holds a command's arguments, kept as a message's scratch so that resending it allocates
+// nothing. The client reads them when it writes the command.
 type Args struct {
 	all   []any
 	blobs [2]blob
 	used  int
 }
 
-// A blob is bytes that the client takes as they are; as a []byte they would have
-// to be boxed for each message.
+// A blob holds bytes that the client takes without copying; a []byte would have to be boxed for
+// each message.
 type blob struct{ b []byte }
 
 func (b *blob) MarshalBinary() ([]byte, error) { return b.b, nil }
@@ -56,13 +56,13 @@ func ArgsOf(m *driver.Message) *Args {
 	return a
 }
 
-// Fill begins anew with arguments that are the same for many messages.
+// Fill resets the arguments to head, which many messages share.
 func (a *Args) Fill(head []any) *Args {
 	a.all, a.used = append(a.all[:0], head...), 0
 	return a
 }
 
-// Field appends a name and bytes. There may be two of them, and of Bytes.
+// Field appends a name and bytes. At most two calls of Field and Bytes are allowed.
 func (a *Args) Field(name any, b []byte) *Args {
 	a.all = append(a.all, name)
 	return a.Bytes(b)
@@ -76,9 +76,9 @@ func (a *Args) Bytes(b []byte) *Args {
 	return a
 }
 
-// All returns the arguments, which are a's.
+// All returns the arguments; the slice belongs to a.
 func (a *Args) All() []any { return a.all }
 
-// Bytes returns the bytes of a string that the client yielded, without a copy. They
-// are read only: the string has them still.
+// Bytes returns a client string's bytes without a copy. They are read-only, because the string
+// shares them.
 func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -16,36 +16,36 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Slots is how many hash slots the keys of a Redis Cluster are spread over.
+// Slots is the number of hash slots of a Redis Cluster.
 const Slots = 1 << 14
 
-// A Cluster knows which master of a Redis Cluster serves which hash slot. It asks the
-// servers with plain clients: a Link is to one master, and follows one slot.
+// A Cluster maps hash slots to the masters of a Redis Cluster. It queries the servers with plain
+// clients: a Link goes to one master and follows one slot.
 type Cluster struct {
 	o     *Options
 	run   driver.Run
-	given []server // those of the options; the first says who to be and how to connect everywhere
+	given []server // from the options; the first determines user and TLS for all
 
 	mu     sync.Mutex
-	ranges []slotRange   // by their first slot
-	nodes  []server      // to ask: the one that answered last, those of its map, and those of the options
-	links  map[int]*Link // control connections, by the slot that they follow
+	ranges []slotRange   // sorted by first slot
+	nodes  []server      // to query: the last one that answered, then the map's, then the options'
+	links  map[int]*Link // control connections by the slot they follow
 }
 
-// A slotRange is neighbouring slots of one master.
+// A slotRange is a range of adjacent slots of one master.
 type slotRange struct {
 	first, last int
 	at          server
 }
 
-// A Seat is a master, by the lowest of its slots. Keys with the tag are in one slot of its.
+// A Seat is a master, identified by its lowest slot. Keys with the tag are in one of its slots.
 type Seat struct {
 	Slot int
 	Tag  string
 }
 
-// OpenCluster asks one of the servers for the map of the cluster, within ctx and 10 s. A
-// server of no cluster is ErrUnsupported.
+// OpenCluster reads the cluster's slot map from one of the servers, within ctx and 10 s. A server
+// that is not in a cluster is ErrUnsupported.
 func OpenCluster(ctx context.Context, o *Options, run driver.Run) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -57,8 +57,7 @@ func OpenCluster(ctx context.Context, o *Options, run driver.Run) (*Cluster, err
 	return c, c.Refresh(ctx)
 }
 
-// Refresh asks for the map of the cluster as it is now: the server first that answered
-// last.
+// Refresh reads the current slot map, first from the server that answered last.
 func (c *Cluster) Refresh(ctx context.Context) error {
 	c.mu.Lock()
 	all := slices.Clone(c.nodes)
@@ -85,7 +84,7 @@ func (c *Cluster) Refresh(ctx context.Context) error {
 
 func (s server) is(other server) bool { return s.HostPort() == other.HostPort() }
 
-// ask asks one server for the map.
+// ask reads the slot map from one server.
 func (c *Cluster) ask(ctx context.Context, at server) (ranges []slotRange, nodes []server, err error) {
 	ctx, cancel := context.WithTimeout(ctx, findLimit)
 	defer cancel()
@@ -117,8 +116,8 @@ func (c *Cluster) ask(ctx context.Context, at server) (ranges []slotRange, nodes
 	return ranges, nodes, nil
 }
 
-// server returns how to connect to a node of the map. A node without a host is where the
-// one is that was asked.
+// server returns how to connect to a node of the map. A node without a host is on the host that was
+// asked.
 func (c *Cluster) server(hostPort string, asked server) (s server, err error) {
 	s = c.given[0]
 	if s.Host, s.Port, err = net.SplitHostPort(hostPort); err != nil {
@@ -146,7 +145,7 @@ func (c *Cluster) of(slot int) (slotRange, error) {
 	return slotRange{}, fmt.Errorf("hash slot %d has no master: %w", slot, driver.ErrBlocked)
 }
 
-// Master returns the host:port of the master of a slot, by the map; "" where there is none.
+// Master returns the host:port of a slot's master according to the map, or "".
 func (c *Cluster) Master(slot int) string {
 	r, err := c.of(slot)
 	if err != nil {
@@ -155,7 +154,7 @@ func (c *Cluster) Master(slot int) string {
 	return r.at.HostPort()
 }
 
-// Seats returns the masters, by their lowest slots.
+// Seats returns the masters, sorted by lowest slot.
 func (c *Cluster) Seats() []Seat {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,8 +169,8 @@ func (c *Cluster) Seats() []Seat {
 	return out
 }
 
-// Link makes a connection, for name, to the master of a slot. When it is lost, or the
-// server says that the slot has moved, the next is to the master that the slot has then.
+// Link opens a connection, for name, to a slot's master. When it is lost, or the server reports
+// that the slot has moved, the next connection goes to the slot's new master.
 func (c *Cluster) Link(ctx context.Context, run driver.Run, slot int, name string) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -188,8 +187,7 @@ func (c *Cluster) Link(ctx context.Context, run driver.Run, slot int, name strin
 	})
 }
 
-// Control returns a connection to the master of a slot that all share, and that the
-// Cluster closes.
+// Control returns a shared connection to a slot's master, which the Cluster closes.
 func (c *Cluster) Control(ctx context.Context, slot int) (*Link, error) {
 	r, err := c.of(slot)
 	if err != nil {
@@ -200,7 +198,7 @@ func (c *Cluster) Control(ctx context.Context, slot int) (*Link, error) {
 	c.mu.Unlock()
 	if l != nil {
 		if !l.at.Load().is(r.at) {
-			l.astray.Store(true) // also a server that is a replica now answers much
+			l.astray.Store(true) // even a server that became a replica still answers many requests
 			l.Kill()
 		}
 		return l, nil
@@ -211,14 +209,14 @@ func (c *Cluster) Control(ctx context.Context, slot int) (*Link, error) {
 	l.AddHook(heedful{l})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first := c.links[r.first]; first != nil { // another was faster
+	if first := c.links[r.first]; first != nil { // another goroutine was faster
 		return first, l.Close(ctx)
 	}
 	c.links[r.first] = l
 	return l, nil
 }
 
-// Close ends the control connections.
+// Close closes the control connections.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	links := c.links
@@ -231,7 +229,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// heedful has a link heed what the server answers.
+// heedful makes a link act on the server's answers.
 type heedful struct{ l *Link }
 
 func (h heedful) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -248,8 +246,8 @@ func (h heedful) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	return next
 }
 
-// Slot returns the hash slot of a key: of what is between the first { and the next }, or
-// where that is nothing of all of it
+// Slot returns a key's hash slot: that of the text between the first { and the next }, or of the
+// whole key if there is no such text
 // (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/).
 func Slot(key string) int {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
@@ -271,7 +269,7 @@ func Slot(key string) int {
 	return int(crc) % Slots
 }
 
-// tag returns a short text in one of the slots.
+// tag returns a short text that hashes into one of the slots.
 func tag(r slotRange) string {
 	for n := 0; ; n++ {
 		text := strconv.Itoa(n)

@@ -2,7 +2,7 @@ package redisconn
 
 import "testing"
 
-// TestSlotsAreTheServers has the examples of the specification of the cluster.
+// TestSlotsAreTheServers uses the examples of the cluster specification.
 func TestSlotsAreTheServers(t *testing.T) {
 	for key, want := range map[string]int{
 		"123456789": 0x31c3, "": 0, "foo": 12182, "{foo}bar": 12182, "a{foo}{bar}": 12182,

@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/drivers/internal/failure"
 )
 
-// refusals are what a server's errors begin with, by the contract's words.
-// (https://redis.io/docs/latest/develop/reference/protocol-spec/, errors)
+// refusals maps the prefixes of server errors to the contract's errors
+// (https://redis.io/docs/latest/develop/reference/protocol-spec/, errors).
 var refusals = []struct {
 	text string
 	is   error
@@ -24,25 +24,25 @@ var refusals = []struct {
 	{"ERR AUTH", driver.ErrAuth},
 	{"OOM", driver.ErrBlocked},
 	{"LOADING", driver.ErrBlocked},
-	{"BUSY ", driver.ErrOverloaded}, // BUSYGROUP is another
+	{"BUSY ", driver.ErrOverloaded}, // BUSYGROUP is a different error
 	{"MISCONF", driver.ErrBlocked},
 	{"NOREPLICAS", driver.ErrBlocked},
 	{"MASTERDOWN", driver.ErrBlocked},
 	{"ERR max number of clients", driver.ErrOverloaded},
 	{"WRONGTYPE", driver.ErrUnsupported},
 	{"READONLY", driver.ErrUnsupported},
-	{"MOVED", driver.ErrDisconnected},     // to another master; heeded
-	{"ASK", driver.ErrOverloaded},         // the slot is on its way to another master
-	{"TRYAGAIN", driver.ErrOverloaded},    // the same, of several keys
+	{"MOVED", driver.ErrDisconnected},     // to another master; see Heed
+	{"ASK", driver.ErrOverloaded},         // the slot is moving to another master
+	{"TRYAGAIN", driver.ErrOverloaded},    // the same, for several keys
 	{"CLUSTERDOWN", driver.ErrBlocked},    // no majority of masters, or a slot without one
-	{"UNBLOCKED", driver.ErrDisconnected}, // a read that waited at a master that is none now
+	{"UNBLOCKED", driver.ErrDisconnected}, // a blocking read on a former master
 	{"CROSSSLOT", driver.ErrUnsupported},
 	{"ERR unknown command", driver.ErrUnsupported},
 	{"ERR This instance has cluster support disabled", driver.ErrUnsupported},
 	{"ERR Protocol error: invalid bulk length", driver.ErrTooLarge},
 }
 
-// refusal returns the contract's error for what a server said; nil for none.
+// refusal maps a server's error text to the contract's error, nil for none.
 func refusal(said string) error {
 	for _, r := range refusals {
 		if strings.HasPrefix(said, r.text) {
@@ -52,7 +52,7 @@ func refusal(said string) error {
 	return nil
 }
 
-// words are the errors of the client and of the server.
+// words maps the errors of the client and of the server.
 var words = failure.Map{Is: func(err error) error {
 	var said redis.Error
 	switch {
@@ -64,11 +64,11 @@ var words = failure.Map{Is: func(err error) error {
 	return nil
 }}
 
-// Cause returns an error of the client or the server in the contract's words. What has
-// none stays as it is, but for local ports in its text.
+// Cause maps an error of the client or the server to the contract's. Without a match, it only
+// removes local ports from the text.
 func Cause(err error) error { return words.Cause(err) }
 
-// Unreachable is Cause, and ErrUnreachable where the server did not answer.
+// Unreachable is Cause, but ErrUnreachable if the server did not answer.
 func Unreachable(err error) error {
 	if c := Cause(err); driver.IsAnswer(c) || Answered(err) {
 		return c
@@ -76,7 +76,7 @@ func Unreachable(err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrUnreachable, words.Plain(err))
 }
 
-// Answered reports whether the server answered, be it with an error.
+// Answered reports whether the server answered, even with an error.
 func Answered(err error) bool {
 	var said redis.Error
 	return err == nil || errors.As(err, &said)

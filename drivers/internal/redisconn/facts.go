@@ -9,10 +9,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// unknown stands for a setting that the server does not tell.
+// unknown is shown for a setting that the server does not reveal.
 const unknown = "unknown"
 
-// fields reads what INFO answers: lines of name:value.
+// fields parses the answer to INFO: lines of name:value.
 func fields(info string) map[string]string {
 	m := map[string]string{}
 	for line := range strings.Lines(info) {
@@ -23,17 +23,17 @@ func fields(info string) map[string]string {
 	return m
 }
 
-// A State is what a running server says of itself.
+// A State is what a running server reports about itself.
 type State struct {
-	Name     string // redis-server, or another's: valkey
+	Name     string // redis-server, or another such as valkey
 	Version  string
-	Cluster  bool              // it is a node of a Redis Cluster
-	Replicas int               // connected to it
-	Settings map[string]string // those that a result tells
+	Cluster  bool              // node of a Redis Cluster
+	Replicas int               // connected replicas
+	Settings map[string]string // those shown in a result
 }
 
-// State asks the server. What a user may not see is read as not set, and Settings
-// says unknown.
+// State queries the server. Values that the user may not see count as not set, and are "unknown" in
+// Settings.
 func (l *Link) State(ctx context.Context, settings ...string) (State, error) {
 	text, err := l.Info(ctx).Result()
 	if err != nil && !errors.Is(Cause(err), driver.ErrAuth) {
@@ -66,10 +66,10 @@ func (l *Link) State(ctx context.Context, settings ...string) (State, error) {
 // AppendOnly reports whether the server writes an append-only file.
 func (s State) AppendOnly() bool { return s.Settings["appendonly"] == "yes" }
 
-// AppendFsync returns what appendfsync is worth. With an append-only file, the server writes to it
-// before the answers go out; with everysec that write may be put off for 2 s while a sync is under
-// way. With no-appendfsync-on-rewrite, always does not sync while the server rewrites that file.
-// (https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/)
+// AppendFsync returns the effective strength of appendfsync. With an append-only file, the server
+// writes to it before it sends answers; with everysec that write may be delayed by 2 s while a sync
+// is in progress. With no-appendfsync-on-rewrite, always does not sync while the server rewrites
+// the file (https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/).
 func (s State) AppendFsync() string {
 	fsync := s.Settings["appendfsync"]
 	if fsync == "always" && s.Settings["no-appendfsync-on-rewrite"] != "no" {
@@ -78,14 +78,13 @@ func (s State) AppendFsync() string {
 	return fsync
 }
 
-// Facts returns the state as facts, without what a confirmation means. The settings are
-// s's own.
+// Facts returns the state as facts, without what a confirmation means. The settings map is shared
+// with s.
 func (s State) Facts() driver.Facts {
 	return driver.Facts{Name: s.Name, Version: s.Version, Nodes: 1 + s.Replicas, Settings: s.Settings}
 }
 
-// AtLeast reports whether a version as servers write it is not before major.minor.
-// One that cannot be read is.
+// AtLeast reports whether a server version is at least major.minor. An unparsable version is.
 func AtLeast(version string, major, minor int) bool {
 	a, rest, _ := strings.Cut(version, ".")
 	b, _, _ := strings.Cut(rest, ".")
@@ -97,8 +96,8 @@ func AtLeast(version string, major, minor int) bool {
 	return x > major || x == major && y >= minor
 }
 
-// Key returns the key or channel of a destination of a run: weir's own, or where
-// the run's destinations exist already the name itself.
+// Key returns a destination's key or channel: a name of weir's own or, with existing destinations,
+// the destination itself.
 func Key(run driver.Run, destination string) string {
 	if run.Existing {
 		return destination

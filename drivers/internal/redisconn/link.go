@@ -22,45 +22,44 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// Time limits. openLimit bounds Open over all addresses.
+// Time limits. openLimit limits Open over all addresses.
 const (
 	openLimit  = 10 * time.Second
 	dialLimit  = 4 * time.Second
 	closeLimit = 5 * time.Second
-	findLimit  = time.Second            // for one server to say whether it is the master
-	wordsLimit = 500 * time.Millisecond // for a server's last words
-	settleWait = 2 * time.Second        // for answers under way, at the end
-	endWait    = 3 * time.Second        // for the client to fail what got none, its sockets closed
+	findLimit  = time.Second            // for a server to report whether it is the master
+	wordsLimit = 500 * time.Millisecond // for a server's error message on hang-up
+	settleWait = 2 * time.Second        // for outstanding answers, on close
+	endWait    = 3 * time.Second        // for the client to fail the rest after its sockets are closed
 )
 
-// wordsMost bounds a server's last words, in bytes.
+// wordsMost limits that error message, in bytes.
 const wordsMost = 1 << 10
 
-// poolSize is how many sockets a link's client may have besides the one of its Pipe.
+// poolSize is how many sockets a link's client may have in addition to its Pipe's.
 const poolSize = 4
 
-// A Link is one client, of one server.
+// A Link is one client of one server.
 type Link struct {
 	*redis.Client
 	Options *Options
 
 	name    string
 	run     driver.Run
-	seek    seeker                 // nil: the next connection is to the same server
-	at      atomic.Pointer[server] // the server that was connected to last
+	seek    seeker                 // nil: always reconnect to the same server
+	at      atomic.Pointer[server] // the last server connected to
 	sockets sockets.Set
 	lost    atomic.Bool // the next connection is a reconnect
-	astray  atomic.Bool // that server could not be reached
-	moved   atomic.Bool // and it is to another server
+	astray  atomic.Bool // that server was unreachable
+	moved   atomic.Bool // and the next connection goes to another server
 	closed  atomic.Bool
 }
 
-// A seeker finds the server that a lost connection is to be made to now.
+// A seeker finds the server to reconnect to.
 type seeker func(ctx context.Context) (server, error)
 
-// Open connects to the first of the servers that is a master, within ctx and 10 s.
-// Without a server there it is ErrUnreachable and names the addresses; refused
-// credentials are ErrAuth.
+// Open connects to the first of the servers that is a master, within ctx and 10 s. If there is
+// none, the error is ErrUnreachable and names the addresses; refused credentials are ErrAuth.
 func Open(ctx context.Context, o *Options, run driver.Run) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -77,7 +76,7 @@ func Open(ctx context.Context, o *Options, run driver.Run) (*Link, error) {
 	return l, err
 }
 
-// master connects to the first of the servers that is a master, each asked within limit.
+// master connects to the first of the servers that is a master, and waits at most limit for each.
 func master(ctx context.Context, o *Options, run driver.Run, limit time.Duration) (*Link, error) {
 	all, err := o.servers()
 	if err != nil {
@@ -101,12 +100,12 @@ func master(ctx context.Context, o *Options, run driver.Run, limit time.Duration
 	return nil, errors.Join(errs...)
 }
 
-// isMaster returns why the server is not a master; one that does not tell counts as one.
+// isMaster returns why the server is not a master; a server that does not report it counts as one.
 func (l *Link) isMaster(ctx context.Context) error {
 	text, err := l.Info(ctx, "replication").Result()
 	switch {
 	case errors.Is(Cause(err), driver.ErrAuth):
-		return nil // signed in, but INFO is not for this user
+		return nil // signed in, but this user may not use INFO
 	case err != nil:
 		return l.unasked(err)
 	}
@@ -116,26 +115,26 @@ func (l *Link) isMaster(ctx context.Context) error {
 	return nil
 }
 
-// unasked is the error of a question to the server.
+// unasked maps the error of a request to the server.
 func (l *Link) unasked(err error) error {
 	return fmt.Errorf("asking %s: %w", l.at.Load().HostPort(), Unreachable(err))
 }
 
-// Master returns the host:port of the server that takes the writes, for Facts.Leaders.
+// Master returns the host:port of the server that accepts writes, for Facts.Leaders.
 func (l *Link) Master() []string { return []string{l.at.Load().HostPort()} }
 
-// Another makes another connection to the same server, for name.
+// Another opens another connection to the same server, for name.
 func (l *Link) Another(ctx context.Context, run driver.Run, name string) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
 	return connect(ctx, l.Options, *l.at.Load(), run, name, l.seek)
 }
 
-// connect makes a client, and asks the server whether it is there.
+// connect creates a client, and checks that the server answers.
 func connect(ctx context.Context, o *Options, at server, run driver.Run, name string, seek seeker) (*Link, error) {
 	l := &Link{Options: o, name: name, run: run, seek: seek}
 	l.at.Store(&at)
-	logging.Disable() // what it would print is returned, too
+	logging.Disable() // its output is also returned as errors
 	l.Client = redis.NewClient(&redis.Options{
 		Addr: at.HostPort(),
 		CredentialsProviderContext: func(context.Context) (string, string, error) {
@@ -144,7 +143,7 @@ func connect(ctx context.Context, o *Options, at server, run driver.Run, name st
 		},
 		ClientName: clientName(run, name),
 		Dialer:     l.dial,
-		// A message is sent once: a command that was lost may have been done.
+		// A message is sent once: a lost command may have been executed.
 		MaxRetries: -1, MinRetryBackoff: -1, MaxRetryBackoff: -1,
 		DialTimeout: dialLimit, DialerRetries: 1,
 		ReadTimeout: o.AckTimeout, WriteTimeout: o.AckTimeout,
@@ -164,9 +163,9 @@ func connect(ctx context.Context, o *Options, at server, run driver.Run, name st
 	return l, nil
 }
 
-// lastWords returns what a server says that hangs up before it was asked anything,
-// as one does that has too many clients: the client writes first, and finds the
-// connection closed. A server that says nothing leaves err.
+// lastWords returns the error of a server that hangs up before the first command, as it does with
+// too many clients: the client writes first, and only finds the connection closed. If the server
+// says nothing, lastWords returns err.
 func lastWords(ctx context.Context, at server, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, wordsLimit)
 	defer cancel()
@@ -188,14 +187,14 @@ func lastWords(ctx context.Context, at server, err error) error {
 	return fmt.Errorf("%w: %s", err, said)
 }
 
-// dial is the client's redis.Options.Dialer. Of several servers another may be the
-// master by now.
+// dial is the client's redis.Options.Dialer. If there are several servers, the master may have
+// changed.
 func (l *Link) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
 	c, err := l.reach(ctx, network)
 	if err != nil && l.seek != nil && ctx.Err() == nil {
-		c, err = l.reach(ctx, network) // the server is gone: another may have its place
+		c, err = l.reach(ctx, network) // the server is gone: another may have taken over
 	}
 	if err != nil {
 		return nil, err
@@ -220,7 +219,7 @@ func (l *Link) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return c, nil
 }
 
-// reach connects to the server, or where the last one was lost to that which find finds.
+// reach connects to the server, or after a loss to the one that find finds.
 func (l *Link) reach(ctx context.Context, network string) (net.Conn, error) {
 	if (l.lost.Load() || l.astray.Load()) && !l.sockets.Refused() {
 		if err := l.find(ctx); err != nil {
@@ -232,7 +231,7 @@ func (l *Link) reach(ctx context.Context, network string) (net.Conn, error) {
 	return c, err
 }
 
-// find looks for the server that is the master now, where there are others to turn to.
+// find looks for the current master, if there are other servers.
 func (l *Link) find(ctx context.Context) error {
 	if l.seek == nil {
 		return nil
@@ -247,12 +246,11 @@ func (l *Link) find(ctx context.Context) error {
 	return nil
 }
 
-// Lost says that a connection broke: the next that is made is a reconnect.
+// Lost records that a connection broke, so the next one is a reconnect.
 func (l *Link) Lost() { l.lost.Store(true) }
 
-// Heed breaks the connections to a server that err, its answer, says to be no master
-// any more, or not of that hash slot. Where there are others to turn to, the next
-// connection is one to the master.
+// Heed breaks the connections to a server if its answer, err, says that it is no longer a master,
+// or not of that hash slot. If there are other servers, the next connection goes to the master.
 func (l *Link) Heed(err error) {
 	var said redis.Error
 	if l.seek == nil || !errors.As(err, &said) {
@@ -263,15 +261,15 @@ func (l *Link) Heed(err error) {
 	}
 }
 
-// Kill breaks the link's sockets: whoever waits for the network goes on. The
-// client connects again.
+// Kill closes the link's sockets, which unblocks whoever waits for the network. The client
+// reconnects.
 func (l *Link) Kill() { l.sockets.Kill() }
 
-// Refuse is Kill for good: the client does not connect again.
+// Refuse is Kill without a reconnect.
 func (l *Link) Refuse() { l.sockets.Refuse() }
 
-// Settle waits until nothing is open, within ctx and 2 s. Then it is Refuse, and waits
-// 3 s for the client to fail the rest. An error says that it has not.
+// Settle waits until nothing is open, within ctx and 2 s. Then it calls Refuse, and waits 3 s for
+// the client to fail the rest. An error means that the client did not.
 func (l *Link) Settle(ctx context.Context, open *blocking.Outstanding) error {
 	answers, cancel := context.WithTimeout(ctx, settleWait)
 	defer cancel()
@@ -284,7 +282,7 @@ func (l *Link) Settle(ctx context.Context, open *blocking.Outstanding) error {
 	return open.Wait(end)
 }
 
-// Close ends the connections, within ctx and at most 5 s. It is idempotent.
+// Close closes the connections, within ctx and at most 5 s. It is idempotent.
 func (l *Link) Close(ctx context.Context) error {
 	if l.closed.Swap(true) {
 		return nil
@@ -292,7 +290,7 @@ func (l *Link) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeLimit)
 	defer cancel()
 	defer context.AfterFunc(ctx, l.Refuse)()
-	if err := l.Client.Close(); !errors.Is(err, net.ErrClosed) { // Kill has closed it
+	if err := l.Client.Close(); !errors.Is(err, net.ErrClosed) { // already closed by Kill
 		return err
 	}
 	return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// clientName is what CLIENT LIST shows. It takes no blanks, and nothing beyond
-// ASCII (https://redis.io/docs/latest/commands/client-setname/).
+// clientName returns the name shown by CLIENT LIST. It must not contain blanks or non-ASCII
+// characters (https://redis.io/docs/latest/commands/client-setname/).
 func clientName(run driver.Run, name string) string {
 	return "weir-" + run.ID + suffix(name)
 }
 
-// suffix is name as the end of a client's.
+// suffix returns name as the end of a client name.
 func suffix(name string) string {
 	return "-" + strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
@@ -23,11 +23,11 @@ func suffix(name string) string {
 	}, name)
 }
 
-// ConnectionName is what the server shows of this link's connections.
+// ConnectionName returns the server's name for this link's connections.
 func (l *Link) ConnectionName() string { return clientName(l.run, l.name) }
 
-// Connected returns the names of all connections to the server that have one. A user who
-// may not know is ErrAuth.
+// Connected returns the names of all named connections to the server. Without permission, the error
+// is ErrAuth.
 func (l *Link) Connected(ctx context.Context) ([]string, error) {
 	list, err := l.ClientList(ctx).Result()
 	if err != nil {
@@ -45,8 +45,8 @@ func (l *Link) Connected(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// AnyNamed reports whether among the names of connections is one of a link of that
-// name, of whichever run; except is not looked at.
+// AnyNamed reports whether names contains a connection of a link of that name, in any run; except
+// is ignored.
 func AnyNamed(names []string, link, except string) bool {
 	for _, n := range names {
 		if n != except && strings.HasPrefix(n, "weir-") && strings.HasSuffix(n, suffix(link)) {

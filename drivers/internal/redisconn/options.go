@@ -1,6 +1,5 @@
-// Package redisconn is what the Redis drivers share: where and how to connect by
-// the go-redis client, how its errors read in the contract's words, commands that
-// are sent without waiting for the one before, and what a server tells of itself.
+// Package redisconn implements what the Redis drivers share: connecting with the go-redis client,
+// mapping its errors to the driver contract, pipelined commands, and reading facts from a server.
 package redisconn
 
 import (
@@ -11,15 +10,13 @@ import (
 	"github.com/weirmq/weir/drivers/internal/endpoint"
 )
 
-// addresses are those of servers, at the vendor's port. A path would be the number of a
-// database.
+// addresses describes valid addresses, with the vendor's port. A path would be a database number.
 var addresses = endpoint.Kind{
 	Schemes: []string{"redis"}, Secure: []string{"rediss"}, Port: "6379", Like: "redis://127.0.0.1:6379", User: true, Path: true,
 }
 
-// Options say where the servers are and how to connect to them. They are the
-// options of the same names of both drivers. The client reads a timeout below 1 ms as a
-// setting of another kind.
+// Options holds the server addresses and how to connect to them. Both drivers have these options
+// under the same names. The client interprets a timeout below 1 ms differently.
 type Options struct {
 	Address       []string          `option:"address" help:"Servers, as host:port or URL (redis, rediss); of several the first that is a master is used, now and whenever a connection is lost."`
 	User          string            `option:"user" help:"User name (ACL); none: the default user."`
@@ -29,18 +26,17 @@ type Options struct {
 	ReconnectWait time.Duration     `option:"reconnect-wait" min:"1ns" help:"Pause of a consumer before each attempt to connect again. The attempts never end."`
 }
 
-// Defaults returns the options of a server of the vendor's defaults on this host.
+// Defaults returns options for a server with the vendor's defaults on this host.
 func Defaults() Options {
 	return Options{
 		Address: []string{"redis://127.0.0.1:6379"},
-		// Longer than a pause of a server that a fault puts into a run.
+		// Longer than a fault pauses a server.
 		AckTimeout:    30 * time.Second,
 		ReconnectWait: 250 * time.Millisecond,
 	}
 }
 
-// Validate reports every fault that the options' bounds do not tell, joined. It reads
-// no files.
+// Validate reports every fault that option bounds do not catch, joined. It reads no files.
 func (o *Options) Validate() error {
 	all, err := addresses.All("address", o.Address)
 	faults := driver.Faults{o.TLS.Validate(), err}
@@ -58,13 +54,13 @@ func (o *Options) Validate() error {
 	return faults.Join()
 }
 
-// A server is one to connect to, as whom and how.
+// A server is a server to connect to, with user and TLS settings.
 type server struct {
 	endpoint.Endpoint
-	tls *tls.Config // nil: none
+	tls *tls.Config // nil: no TLS
 }
 
-// servers returns the servers. It reads the files of TLS.
+// servers returns the servers. It reads the TLS files.
 func (o *Options) servers() ([]server, error) {
 	all, err := addresses.All("address", o.Address)
 	if err != nil {
@@ -83,7 +79,7 @@ func (o *Options) servers() ([]server, error) {
 	return out, nil
 }
 
-// Server is the settings of a server that weir starts.
+// Server holds the settings of a server that weir starts.
 type Server struct {
 	AppendOnly  string `option:"appendonly" allowed:"no,yes" firm:"yes" help:"Server started by weir: keep an append-only file."`
 	AppendFsync string `option:"appendfsync" allowed:"always,everysec,no" firm:"always" help:"Server started by weir: when the append-only file is synced."`

@@ -14,15 +14,12 @@ import (
 	"github.com/weirmq/weir/driver/blocking"
 )
 
-// pipeWindow is how many commands the client holds at least before it would have
-// Submit wait: its own default.
+// pipeWindow is the minimum of commands in the client before Submit would wait: its default.
 const pipeWindow = 1 << 16
 
-// A Pipe sends commands on one connection of its link, in order, each without
-// waiting for the answer to the one before, by the client's deferred autopipeliner
-// in full duplex: one goroutine of the client's writes, one reads. A goroutine of
-// the Pipe's waits for the answers in the order of the commands, which is that in
-// which they come.
+// A Pipe sends commands in order on one connection of its link, without waiting for earlier
+// answers. It uses the client's deferred autopipeliner in full duplex: one client goroutine writes,
+// one reads. One goroutine of the Pipe waits for the answers, which arrive in command order.
 type Pipe[T any] struct {
 	link    *Link
 	ap      *redis.AutoPipeliner
@@ -30,31 +27,30 @@ type Pipe[T any] struct {
 	open    *blocking.Outstanding
 	closing atomic.Bool
 	wake    chan struct{}
-	stop    chan struct{} // closed when nothing will be submitted any more
+	stop    chan struct{} // closed when nothing more will be submitted
 	ended   chan struct{} // closed when the waiting goroutine has returned
 
 	mu      sync.Mutex
-	waiting []item[T] // sent and not looked at yet
-	mine    []item[T] // the waiting goroutine's
-	next    int       // of mine, the first not completed
-	given   bool      // what was left was completed without an answer
+	waiting []item[T] // sent and not checked yet
+	mine    []item[T] // used by the waiting goroutine
+	next    int       // index in mine of the first not completed
+	given   bool      // the rest was completed without an answer
 }
 
-// An item is a command on its way, and what it is for.
+// An item is a command in flight and its value.
 type item[T any] struct {
 	answer redis.AutoFuture
 	v      T
 }
 
-// NewPipe returns a Pipe for at most inFlight commands on their way. Each ends with one
-// call of done, from one goroutine, with the error in the contract's words. After Close
-// it is ErrClosed.
+// NewPipe returns a Pipe for at most inFlight commands in flight. Each ends with one call of done,
+// from one goroutine, with the error mapped to the contract's; after Close it is ErrClosed.
 func NewPipe[T any](link *Link, inFlight int, done func(v T, err error)) (*Pipe[T], error) {
 	o := redis.DefaultAutoPipelineOptions()
 	o.FullDuplex = true
 	o.FullDuplexWindow = max(pipeWindow, inFlight+1)
-	// The client gives its connection back to its pool now and then, and waits
-	// until it is drained before: nothing that a measurement should see.
+	// Otherwise the client occasionally returns its connection to its pool and waits until it is
+	// drained, which must not disturb a measurement.
 	o.FullDuplexIdleTimeout, o.FullDuplexMaxHold = math.MaxInt64/4, math.MaxInt64/4
 	ap, err := link.AsyncAutoPipelineWithOptions(o)
 	if err != nil {
@@ -68,8 +64,8 @@ func NewPipe[T any](link *Link, inFlight int, done func(v T, err error)) (*Pipe[
 	return p, nil
 }
 
-// Submit sends a command. It does not wait for the network. One goroutine at a time calls
-// it, and none once Close was called.
+// Submit sends a command. It does not wait for the network. Only one goroutine at a time may call
+// it, and none after Close.
 func (p *Pipe[T]) Submit(cmd redis.Cmder, v T) {
 	p.open.Add(1)
 	f := p.ap.Submit(context.Background(), cmd)
@@ -85,7 +81,7 @@ func (p *Pipe[T]) Submit(cmd redis.Cmder, v T) {
 	}
 }
 
-// wait waits for one answer after the other.
+// wait waits for the answers in order.
 func (p *Pipe[T]) wait() {
 	defer close(p.ended)
 	for {
@@ -107,8 +103,7 @@ func (p *Pipe[T]) wait() {
 	}
 }
 
-// oldest waits for a command, and returns the one that was sent first; there is none
-// after Close.
+// oldest waits for a command, and returns the first one sent; there is none after Close.
 func (p *Pipe[T]) oldest() (it item[T], ok bool) {
 	for {
 		p.mu.Lock()
@@ -130,7 +125,7 @@ func (p *Pipe[T]) oldest() (it item[T], ok bool) {
 	}
 }
 
-// cause is Cause, with what Close did, and notes a connection that broke.
+// cause is Cause, adjusted after Close, and records a broken connection.
 func (p *Pipe[T]) cause(err error) error {
 	switch {
 	case err == nil:
@@ -145,13 +140,12 @@ func (p *Pipe[T]) cause(err error) error {
 	return Cause(err)
 }
 
-// Wait returns when nothing is on its way, or with ctx's error. The goroutine that
-// submits calls it.
+// Wait waits until nothing is in flight, or returns ctx's error. The submitting goroutine calls it.
 func (p *Pipe[T]) Wait(ctx context.Context) error { return p.open.Wait(ctx) }
 
-// Close waits for the answers under way, at most 2 s, and ends the rest with
-// ErrClosed; what the client may still read (it should not, its sockets being
-// closed) with ErrAbandoned too. It leaves the link unusable. It is idempotent.
+// Close waits at most 2 s for outstanding answers, and ends the rest with ErrClosed; what the
+// client may still read (unlikely, as its sockets are closed) also with ErrAbandoned. The link is
+// then unusable. It is idempotent.
 func (p *Pipe[T]) Close(ctx context.Context) {
 	if p.closing.Swap(true) {
 		return

@@ -76,7 +76,7 @@ func TestAddressesAreReadAsWritten(t *testing.T) {
 	}
 }
 
-// A config is a driver's that has only these options.
+// A config is that of a driver with only these options.
 type config struct{ Options }
 
 func (*config) Open(context.Context, driver.Run) (driver.Conn, error) { return nil, nil }
@@ -95,7 +95,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	}
 }
 
-// said is an error of a server.
+// said is a server error.
 type said string
 
 func (s said) Error() string { return string(s) }
@@ -189,8 +189,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// certificate writes an authority that signs itself, with its key, and returns
-// the files.
+// certificate writes a self-signed certificate authority with its key, and returns the files.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

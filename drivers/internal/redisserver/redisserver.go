@@ -1,9 +1,9 @@
-// Package redisserver holds how Redis and Valkey are had and started, which the
-// drivers that speak their protocol share.
+// Package redisserver has the recipes that install and start Redis and Valkey, for all drivers that
+// speak their protocol.
 package redisserver
 
 import (
-	_ "embed" // of the recipes
+	_ "embed" // embeds the recipes
 	"strings"
 )
 
@@ -13,11 +13,10 @@ var recipe string
 //go:embed cluster.yaml
 var cluster string
 
-// Recipe returns Definition.Recipe of a driver for one master: redis, and after it valkey.
+// Recipe returns the Definition.Recipe of a driver for a single master: redis, then valkey.
 func Recipe() []byte { return []byte(recipe) }
 
-// changes turn the recipe of a cluster of Redis into that of Valkey: what stands there, and
-// instead of it.
+// changes turns the recipe of a Redis cluster into that of Valkey: old text, new text.
 var changes = []string{
 	"name: redis-cluster\ntitle: Redis Cluster\nversion: distribution\n",
 	"name: valkey-cluster\ntitle: Valkey Cluster\nversion: 9.1.2\n",
@@ -36,8 +35,8 @@ var changes = []string{
 	"redis-server", "valkey-server",
 }
 
-// Clusters returns Definition.Recipe of a driver that knows a Redis Cluster, too: those of
-// Recipe, and after them redis-cluster and valkey-cluster.
+// Clusters returns the Definition.Recipe of a driver that also supports Redis Cluster: Recipe, then
+// redis-cluster and valkey-cluster.
 func Clusters() []byte {
 	return []byte(recipe + "---\n" + cluster + "---\n" + strings.NewReplacer(changes...).Replace(cluster))
 }

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package redistest gives the tests of the Redis drivers a redis-server with
-// settings of their own, such as passwords and TLS, and several of them as a
-// master with replicas. The driver's recipe is used for all others (served.Up).
+// Package redistest gives the tests of the Redis drivers a redis-server with custom settings, such
+// as passwords and TLS, or several as a master with replicas. All other tests use the driver's
+// recipe (served.Up).
 package redistest
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/weirmq/weir/drivers/internal/served"
 )
 
-// Definition is what served.Main must be told of beside the driver's own.
+// Definition returns the definition to pass to served.Main besides the driver's own.
 func Definition() driver.Definition {
 	return driver.Definition{
 		Name: "redis-test", New: func() driver.Config { return config{} }, Recipe: redisserver.Recipe(),
 	}
 }
 
-// config is that of no driver: the definition is for the recipe.
+// config belongs to no driver: the definition only carries the recipe.
 type config struct{}
 
 func (config) Validate() error { return nil }
@@ -38,19 +38,19 @@ func (config) Open(context.Context, driver.Run) (driver.Conn, error) {
 	return nil, fmt.Errorf("%w: no driver", driver.ErrUnsupported)
 }
 
-// A Server is a redis-server in a process of its own.
+// A Server is a redis-server in its own process.
 type Server struct {
 	*served.Process
 	Address string // host:port
 	Port    int
 }
 
-// grace is short: a server that writes its first append-only file refuses to end.
+// grace is short, because a server that writes its first append-only file refuses to exit.
 const grace = time.Second
 
-// Start starts a server with these arguments for the length of the test, on a port
-// of its own unless they say port 0. Where the host lacks what its install needs the
-// test is skipped, unless the environment has CI set: then it fails.
+// Start starts a server with these arguments for the duration of the test, on a free port unless
+// they say port 0. If the host lacks what the installation needs, the test is skipped; with CI set,
+// it fails.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	port := FreePort(t)
@@ -58,8 +58,8 @@ func Start(t testing.TB, args ...string) *Server {
 	own := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--logfile", log}
 	p := served.Start(t, Definition(), served.Spec{
 		Program: "redis-server", Args: append(own, args...), Grace: grace,
-		// A server that is loading answers PING with an error, one with a password or
-		// TLS with another; what it logs is the same with all.
+		// A loading server answers PING with an error, and one with a password or TLS with another;
+		// the log line is the same for all.
 		Ready: func() error {
 			said, err := os.ReadFile(log)
 			if err == nil && !bytes.Contains(said, []byte("Ready to accept connections")) {
@@ -68,13 +68,13 @@ func Start(t testing.TB, args ...string) *Server {
 			if err != nil {
 				return err
 			}
-			return os.Remove(log) // and the next start writes another
+			return os.Remove(log) // the next start writes a new one
 		},
 	})
 	return &Server{Process: p, Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Port: port}
 }
 
-// FreePort returns a port without a listener.
+// FreePort returns a free port.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	return served.FreePorts(t, 1)[0]

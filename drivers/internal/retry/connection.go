@@ -8,35 +8,35 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Connection is made again whenever it is lost. Use it in a producer or a consumer where
-// the client tells that its connection ended and does not connect again by itself, or
-// does so without saying what became of the messages in flight. T is what the driver
-// keeps for one connection; two pointers differ where two connections do. Where the client
-// connects again by itself, package sockets tells one connection from the next.
+// A Connection is reopened whenever it is lost. Use it in a producer or a consumer whose client
+// reports a lost connection and does not reconnect by itself, or does so without reporting the fate
+// of messages in flight. T is the driver's state for one connection; different connections have
+// different pointers. If the client reconnects by itself, package sockets distinguishes
+// connections.
 type Connection[T any] struct {
-	// Connect makes a connection, within ctx.
+	// Connect opens a connection, within ctx.
 	Connect func(ctx context.Context) (*T, error)
-	// Hold uses a connection until it is lost, and returns why. It first completes what was
-	// in flight on it. It also returns when ctx ends; its error then has no meaning.
+	// Hold uses a connection until it is lost, and returns why, after completing the messages in
+	// flight on it. It also returns when ctx ends; its error is then ignored.
 	Hold func(ctx context.Context, c *T) error
-	// Made takes over from a lost connection, and tells a reader (driver.Run.Tell).
+	// Made switches from a lost connection to the new one, and reports that (driver.Run.Tell).
 	Made func(lost, now *T, why error)
 
-	Wait  time.Duration        // before each attempt to connect again
-	For   time.Duration        // how long the attempts go on after each loss; math.MaxInt64: for ever
-	Final func(err error) bool // whether an error of Connect ends the attempts; nil: none does
+	Wait  time.Duration        // before each attempt to reconnect
+	For   time.Duration        // how long attempts continue after each loss; math.MaxInt64: forever
+	Final func(err error) bool // whether an error of Connect ends the attempts; nil: never
 
-	// GivenUp is told, by what Start starts, that no attempt follows, and why; nil: a reader is.
+	// GivenUp is called, with Start, when attempts end, with the reason; nil: it is reported to the
+	// run.
 	GivenUp func(last *T, why error)
 
-	// AtOnce reports whether the loss of a connection asks for an attempt without a pause
-	// first; nil: none does.
+	// AtOnce reports whether the first attempt after a loss should start without a pause; nil:
+	// never.
 	AtOnce func(why error) bool
 }
 
-// Keep holds c, and after it one connection after the other. It returns nil when ctx has
-// ended and Hold has returned. Its error says why it gave up: a final one of Connect, or
-// driver.ErrDisconnected after For.
+// Keep holds c, and then each replacement. It returns nil when ctx has ended and Hold has returned.
+// Its error is why it gave up: a final error of Connect, or driver.ErrDisconnected after For.
 func (k *Connection[T]) Keep(ctx context.Context, c *T) error {
 	for {
 		why := k.Hold(ctx, c)
@@ -52,7 +52,7 @@ func (k *Connection[T]) Keep(ctx context.Context, c *T) error {
 	}
 }
 
-// again connects again. Both results are nil when ctx has ended.
+// again reconnects. Both results are nil when ctx has ended.
 func (k *Connection[T]) again(ctx context.Context, why error) (*T, error) {
 	if k.AtOnce != nil && k.AtOnce(why) {
 		if c, err := k.Connect(ctx); err == nil {
@@ -69,7 +69,7 @@ func (k *Connection[T]) again(ctx context.Context, why error) (*T, error) {
 			return c, nil
 		case k.Final != nil && k.Final(err):
 			return nil, err
-		case limited.Err() == nil || last == nil: // else it says no more than that For is over
+		case limited.Err() == nil || last == nil: // otherwise it only says that For is over
 			last = err
 		}
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/weirmq/weir/drivers/internal/retry"
 )
 
-// A line is one connection. It is lost a second after it was made.
+// A line is one connection. It is lost a second after it was opened.
 type line int
 
 var errCut, errNobody, errNever = errors.New("cut"), errors.New("nobody there"), errors.New("never")
 
-// lines are the connections of a test. Attempts to connect fail with the errors of fails,
-// one after the other; nil: that one succeeds.
+// lines holds a test's connections. Attempts to connect fail with the errors in fails, in order;
+// nil: the attempt succeeds.
 type lines struct {
 	begin  time.Time
 	n      line
@@ -66,8 +66,8 @@ func (s *lines) want(t *testing.T, want ...string) {
 	}
 }
 
-// TestLostConnectionIsReopened shows the order of what is called, the pause before each
-// attempt, and that the end of the context is not a loss.
+// TestLostConnectionIsReopened checks the order of calls, the pause before each attempt, and that
+// the end of the context is not a loss.
 func TestLostConnectionIsReopened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lines{fails: []error{errNobody, errNobody}}
@@ -80,7 +80,7 @@ func TestLostConnectionIsReopened(t *testing.T) {
 	})
 }
 
-// TestLossCanTriggerImmediateRetry has it fail: the attempts after it have their pauses.
+// TestLossCanTriggerImmediateRetry makes the immediate retry fail: later attempts are paused.
 func TestLossCanTriggerImmediateRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lines{fails: []error{nil, errNever, errNever}}
@@ -93,7 +93,7 @@ func TestLossCanTriggerImmediateRetry(t *testing.T) {
 	})
 }
 
-// TestAttemptsEnd shows how: with a final error, after their time, with the context.
+// TestAttemptsEnd covers a final error, the time limit, and the context.
 func TestAttemptsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lines{fails: []error{errNobody, errNever}}
@@ -126,7 +126,7 @@ func TestAttemptsEnd(t *testing.T) {
 	})
 }
 
-// TestStartReportsConnectionsAndEnd has what Start starts connect twice and give up.
+// TestStartReportsConnectionsAndEnd reconnects twice and gives up.
 func TestStartReportsConnectionsAndEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lines{fails: []error{nil, errNobody, nil, errNever}}

@@ -8,7 +8,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Kept is a Connection that a goroutine of its own keeps, beside those that use it.
+// A Kept is a Connection maintained by its own goroutine.
 type Kept[T any] struct {
 	now  atomic.Pointer[T]
 	life context.Context
@@ -16,9 +16,8 @@ type Kept[T any] struct {
 	over sync.WaitGroup
 }
 
-// Start keeps first, and after it one connection after the other, until End. It tells run
-// of each new one by the name, unless there is Made, and of the end of the attempts, unless
-// there is GivenUp.
+// Start holds first, and then each replacement, until End. It reports each new one to run under
+// name, unless Made is set, and the end of the attempts, unless GivenUp is set.
 func (k Connection[T]) Start(first *T, run driver.Run, name string) *Kept[T] {
 	x := &Kept[T]{}
 	x.life, x.stop = context.WithCancel(context.Background())
@@ -48,11 +47,11 @@ func (k Connection[T]) Start(first *T, run driver.Run, name string) *Kept[T] {
 // Now returns the latest connection, which may be lost.
 func (x *Kept[T]) Now() *T { return x.now.Load() }
 
-// Life returns a context that End ends.
+// Life returns a context that ends with End.
 func (x *Kept[T]) Life() context.Context { return x.life }
 
-// End ends the attempts, and returns when Hold has returned. The latest connection is
-// still the caller's to close.
+// End stops the attempts, and waits until Hold has returned. The caller must close the latest
+// connection.
 func (x *Kept[T]) End() {
 	x.stop()
 	x.over.Wait()

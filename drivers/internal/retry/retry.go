@@ -1,6 +1,5 @@
-// Package retry waits between attempts. Use it for whatever a driver tries again: a
-// connection that was lost, a question that a cluster cannot answer yet, a lease that must
-// be renewed.
+// Package retry waits between attempts. Use it for whatever a driver repeats: connecting, a request
+// that a cluster cannot answer yet, renewing a lease.
 package retry
 
 import (
@@ -9,7 +8,7 @@ import (
 	"time"
 )
 
-// Pause waits for d, and reports whether ctx has not ended meanwhile.
+// Pause waits for d, and returns false if ctx ended meanwhile.
 func Pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -21,9 +20,8 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// While calls try again and again, with pauses of d, as long as its error passes. It
-// returns the last error; nil once try succeeds. The end of ctx ends it after the
-// attempt under way.
+// While calls try repeatedly, with pauses of d, as long as its error passes. It returns the last
+// error; nil once try succeeds. When ctx ends, it stops after the current attempt.
 func While(ctx context.Context, d time.Duration, passes func(error) bool, try func() error) error {
 	for {
 		err := try()
@@ -33,8 +31,8 @@ func While(ctx context.Context, d time.Duration, passes func(error) bool, try fu
 	}
 }
 
-// Every calls f each d, until stop is called, which waits for a call under way. With a d
-// of 0 it never calls f. Use it to renew what a consumer holds while it works.
+// Every calls f every d until stop is called, which waits for a call in progress. If d is 0, it
+// never calls f. Use it to renew a consumer's lease while it works.
 func Every(d time.Duration, f func()) (stop func()) {
 	if d <= 0 {
 		return func() {}

@@ -24,7 +24,7 @@ func TestPauseEndsOnTimeoutOrCancel(t *testing.T) {
 	})
 }
 
-// TestWhileStopsAtPermanentError shows the four ways in which it ends.
+// TestWhileStopsAtPermanentError covers all four ways to end.
 func TestWhileStopsAtPermanentError(t *testing.T) {
 	soon, never := errors.New("soon"), errors.New("never")
 	passes := func(err error) bool { return errors.Is(err, soon) }

@@ -13,7 +13,6 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestTheClockOfAServerSteps asks a server what time it is.
 func TestTheClockOfAServerSteps(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

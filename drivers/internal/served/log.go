@@ -12,19 +12,19 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// VariableLog names the variable of the environment with the path of a file to
-// which Up appends a line for each system: that it ran, or what kept it from it.
+// VariableLog names the environment variable with the path of a file to which Up appends a line for
+// each system: that it ran, or why not.
 const VariableLog = "WEIR_SYSTEMS_LOG"
 
-// A Line is one system that a test asked for.
+// A Line is one system that a test requested.
 type Line struct {
 	Recipe  string
 	Nodes   int
-	Version string // of what ran
-	Lacks   string // what the host lacks for it; "" where it ran
+	Version string // of the running system
+	Lacks   string // what the host lacks for it; "" if it ran
 }
 
-// note appends a line to the log, where there is one.
+// note appends a line to the log, if there is one.
 func note(t testing.TB, l Line) {
 	t.Helper()
 	path := os.Getenv(VariableLog)
@@ -40,7 +40,7 @@ func note(t testing.TB, l Line) {
 	if version == "" {
 		version = "?"
 	}
-	// One write, which others do not come between.
+	// A single write, which others cannot interleave with.
 	if _, err := fmt.Fprintln(f, l.Recipe, l.Nodes, version, oneLine(l.Lacks)); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func note(t testing.TB, l Line) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// version is that of a system: as its install tells it, or the recipe.
+// version returns a system's version: from its installation, or the recipe.
 func version(r *broker.Recipe, running *broker.Running) string {
 	if running.Version != "" {
 		return running.Version

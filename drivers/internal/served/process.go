@@ -22,30 +22,29 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// A Spec is a program of a driver's recipe that a test runs by itself, with
-// arguments of its own: passwords, certificates, limits, whatever the recipe has no
-// setting for.
+// A Spec is a program of a driver's recipe that a test runs with its own arguments: passwords,
+// certificates, limits, and anything else that the recipe has no setting for.
 type Spec struct {
-	Recipe  string   // by its name; "" for the driver's first
-	Program string   // by the recipe's name for it
-	Args    []string // without the program
+	Recipe  string   // name; "": the driver's first
+	Program string   // name in the recipe
+	Args    []string // without the program name
 	Ready   func() error
 	Grace   time.Duration // from SIGTERM to SIGKILL; 0: 10 s
 }
 
-// A Process is such a program, for the length of a test. Everything that it says
-// and stores is in Dir, its working folder, also when it is started again.
+// A Process is such a program, for the duration of a test. Its output and data are in Dir, its
+// working directory, also after a restart.
 type Process struct {
 	Dir string
 
 	spec    Spec
 	program string
-	env     []string // that the install adds
+	env     []string // added by the installation
 	running *guard.Process
 }
 
-// Start starts a program and returns when it is ready. Where the host lacks what
-// its install needs the test is skipped, or fails, as with Up.
+// Start starts a program and waits until it is ready. If the host lacks what its installation
+// needs, the test is skipped or fails, as with Up.
 func Start(t testing.TB, def driver.Definition, s Spec) *Process {
 	t.Helper()
 	_, in := install(t, def, s.Recipe, 0)
@@ -65,7 +64,7 @@ func Start(t testing.TB, def driver.Definition, s Spec) *Process {
 	return p
 }
 
-// install returns a recipe with its programs, installed where they are not there.
+// install returns a recipe with its programs, which it installs if necessary.
 func install(t testing.TB, def driver.Definition, recipe string, nodes int) (*broker.Recipe, *broker.Installation) {
 	t.Helper()
 	r, err := broker.RecipeOf(def, recipe)
@@ -93,7 +92,7 @@ func install(t testing.TB, def driver.Definition, recipe string, nodes int) (*br
 	return r, in
 }
 
-// cache is the folder of installs.
+// cache returns the folder for installations.
 func cache(t testing.TB) string {
 	t.Helper()
 	dir, err := broker.CacheDir(os.LookupEnv)
@@ -103,11 +102,10 @@ func cache(t testing.TB) string {
 	return dir
 }
 
-// readyPause lies between two looks at whether a program is ready.
+// readyPause is the time between two readiness checks.
 const readyPause = 10 * time.Millisecond
 
-// Start starts a program that was stopped, in the same folder, and returns when it
-// is ready.
+// Start restarts a stopped program in the same folder, and waits until it is ready.
 func (p *Process) Start() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -136,29 +134,29 @@ func (p *Process) Start() error {
 	}
 }
 
-// said is what the program printed.
+// said returns the program's output.
 func (p *Process) said() string {
 	var all string
 	for _, name := range []string{guard.StdoutFile, guard.StderrFile} {
-		b, _ := os.ReadFile(filepath.Join(p.Dir, name)) // what there is
+		b, _ := os.ReadFile(filepath.Join(p.Dir, name)) // as much as there is
 		all += string(b)
 	}
 	return all
 }
 
-// Stop asks the program to end, kills it after its grace, and returns when it is
-// gone. It is idempotent.
+// Stop asks the program to exit, kills it after its grace period, and waits for it. It is
+// idempotent.
 func (p *Process) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	err := p.running.Stop(ctx)
 	if exit := (*guard.ExitError)(nil); errors.As(err, &exit) {
-		return nil // it had ended before
+		return nil // already exited
 	}
 	return err
 }
 
-// Kill ends the program at once and returns when it is gone.
+// Kill kills the program and waits for it.
 func (p *Process) Kill() error {
 	if err := syscall.Kill(p.running.Pid(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -171,7 +169,7 @@ func (p *Process) Kill() error {
 	}
 }
 
-// Restart breaks all connections by ending the program, and starts it again.
+// Restart breaks all connections by stopping the program, and starts it again.
 func (p *Process) Restart() error {
 	if err := p.Stop(); err != nil {
 		return err
@@ -179,15 +177,14 @@ func (p *Process) Restart() error {
 	return p.Start()
 }
 
-// Stall makes the program stop reading until resume is called, as that of a System.
+// Stall stops the program from reading until resume is called, like System.Stall.
 func (p *Process) Stall() (resume func(), err error) { return stall([]int{p.running.Pid()}) }
 
-// FreePorts returns ports on 127.0.0.1 without a listener, each number one more than that
-// before it. They are below those from which systems give clients theirs: a server that
-// takes seconds to come to its port finds it free.
+// FreePorts returns consecutive free ports on 127.0.0.1. They are below the range for client ports,
+// so that they are still free when a server takes seconds to open its port.
 func FreePorts(t testing.TB, n int) []int {
 	t.Helper()
-	const from, to = 20_000, 32_000 // Linux gives clients 32768 and up
+	const from, to = 20_000, 32_000 // Linux uses 32768 and up for clients
 	for range 1000 {
 		if first := from + rand.IntN(to-from); free(first, n) {
 			ports := make([]int, n)
@@ -201,7 +198,7 @@ func FreePorts(t testing.TB, n int) []int {
 	return nil
 }
 
-// free reports whether n ports from first on have no listener.
+// free reports whether n ports starting at first have no listener.
 func free(first, n int) bool {
 	for i := range n {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(first+i)))

@@ -18,17 +18,17 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// A Given is how a recipe gives a row of a driver's table of guarantees.
+// A Given is how a recipe can produce a row of a driver's guarantee table.
 type Given struct {
 	Row      driver.Confirmation
 	With     With
 	Nodes    int
 	Replicas int
-	Options  map[string]string // of the client
+	Options  map[string]string // client options
 }
 
-// Rows returns for each row of a driver's table how one of its recipes, or the one of that name, gives
-// it, and the rows that none gives, as Name writes them.
+// Rows returns, for each row of a driver's table, how one of its recipes, or the named one,
+// produces it, and the rows that none produces, formatted by Name.
 func Rows(def driver.Definition, recipe string) (given []Given, none []string, err error) {
 	recipes, err := broker.Recipes(def)
 	if err != nil {
@@ -47,7 +47,7 @@ func Rows(def driver.Definition, recipe string) (given []Given, none []string, e
 	return given, none, nil
 }
 
-// Name writes a row in a line.
+// Name formats a row as one line.
 func Name(row driver.Confirmation) string {
 	return strings.TrimSuffix(row.Guarantee.String()+": "+row.When.String(), ": ")
 }
@@ -74,7 +74,8 @@ func rowBy(def driver.Definition, recipes []*broker.Recipe, row driver.Confirmat
 	return Given{}, false
 }
 
-// choices returns ways to set the options of a row, and besides so many that other rows name.
+// choices returns ways to set the options of a row, plus up to that many options named in other
+// rows.
 func choices(def driver.Definition, r *broker.Recipe, when driver.Conditions, others int) []map[string]string {
 	with := func(sets []map[string]string, name string, values []string) (longer []map[string]string) {
 		for _, set := range sets {
@@ -120,7 +121,7 @@ func named(cs driver.Confirmations, option string) bool {
 	})
 }
 
-// set sets the options, and reports whether the table then gives the row.
+// set applies the options, and reports whether the table then yields the row.
 func (g *Given) set(def driver.Definition, r *broker.Recipe, set map[string]string) bool {
 	cfg := def.New()
 	for name, value := range set {
@@ -130,13 +131,13 @@ func (g *Given) set(def driver.Definition, r *broker.Recipe, set map[string]stri
 		setting, server := strings.CutPrefix(name, driver.ServerPrefix)
 		if !server {
 			if _, states := r.Connect.Options[def.Name][name]; states {
-				return false // of its servers the recipe says what is so
+				return false // the recipe decides this for its servers
 			}
 			g.Options[name] = value
 			continue
 		}
 		i := slices.IndexFunc(driver.Options(cfg), func(o driver.Option) bool { return o.Name == name })
-		value = driver.Options(cfg)[i].Default // as the driver writes it: yes is true
+		value = driver.Options(cfg)[i].Default // in the driver's format: yes is true
 		if r.CheckSetting(setting, value) != nil {
 			return false
 		}
@@ -158,15 +159,15 @@ func (g *Given) set(def driver.Definition, r *broker.Recipe, set map[string]stri
 	return def.Confirmations.AtMost(k) == g.Row.Confirms && holds(def, g.Row, k)
 }
 
-// holds reports whether the row is the one that the table goes by.
+// holds reports whether the table selects the row.
 func holds(def driver.Definition, row driver.Confirmation, k driver.Known) bool {
 	only := driver.Confirmations{{}, row}
 	return only.AtMost(k) == row.Confirms
 }
 
-// Guarantees starts servers for each row of the driver's table of guarantees that a recipe gives, and
-// holds what Facts say against it. none names the rows that no recipe gives. Where shared is not nil,
-// servers of the default recipe's own settings are its.
+// Guarantees starts servers for each row of the driver's guarantee table that a recipe produces,
+// and compares it with Facts. none names the rows that no recipe produces. If shared is not nil, it
+// provides the servers with the default recipe's own settings.
 func Guarantees(t *testing.T, def driver.Definition, shared *Shared, recipe string, none ...string) {
 	given, left, err := Rows(def, recipe)
 	if err != nil {
@@ -196,7 +197,7 @@ func Guarantees(t *testing.T, def driver.Definition, shared *Shared, recipe stri
 	}
 }
 
-// ask compares a row with what running servers say.
+// ask compares a row with the running servers' facts.
 func (g *Given) ask(t *testing.T, def driver.Definition, s *System, id string) {
 	cfg := def.New()
 	options := maps.Clone(s.Options)

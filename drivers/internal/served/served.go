@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package served gives the tests of a driver a real server by the driver's own
-// recipe, as weir starts it: several where asked, which can be stalled and
-// restarted. A test binary that uses it calls Main from its TestMain.
+// Package served gives the tests of a driver a real server from the driver's own recipe, started as
+// weir starts it: several if requested, which can be stalled and restarted. A test binary that uses
+// it calls Main from its TestMain.
 package served
 
 import (
@@ -27,18 +27,17 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 )
 
-// Bounds of waits. An install may build a server from source. A recipe bounds its
-// start itself, at 10 minutes at most, and then says what was wrong.
+// Time limits. An installation may build a server from source. A recipe limits its own start, to 10
+// minutes at most, and then reports what was wrong.
 const (
 	installLimit = 8 * time.Minute
 	startLimit   = 11 * time.Minute
-	readyLimit   = 3 * time.Minute // of a program by itself
+	readyLimit   = 3 * time.Minute // of a single program
 	stopLimit    = 2 * time.Minute
 )
 
-// Main makes this process one of those that install, start and guard servers
-// where it was started as one, and returns at once where it was not. drivers are
-// all that the binary's tests start servers for.
+// Main turns this process into one that installs, starts or guards servers if it was started as
+// one; otherwise it returns at once. drivers lists all drivers whose servers the tests start.
 func Main(drivers ...driver.Definition) {
 	if code, ok := guard.Main(os.Args); ok {
 		os.Exit(code)
@@ -52,9 +51,9 @@ func Main(drivers ...driver.Definition) {
 		case "install":
 			err = broker.InstallMain(context.Background(), rest, registry, os.Stdout)
 		case "system":
-			// What these servers do matters here and how fast they do it does not: a JVM
-			// that stays with its quick compiler needs a third less of a host.
-			// One that is killed leaves the libraries that it unpacked: in the system's folder.
+			// The tests check what these servers do, not how fast: a JVM limited to its quick
+			// compiler needs a third less of a host. A killed JVM leaves its unpacked libraries, so
+			// they go to the system's own folder.
 			java := "-XX:TieredStopAtLevel=1"
 			if i := slices.Index(rest, "--dir"); i >= 0 && i+1 < len(rest) {
 				java += " -Djava.io.tmpdir=" + rest[i+1]
@@ -76,26 +75,25 @@ func Main(drivers ...driver.Definition) {
 	os.Exit(0)
 }
 
-// With chooses what is not the recipe's default.
+// With overrides the recipe's defaults.
 type With struct {
-	Recipe   string            // by its name; "" for the driver's first
-	Settings map[string]string // of the recipe
+	Recipe   string            // name; "": the driver's first
+	Settings map[string]string // recipe settings
 }
 
-// A System is a real server, or several, for the length of a test.
+// A System is a real server, or several, for the duration of a test.
 type System struct {
 	Address []string
-	Options map[string][]string // for a Config: the address, and what else the recipe has the driver told
-	Pids    []int               // of the servers, as they were when they had started
-	At      []string            // host:port of each of their ports
+	Options map[string][]string // for a Config: the address, and other options that the recipe sets
+	Pids    []int               // of the servers, as of their start
+	At      []string            // host:port of each port
 
 	recipe  string
 	running *broker.Running
 }
 
-// Up starts a system of the driver's recipe. Where the host lacks what that
-// needs the test is skipped, and lists it; where the environment has CI set it
-// fails then.
+// Up starts a system from the driver's recipe. If the host lacks what it needs, the test is skipped
+// with the list; with CI set, it fails.
 func Up(t testing.TB, def driver.Definition, nodes int, with ...With) *System {
 	t.Helper()
 	var w With
@@ -112,12 +110,12 @@ func Up(t testing.TB, def driver.Definition, nodes int, with ...With) *System {
 	return s
 }
 
-// endPause is how long servers have to end by themselves when no test needs them any
-// more. Some take 6 s for it, others the grace of their recipe. Restart waits for that.
+// endPause is how long unused servers have to exit by themselves. Some take 6 s, others their
+// recipe's grace period. Restart waits for that.
 const endPause = time.Second
 
-// stop ends the servers and removes what they stored: first as weir does, and after
-// endPause by SIGKILL.
+// stop stops the servers and removes their data: first as weir does, and after endPause with
+// SIGKILL.
 func (s *System) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
@@ -126,17 +124,17 @@ func (s *System) stop() error {
 	return s.running.Stop(ctx)
 }
 
-// kill ends every process of the servers at once.
+// kill kills all processes of the servers.
 func (s *System) kill() {
 	guard, supervisor := s.running.Guard()
 	for _, pid := range proctree.Below(proctree.All(proctree.Host()), guard) {
 		if pid != supervisor {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have exited
 		}
 	}
 }
 
-// take takes over what is known of the running system.
+// take copies what is known about the running system.
 func (s *System) take() {
 	s.Address, s.Pids = s.running.Address, slices.Clone(s.running.Pids)
 	s.At = nil
@@ -150,25 +148,25 @@ func (s *System) take() {
 	s.Options["address"] = s.Address
 }
 
-// Restart ends the servers and starts them again, with the same folders, ports
-// and settings, and returns when they answer. It is what a Harness calls Cut.
+// Restart stops the servers and starts them again, with the same folders, ports and settings, and
+// waits until they answer. A Harness uses it as Cut.
 func (s *System) Restart() error { return s.RestartOnly() }
 
-// KillAndRestart is Restart for servers that are killed: no connection is closed as the
-// protocol has it, and nothing is put in order first.
+// KillAndRestart is Restart with SIGKILL: the servers neither close connections properly nor clean
+// up.
 func (s *System) KillAndRestart() error {
 	s.kill()
 	return s.Restart()
 }
 
-// Kill kills every server; start starts them again. It is what a Harness calls Kill.
+// Kill kills every server; start starts them again. A Harness uses it as Kill.
 func (s *System) Kill() (start func() error) {
 	s.kill()
 	return s.Restart
 }
 
-// RestartOnly is Restart for the servers of these names ("broker-2") alone: those that
-// clients connect to, where the others take long to start. The others go on.
+// RestartOnly is Restart for only the servers with these names ("broker-2"): those that clients
+// connect to, if the others take long to start. The others keep running.
 func (s *System) RestartOnly(names ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
@@ -179,21 +177,20 @@ func (s *System) RestartOnly(names ...string) error {
 	return nil
 }
 
-// Stall makes every server stop reading until resume is called, with all that stem
-// from it by then: some have a process for each connection. It returns when every
-// thread of theirs has stopped, as far as the host tells: the signal is only on its
-// way when the call that sends it returns.
+// Stall stops every server from reading until resume is called, including its current child
+// processes: some servers have a process per connection. It returns when every thread has stopped,
+// as far as the host reports it: sending the signal does not wait for that.
 func (s *System) Stall() (resume func(), err error) { return stall(s.Pids) }
 
-// stall stops processes and those below them.
+// stall stops processes and their descendants.
 func stall(pids []int) (resume func(), err error) {
 	all := map[int]bool{}
 	resume = func() {
 		for pid := range all {
-			_ = syscall.Kill(pid, syscall.SIGCONT) // it may be gone
+			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have exited
 		}
 	}
-	// Until no new one is found: one that has not stopped yet may start another.
+	// Repeat until no new process is found: a process that has not stopped yet may start another.
 	for again := true; again; {
 		again = false
 		host := proctree.All(proctree.Host())
@@ -202,7 +199,7 @@ func stall(pids []int) (resume func(), err error) {
 				if all[pid] {
 					continue
 				}
-				// What a server had only just started may be gone, and what it began with.
+				// A short-lived child of a server may have exited.
 				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
 					resume()
 					return nil, fmt.Errorf("stopping process %d: %w", pid, err)
@@ -220,13 +217,12 @@ func stall(pids []int) (resume func(), err error) {
 	return resume, nil
 }
 
-// running reports whether a thread of the process runs, as /proc has it; false
-// where there is no /proc to ask.
+// running reports whether a thread of the process runs according to /proc; false without /proc.
 func running(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, t := range threads {
 		b, err := os.ReadFile(t)
-		// The state follows the name, which is in parentheses and may hold any.
+		// The state follows the name, which is in parentheses and may contain any character.
 		if i := bytes.LastIndexByte(b, ')'); err == nil && (i+2 >= len(b) || !strings.ContainsRune("TtZX", rune(b[i+2]))) {
 			return true
 		}

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// facts connects as a test of a driver would.
+// facts connects as a driver's test would.
 func facts(t *testing.T, def driver.Definition, s *System) driver.Facts {
 	t.Helper()
 	cfg := def.New()

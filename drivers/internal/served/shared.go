@@ -16,25 +16,23 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// Shared keeps one system for each (recipe, nodes, settings) that tests of one
-// binary ask for, until the last test has ended. It is for tests that make their
-// own destinations and leave the servers as they were; they may stall servers and
-// resume them, restart them, and kill them if they restart them. A test that configures
-// servers starts its own with the function Up.
+// Shared keeps one system per (recipe, nodes, settings) requested by a binary's tests, until the
+// last test has ended. It is for tests that create their own destinations and leave the servers as
+// they found them; they may stall and resume servers, restart them, and kill them if they restart
+// them. A test that configures servers starts its own with the function Up.
 type Shared struct {
 	def     driver.Definition
 	mu      sync.Mutex
 	systems map[string]*System
 }
 
-// NewShared returns one that runs nothing yet.
+// NewShared returns a Shared without systems.
 func NewShared(def driver.Definition) *Shared {
 	return &Shared{def: def, systems: map[string]*System{}}
 }
 
-// Up returns the system, which it starts where no test has asked for it before. The
-// caller owns the Options that are returned. It skips or fails the test as the
-// function Up does.
+// Up returns the system, which it starts for the first test that requests it. The caller owns the
+// returned Options. It skips or fails the test like the function Up.
 func (s *Shared) Up(t testing.TB, nodes int, with ...With) *System {
 	t.Helper()
 	var w With
@@ -47,7 +45,7 @@ func (s *Shared) Up(t testing.TB, nodes int, with ...With) *System {
 	kept := s.systems[key]
 	if kept != nil {
 		select {
-		case <-kept.running.Done(): // a test that killed it did not come to restart it
+		case <-kept.running.Done(): // a test that killed it did not restart it
 			kept = nil
 		default:
 		}
@@ -56,15 +54,15 @@ func (s *Shared) Up(t testing.TB, nodes int, with ...With) *System {
 		kept = start(t, s.def, nodes, w)
 		s.systems[key] = kept
 	}
-	t.Setenv(tested.VariableRecipe, kept.recipe) // as the function Up does
+	t.Setenv(tested.VariableRecipe, kept.recipe) // like the function Up
 	kept.take()                                  // a test may have restarted it
 	mine := *kept
 	mine.Options = maps.Clone(kept.Options)
 	return &mine
 }
 
-// Around returns m with an end: Run of what it returns runs the tests, stops the
-// systems, and returns the exit code, which is not 0 where one did not stop.
+// Around wraps m: Run of the result runs the tests, stops the systems, and returns the exit code,
+// which is not 0 if a system did not stop.
 func (s *Shared) Around(m *testing.M) *Around { return &Around{m, s} }
 
 // Around is what Shared.Around returns.
@@ -73,7 +71,7 @@ type Around struct {
 	shared *Shared
 }
 
-// Run runs the tests and stops the systems. It blocks for as long as both take.
+// Run runs the tests and stops the systems, and waits for both.
 func (a *Around) Run() int {
 	code := a.tests.Run()
 	var all sync.WaitGroup
@@ -94,10 +92,10 @@ func (a *Around) Run() int {
 	return code
 }
 
-// start starts a system and returns when it answers. Nothing ends it.
+// start starts a system and waits until it answers. Nothing stops it.
 func start(t testing.TB, def driver.Definition, nodes int, w With) *System {
 	t.Helper()
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process of the race detector ends 1 s late
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each process with the race detector exits 1 s late
 	r, _ := install(t, def, w.Recipe, nodes)
 	self, err := os.Executable()
 	if err != nil {

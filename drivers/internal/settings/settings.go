@@ -1,5 +1,5 @@
-// Package settings gathers what several servers, or several queues, say of the same
-// settings. Use Values for driver.Facts where one setting may have more than one value.
+// Package settings combines the values that several servers or queues report for the same settings.
+// Use Values for driver.Facts if a setting may have more than one value.
 package settings
 
 import (
@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Values are the values of settings, by name.
+// Values holds the values of settings, by name.
 type Values map[string][]string
 
-// Add notes a value.
+// Add adds a value.
 func (v Values) Add(name, value string) {
 	if !slices.Contains(v[name], value) {
 		v[name] = append(v[name], value)
 	}
 }
 
-// Of returns the different values of a setting, in their order.
+// Of returns a setting's distinct values, in order.
 func (v Values) Of(name string) string {
 	return strings.Join(slices.Sorted(slices.Values(v[name])), ", ")
 }
 
-// Into writes them into the settings of facts.
+// Into copies them into the settings of facts.
 func (v Values) Into(settings map[string]string) {
 	for name := range v {
 		settings[name] = v.Of(name)

@@ -1,7 +1,6 @@
-// Package sockets knows the open sockets of a client library, and ends them. Use a Set
-// as the client's dialer wherever a call of the client waits for the network and heeds
-// no context: the end of the socket ends the call. It also tells whether two moments
-// had the same connection.
+// Package sockets tracks the open sockets of a client library, and closes them. Use a Set as the
+// client's dialer if a call of the client waits for the network and ignores contexts: closing the
+// socket ends the call. It can also tell whether the connection was the same at two times.
 package sockets
 
 import (
@@ -13,17 +12,17 @@ import (
 	"time"
 )
 
-// A Set is the open sockets of one client. Its zero value is empty; its methods may be
-// called concurrently.
+// A Set holds the open sockets of one client. Its zero value is empty; its methods may be called
+// concurrently.
 type Set struct {
-	epoch atomic.Uint64 // odd: there is one
+	epoch atomic.Uint64 // odd: connected
 
 	mu      sync.Mutex
 	open    map[net.Conn]struct{}
 	refused bool
 }
 
-// Dial connects within ctx and limit, and tracks the socket. After Refuse it is
+// Dial connects within ctx and limit, and tracks the socket. After Refuse, it returns
 // net.ErrClosed.
 func (s *Set) Dial(ctx context.Context, network, address string, limit time.Duration) (net.Conn, error) {
 	if s.Refused() {
@@ -37,8 +36,8 @@ func (s *Set) Dial(ctx context.Context, network, address string, limit time.Dura
 	return s.Track(c)
 }
 
-// Track returns c as one of the Set's until it is closed. After Refuse it closes c and
-// is net.ErrClosed. Use it for a socket that something else has made, TLS for one.
+// Track adds c to the Set until it is closed. After Refuse, it closes c and returns net.ErrClosed.
+// Use it for a socket created elsewhere, by TLS for example.
 func (s *Set) Track(c net.Conn) (net.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,19 +56,18 @@ func (s *Set) Track(c net.Conn) (net.Conn, error) {
 	return &socket{c, s}, nil
 }
 
-// Epoch returns a number that differs between any two sockets, and between one and
-// none. What was done between two equal readings was done on one connection, where the
-// client has one at a time.
+// Epoch returns a number that differs between any two sockets, and between a socket and none. For a
+// client with one connection at a time, equal readings mean the same connection.
 func (s *Set) Epoch() uint64 { return s.epoch.Load() }
 
-// Up reports whether there is a socket in an epoch.
+// Up reports whether an epoch has a socket.
 func Up(epoch uint64) bool { return epoch%2 == 1 }
 
-// Kill closes the open sockets: calls that wait for the network go on, with an error.
-// The client may connect again.
+// Kill closes the open sockets, so that calls waiting for the network fail. The client may
+// reconnect.
 func (s *Set) Kill() { s.kill(false) }
 
-// Refuse is Kill for good: the client cannot connect again.
+// Refuse is Kill, but prevents reconnects.
 func (s *Set) Refuse() { s.kill(true) }
 
 // Refused reports whether Refuse was called.
@@ -93,7 +91,7 @@ func (s *Set) kill(forGood bool) {
 	}
 }
 
-// turn begins an epoch. s.mu is held.
+// turn starts a new epoch. s.mu is held.
 func (s *Set) turn() {
 	next := s.epoch.Load() + 1
 	if Up(next) != (len(s.open) > 0) {
@@ -102,8 +100,8 @@ func (s *Set) turn() {
 	s.epoch.Store(next)
 }
 
-// close forgets a socket and closes it. Where Kill or Refuse has closed it, or does so
-// now, the client's own Close is not an error.
+// close removes and closes a socket. If Kill or Refuse also closes it, the client's own Close is
+// not an error.
 func (s *Set) close(c net.Conn) error {
 	s.mu.Lock()
 	_, open := s.open[c]
@@ -119,7 +117,7 @@ func (s *Set) close(c net.Conn) error {
 	return err
 }
 
-// A socket is forgotten when it is closed.
+// A socket is removed from its Set when closed.
 type socket struct {
 	net.Conn
 	of *Set
@@ -129,8 +127,8 @@ func (s *socket) Close() error {
 	return s.of.close(s.Conn)
 }
 
-// A tcpSocket is a socket that shows its descriptor, by which a client sees that an idle
-// connection was closed at the other end.
+// A tcpSocket exposes its file descriptor, so that a client can detect that an idle connection was
+// closed by the peer.
 type tcpSocket struct {
 	*net.TCPConn
 	of *Set

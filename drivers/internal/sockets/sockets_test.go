@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/drivers/internal/sockets"
 )
 
-// listener accepts connections and says nothing on them.
+// listener accepts connections but sends nothing.
 func listener(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,8 +32,7 @@ func listener(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestClosingSocketEndsCall: a read that nothing else ends fails, and the client
-// may connect again only after Kill.
+// TestClosingSocketEndsCall also checks that only Kill allows the client to reconnect.
 func TestClosingSocketEndsCall(t *testing.T) {
 	at := listener(t)
 	for what, again := range map[string]bool{"kill": true, "refuse": false} {
@@ -98,7 +97,7 @@ func TestEpochsTellConnectionsApart(t *testing.T) {
 	note("the first", true)
 	_ = first.Close()
 	note("none", false)
-	_ = first.Close() // once more: nothing changes
+	_ = first.Close() // closing again changes nothing
 	second := track()
 	note("the second", true)
 	third := track()
@@ -114,7 +113,6 @@ func TestEpochsTellConnectionsApart(t *testing.T) {
 	}
 }
 
-// TestADialEndsWithItsContext, whatever its limit.
 func TestADialEndsWithItsContext(t *testing.T) {
 	var s sockets.Set
 	ctx, cancel := context.WithCancel(t.Context())

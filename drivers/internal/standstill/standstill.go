@@ -1,6 +1,6 @@
-// Package standstill finds out why a system takes no messages. Use a Watch for a producer of
-// a client library that waits, or tries again, without a word. Where the server or the
-// library says so itself, report that by driver.Run.Blocked.
+// Package standstill finds out why a system accepts no messages. Use a Watch for a producer whose
+// client library silently waits or retries. If the server or the library reports a block itself,
+// pass that to driver.Run.Blocked.
 package standstill
 
 import (
@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	interval = time.Second     // between two looks; a standstill lasts at least as long
-	limit    = 4 * time.Second // of a question
+	interval = time.Second     // between two checks; the minimum duration of a standstill
+	limit    = 4 * time.Second // for a request
 )
 
-// A Watch looks at one producer.
+// A Watch monitors one producer.
 type Watch struct {
 	Run driver.Run
-	Who string // in driver.Run.Blocked: "producer 3"
+	Who string // for driver.Run.Blocked: "producer 3"
 
-	// Look returns how many messages the system has taken so far, and whether one waits.
+	// Look returns how many messages the system has taken so far, and whether one is waiting.
 	Look func() (taken uint64, waits bool)
 	// Why asks the system for the reason, within ctx. "": it does not answer, or has none.
 	Why func(ctx context.Context) string
 }
 
-// Keep looks until ctx ends. It reports a block when the system, asked after a standstill,
-// gives a reason, and the block's end when a message is taken or there is no reason any more.
+// Keep checks until ctx ends. It reports a block when, after a standstill, the system gives a
+// reason, and its end when a message is taken or the reason is gone.
 func (w *Watch) Keep(ctx context.Context) {
 	defer w.Run.Unblocked(w.Who)
 	last, waited := uint64(0), false

@@ -11,8 +11,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestAStandstillIsReportedWithItsReason has a producer whose messages are taken, wait, and
-// are taken again, of a system that knows a reason only for some of the time.
+// TestAStandstillIsReportedWithItsReason has a producer whose messages are taken, wait, and are
+// taken again, with a system that knows the reason only part of the time.
 func TestAStandstillIsReportedWithItsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -27,7 +27,7 @@ func TestAStandstillIsReportedWithItsReason(t *testing.T) {
 			Who: "p",
 			Look: func() (uint64, bool) {
 				switch s := second(); {
-				case s < 10: // it takes one each second, and one waits
+				case s < 10: // takes one per second, and one waits
 					return uint64(s), true
 				case s < 20:
 					return 10, true

@@ -7,9 +7,9 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Attend returns c, where a destination without a consumer has one that discards
-// everything. It is for the suite on a system that takes no message without a consumer:
-// the suite also publishes where there is none. Where c is a Requester, the result is too.
+// Attend returns c with a discarding consumer on each destination without a consumer. It is for
+// running the suite on a system that accepts no messages without a consumer. If c is a Requester,
+// the result is too.
 func Attend(c driver.Conn) driver.Conn {
 	x := &attendedConn{Conn: c, Backlogger: c.(driver.Backlogger), discards: map[string]func(){}}
 	if r, ok := c.(driver.Requester); ok {
@@ -22,10 +22,10 @@ type attendedConn struct {
 	driver.Conn
 	driver.Backlogger
 	mu       sync.Mutex
-	discards map[string]func() // by destination; ends it
+	discards map[string]func() // by destination; stops it
 }
 
-// attend lets each destination have one that discards.
+// attend gives each destination a discarding consumer.
 func (c *attendedConn) attend(destinations ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +44,7 @@ func (c *attendedConn) attend(destinations ...string) {
 	}
 }
 
-// desert ends those that discard.
+// desert stops the discarding consumers.
 func (c *attendedConn) desert(destinations ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *attendedConn) Consumer(ctx context.Context, spec driver.ConsumerSpec) (
 	return c.instead(ctx, spec, c.Conn.Consumer)
 }
 
-// instead opens a consumer in the place of those that discard.
+// instead opens a consumer in place of the discarding ones.
 func (c *attendedConn) instead(ctx context.Context, spec driver.ConsumerSpec, open func(context.Context, driver.ConsumerSpec) (driver.Consumer, error)) (driver.Consumer, error) {
 	c.desert(spec.Destinations...)
 	x, err := open(ctx, spec)
@@ -113,7 +113,7 @@ type discard struct{ driver.Sink }
 func (discard) Ready()                          {}
 func (discard) Deliver([]driver.Delivery) error { return nil }
 
-// An attendedRequester is an attendedConn of a system that knows requests.
+// An attendedRequester is an attendedConn for a system with requests.
 type attendedRequester struct {
 	*attendedConn
 	requests driver.Requester
@@ -124,6 +124,6 @@ func (c attendedRequester) Responder(ctx context.Context, spec driver.ConsumerSp
 }
 
 func (c attendedRequester) Requester(ctx context.Context, spec driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
-	c.desert(spec.Destinations...) // the suite also asks where no responder is
+	c.desert(spec.Destinations...) // the suite also sends requests without a responder
 	return c.requests.Requester(ctx, spec, done)
 }

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for 127.0.0.1 that has signed itself, and its key.
-// It returns the files (PEM), which last as long as the test.
+// Certificate writes a self-signed certificate for 127.0.0.1 and its key. It returns the files
+// (PEM), which exist for the duration of the test.
 func Certificate(t testing.TB) (cert, key string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Java refuses a certificate without a subject.
+	// Java rejects a certificate without a subject.
 	c := x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "127.0.0.1"}, NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), IsCA: true, BasicConstraintsValid: true,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,

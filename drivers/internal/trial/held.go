@@ -9,15 +9,15 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Held is the Log of a consumer that waits in Deliver until Release.
+// A Held is the Log of a consumer that blocks in Deliver until Release.
 type Held struct {
 	*Log
-	Release func() // lets it go on; once is enough
-	End     func() // ends the consumer, as the end of the test does
+	Release func() // unblocks it; once is enough
+	End     func() // stops the consumer, as the end of the test does
 }
 
-// Hold runs a consumer of the destination "d" that settles nothing, until End or the end of
-// the test.
+// Hold runs a consumer of the destination "d" that settles nothing, until End or the end of the
+// test.
 func Hold(t testing.TB, c driver.Conn, subscription string, index int) *Held {
 	t.Helper()
 	h, gate := &Held{Log: NewLog()}, make(chan struct{})
@@ -32,21 +32,21 @@ func Hold(t testing.TB, c driver.Conn, subscription string, index int) *Held {
 	return h
 }
 
-// Count returns how many messages were delivered.
+// Count returns the number of delivered messages.
 func (l *Log) Count() int {
 	l.Lock()
 	defer l.Unlock()
 	return len(l.Got)
 }
 
-// Publish sends n messages of so many bytes to the destination "d".
+// Publish sends n messages of size bytes to the destination "d".
 func Publish(t testing.TB, p driver.Producer, n, size int) {
 	for range n {
 		p.Publish(t.Context(), &driver.Message{Destination: "d", Payload: make([]byte, size)})
 	}
 }
 
-// ModuleVersion checks that the version that a driver states of a module is that of go.mod.
+// ModuleVersion checks that a driver's stated module version matches go.mod.
 func ModuleVersion(t testing.TB, module, stated string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}}", module).Output()

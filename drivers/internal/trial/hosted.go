@@ -15,8 +15,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Encrypted is a proxy that speaks TLS before an address, with the certificate of the files
-// cert and key, until the test ends. It returns where it listens.
+// Encrypted starts a TLS proxy for an address, with the certificate in the files cert and key,
+// until the end of the test. It returns the listening address.
 func Encrypted(t testing.TB, address, cert, key string) string {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(cert, key)
@@ -63,17 +63,17 @@ func join(a net.Conn, address string) {
 	<-back
 }
 
-// A Mistake is what a user may get wrong, with "wr0ng" for the password.
+// A Mistake is a possible user error, with "wr0ng" as the password.
 type Mistake struct {
 	Name   string
-	Set    []string // options, name and value in turns
-	Option string   // that the error is about; "": it is another error
+	Set    []string // options: alternating names and values
+	Option string   // that the error names; "": another error
 	Is     error    // nil: any
 	Says   string
 }
 
-// Refuses opens a Conn with each mistake beside the options: the error is what the mistake
-// says, and does not tell the password.
+// Refuses opens a Conn with each mistake added to the options, and checks that the error matches,
+// without revealing the password.
 func Refuses(t *testing.T, def driver.Definition, options map[string][]string, mistakes ...Mistake) {
 	t.Helper()
 	for _, m := range mistakes {
@@ -91,8 +91,8 @@ func Refuses(t *testing.T, def driver.Definition, options map[string][]string, m
 	}
 }
 
-// Hosted uses a service by options: 20 messages are confirmed and delivered, and it
-// Refuses the mistakes.
+// Hosted tests a service through options: 20 messages must be confirmed and delivered, and the
+// mistakes rejected (Refuses).
 func Hosted(t *testing.T, def driver.Definition, options map[string][]string, mistakes ...Mistake) {
 	t.Helper()
 	const n = 20
@@ -118,7 +118,7 @@ func Hosted(t *testing.T, def driver.Definition, options map[string][]string, mi
 	Refuses(t, def, options, mistakes...)
 }
 
-// A counter counts what is delivered.
+// A counter counts deliveries.
 type counter struct {
 	ready chan struct{}
 	n     atomic.Int64

@@ -11,22 +11,23 @@ import (
 	"github.com/weirmq/weir/internal/latch"
 )
 
-// A Log keeps what a consumer, a producer and a connection report. It is a driver.Sink, a
-// driver.Completer, and Event is that of a driver.Run.
+// A Log records what a consumer, a producer and a connection report. It is a driver.Sink and a
+// driver.Completer, and its Event is for a driver.Run.
 type Log struct {
-	// Refuse has all refused that Deliver is called with, and nothing of it noted; nil: nothing.
+	// Refuse rejects all deliveries of a call without recording them if it returns true for any;
+	// nil: accept all.
 	Refuse func(d driver.Delivery) bool
 
-	// OnDeliver decides about deliveries, which are in Got before; nil: it accepts all.
+	// OnDeliver decides about deliveries, after they are added to Got; nil: accept all.
 	OnDeliver func(ds []driver.Delivery) error
 
-	sync.Mutex                     // held by what reads the rest
+	sync.Mutex                     // held while reading the fields below
 	Got          []string          // payloads
-	Again        []string          // of them, delivered before
+	Again        []string          // the redelivered ones
 	Deliveries   []driver.Delivery // of Got, without payloads
-	Settlements  int               // that the system confirmed, by messages
-	Unsettled    []error           // of those that it did not
-	Faults, Errs []error           // of the consumer, and of all completions
+	Settlements  int               // confirmed by the system, counted by messages
+	Unsettled    []error           // errors of the unconfirmed ones
+	Faults, Errs []error           // of the consumer, and of completions
 	Done         map[string]error  // completions, by payload
 	Events       []string
 
@@ -111,14 +112,14 @@ func (l *Log) Event(kind, text string) {
 	l.Events = append(l.Events, kind+" "+text)
 }
 
-// All asks f with the Log to itself.
+// All calls f with the Log locked.
 func (l *Log) All(f func(*Log) bool) bool {
 	l.Lock()
 	defer l.Unlock()
 	return f(l)
 }
 
-// Has reports whether ok is true within Patience. The Log is locked while it is called.
+// Has reports whether ok returns true within Patience. The Log is locked during calls.
 func (l *Log) Has(ok func() bool) bool {
 	return Eventually(func() bool {
 		l.Lock()
@@ -137,8 +138,7 @@ func (l *Log) Until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Publish publishes one message by a producer that completes at the Log, and returns what
-// it completed with.
+// Publish publishes one message with a producer that completes at the Log, and returns its result.
 func (l *Log) Publish(t testing.TB, p driver.Producer, destination, payload string) error {
 	t.Helper()
 	l.Lock()
@@ -164,8 +164,8 @@ func (l *Log) WaitReady(t testing.TB) {
 	}
 }
 
-// Consume runs a consumer until stop or the end of the test, and returns when it is ready.
-// Without others the subscription is "s", and the destination "d".
+// Consume runs a consumer until stop or the end of the test, and returns when it is ready. The
+// default subscription is "s", the default destination "d".
 func (l *Log) Consume(t testing.TB, c driver.Conn, spec driver.ConsumerSpec) (stop func()) {
 	t.Helper()
 	if spec.Destinations == nil {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// HoldRabbit suspends the process of a queue of RabbitMQ (a leader, where there are
-// several) on one of the nodes with these processes, until resume is called: messages for
-// that queue are not confirmed, and the server goes on with all others.
+// HoldRabbit suspends the process of a RabbitMQ queue (a leader, if there are several) on one of
+// the nodes with these processes, until resume is called: messages for that queue are not
+// confirmed, while the server serves all others.
 func HoldRabbit(pids []int, queue string) (resume func(), err error) {
 	if err := evaluate(pids, "suspend", queue); err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func HoldRabbit(pids []int, queue string) (resume func(), err error) {
 	return func() { _ = evaluate(pids, "resume", queue) }, nil
 }
 
-// evaluate calls a function of Erlang's sys for the process of a queue.
+// evaluate calls a function of Erlang's sys module for a queue's process.
 func evaluate(pids []int, function, queue string) error {
 	for _, pid := range pids {
 		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))

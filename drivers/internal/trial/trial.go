@@ -1,5 +1,6 @@
-// Package trial has what tests need to use a driver step by step, beside the conformance
-// suite: a Conn with options, what became of messages, a consumer until the test ends.
+// Package trial provides helpers for tests that use a driver step by step, apart from the
+// conformance suite: a Conn with options, outcomes of messages, a consumer until the end of the
+// test.
 package trial
 
 import (
@@ -15,12 +16,12 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Patience bounds every wait, which ends as soon as it is over.
+// Patience limits every wait, which ends as soon as its condition holds.
 const Patience = time.Minute
 
-const pause = 5 * time.Millisecond // between two looks
+const pause = 5 * time.Millisecond // between two checks
 
-// Eventually reports whether ok is true within Patience. It looks every 5 ms.
+// Eventually reports whether ok returns true within Patience. It checks every 5 ms.
 func Eventually(ok func() bool) bool {
 	for range Patience / pause {
 		if ok() {
@@ -31,8 +32,8 @@ func Eventually(ok func() bool) bool {
 	return false
 }
 
-// Configure returns settings of a driver with the options of a system, and then options,
-// name and value in turns. It returns the error of an option that the driver does not take.
+// Configure returns a driver's settings from a system's options and then from options, which
+// alternates names and values. It returns the error of an option that the driver does not accept.
 func Configure(def driver.Definition, system map[string][]string, options ...string) (driver.Config, error) {
 	all := map[string][]string{}
 	maps.Copy(all, system)
@@ -48,8 +49,8 @@ func Configure(def driver.Definition, system map[string][]string, options ...str
 	return cfg, nil
 }
 
-// Open connects with options as Configure takes them, checked as for a run. A run without
-// an ID gets one of its own.
+// Open connects with options as in Configure, checked as for a run. A run without an ID gets a new
+// one.
 func Open(t testing.TB, def driver.Definition, run driver.Run, system map[string][]string, options ...string) (driver.Conn, error) {
 	t.Helper()
 	if run.ID == "" {
@@ -65,12 +66,12 @@ func Open(t testing.TB, def driver.Definition, run driver.Run, system map[string
 	return driver.Open(t.Context(), def, cfg, run)
 }
 
-// Fates take what became of messages, in that order. Make them with room for all.
+// Fates receives the outcomes of messages, in order. Create it with room for all.
 type Fates chan error
 
 func (f Fates) Complete(_ *driver.Message, err error) { f <- err }
 
-// Next waits for what became of a message, within Patience.
+// Next waits for the next outcome, within Patience.
 func (f Fates) Next(t testing.TB) error {
 	t.Helper()
 	select {
@@ -82,7 +83,7 @@ func (f Fates) Next(t testing.TB) error {
 	}
 }
 
-// Declared is Open for a run of its own, with the destination "d", until the test ends.
+// Declared is Open with a new run and the destination "d", until the end of the test.
 func Declared(t testing.TB, def driver.Definition, system map[string][]string, options ...string) driver.Conn {
 	t.Helper()
 	c, err := Open(t, def, driver.Run{}, system, options...)
@@ -100,8 +101,8 @@ func Declared(t testing.TB, def driver.Definition, system map[string][]string, o
 	return c
 }
 
-// Confirmed sends n messages to the destination "d" by p, which tells f what became of
-// them. It returns how many are confirmed.
+// Confirmed sends n messages to the destination "d" with p, which reports outcomes to f. It returns
+// how many are confirmed.
 func (f Fates) Confirmed(t testing.TB, p driver.Producer, n int) (confirmed int) {
 	t.Helper()
 	for range n {
@@ -117,14 +118,14 @@ func (f Fates) Confirmed(t testing.TB, p driver.Producer, n int) (confirmed int)
 	return confirmed
 }
 
-// Backlog returns what the subscription "s" has at the destination "d".
+// Backlog returns the backlog of subscription "s" at the destination "d".
 func Backlog(t testing.TB, c driver.Conn) uint64 {
 	t.Helper()
 	return BacklogOf(t, c, "s")
 }
 
-// BacklogOf returns what a subscription has at the destination "d". It asks until the system
-// answers, within Patience.
+// BacklogOf returns the backlog of a subscription at the destination "d". It retries until the
+// system answers, within Patience.
 func BacklogOf(t testing.TB, c driver.Conn, subscription string) (n uint64) {
 	t.Helper()
 	Eventually(func() bool {
@@ -139,8 +140,8 @@ func BacklogOf(t testing.TB, c driver.Conn, subscription string) (n uint64) {
 	return n
 }
 
-// Producer opens a producer until the test ends, with room for 1,000 messages in flight,
-// and for the fates of 100,000.
+// Producer opens a producer until the end of the test, with room for 1,000 messages in flight and
+// 100,000 outcomes.
 func Producer(t testing.TB, c driver.Conn, destinations ...string) (driver.Producer, Fates) {
 	t.Helper()
 	f := make(Fates, 100_000)
@@ -152,8 +153,8 @@ func Producer(t testing.TB, c driver.Conn, destinations ...string) (driver.Produ
 	return p, f
 }
 
-// Run opens a consumer, and runs it until end or the end of the test. End returns the error
-// of Consumer.Run. Where the test does not call end, an error fails it.
+// Run opens a consumer, and runs it until end or the end of the test. End returns the error of
+// Consumer.Run. If the test does not call end, an error fails it.
 func Run(t testing.TB, c driver.Conn, spec driver.ConsumerSpec, sink driver.Sink) (x driver.Consumer, end func() error) {
 	t.Helper()
 	x, err := c.Consumer(t.Context(), spec)
