@@ -190,11 +190,10 @@ func (p *Part) where(nodes int, apart bool) []int {
 	return out
 }
 
-// portStep lies between the numbers of one port on two nodes, where they are the
-// vendor's own.
+// portStep separates the numbers of one port on two nodes when the vendor's own numbers are used.
 const portStep = 100
 
-// numbered gives every port the vendor's own number, moved by the node.
+// numbered gives every port the vendor's own number, shifted by node.
 func (p *plan) numbered() {
 	p.ports = make([]map[string]int, p.nodes)
 	for i := range p.ports {
@@ -212,7 +211,7 @@ func (p *plan) numbered() {
 
 func (p *plan) peer(node int) peer { return peer{Node: node, Port: p.ports[node-1], plan: p} }
 
-// layout renders every template. Its errors are *templateError.
+// layout renders every template. All its errors are *templateError.
 func (p *plan) layout() (*layout, error) {
 	l := &layout{options: map[string]map[string][]string{}}
 	for i := range p.recipe.Processes {
@@ -258,8 +257,8 @@ func (p *plan) layout() (*layout, error) {
 	return l, nil
 }
 
-// Known returns the options that the recipe gives a driver of so many nodes with these
-// settings, but for those that name a port: ports are chosen when the system starts.
+// Known returns the options that the recipe gives a driver for the given number of nodes and settings,
+// except those that contain a port: ports are chosen when the system starts.
 func (r *Recipe) Known(driver string, nodes int, settings map[string]string) map[string][]string {
 	p := &plan{recipe: r, nodes: nodes, settings: r.defaults(), ports: make([]map[string]int, nodes)}
 	maps.Copy(p.settings, settings)
@@ -273,7 +272,7 @@ func (r *Recipe) Known(driver string, nodes int, settings map[string]string) map
 	return out
 }
 
-// scope returns the dot for a process, or for one of no process.
+// scope returns the template data for a process, or for no process in particular.
 func (p *plan) scope(node int, process, dir string) *scope {
 	s := &scope{
 		peer: p.peer(node), Name: p.recipe.Name, Version: p.recipe.Version, Bind: p.reach(node), Reach: p.reach(node), Apart: p.apart(),
@@ -354,7 +353,7 @@ func (p *plan) unit(part *Part, i, node int) (*unit, error) {
 	return u, nil
 }
 
-// maxRendered bounds what a template may become.
+// maxRendered limits the size of a rendered template.
 const maxRendered = 256 << 10
 
 // render renders one template.
@@ -377,7 +376,7 @@ func (p *plan) render(s *scope, text string, at ...any) (string, error) {
 	return b.String(), nil
 }
 
-// bounded is a text that does not grow without end.
+// bounded is a text of limited size.
 type bounded struct {
 	strings.Builder
 	most int
@@ -390,7 +389,7 @@ func (b *bounded) Write(x []byte) (int, error) {
 	return b.Builder.Write(x)
 }
 
-// set is the function of templates that returns a setting.
+// set is the template function that returns a setting.
 func (p *plan) set(name string) (string, error) {
 	v, ok := p.settings[name]
 	if !ok {
@@ -399,8 +398,8 @@ func (p *plan) set(name string) (string, error) {
 	return v, nil
 }
 
-// program is the function of templates that returns a program's path. While
-// nothing is installed yet it is where the program will be.
+// program is the template function that returns a program's path. Before the install it returns where
+// the program will be.
 func (p *plan) program(name string) (string, error) {
 	if found, ok := p.programs[name]; ok {
 		return found, nil
@@ -411,7 +410,7 @@ func (p *plan) program(name string) (string, error) {
 	return "", fmt.Errorf("no program %q", name)
 }
 
-// programs returns the names of what is installed and needed, sorted.
+// programs returns the names of the required programs, sorted.
 func (r *Recipe) programs() []string {
 	var out []string
 	if in := r.Install; in != nil {
@@ -426,7 +425,7 @@ func (r *Recipe) programs() []string {
 	return slices.Compact(out)
 }
 
-// all returns the programs of the source that there is.
+// all returns the programs of each source that is present.
 func (in *Install) all() []map[string]string {
 	var out []map[string]string
 	if in.Go != nil {

@@ -57,14 +57,14 @@ type GoSource struct {
 	Module   string            `yaml:"module"`
 	Version  string            `yaml:"version"`                 // exact version, as in go.mod
 	Programs map[string]string `yaml:"programs"`                // name to package folder in the module
-	Files    map[string]string `yaml:"files" json:",omitempty"` // path in the module to the text written there before the build
+	Files    map[string]string `yaml:"files" json:",omitempty"` // path in the module to text written before the build
 }
 
 // A MavenSource downloads artifacts and their runtime dependencies into lib.
 type MavenSource struct {
 	Artifacts []string          `yaml:"artifacts"` // group:artifact:version
 	Archives  []string          `yaml:"archives"`  // group:artifact:version:type[:classifier], unpacked
-	SHA256    map[string]string `yaml:"sha256"`    // hex digest by archive as in archives; others use the repository's checksum
+	SHA256    map[string]string `yaml:"sha256"`    // hex digest by archive; default: the repository's checksum
 	Programs  map[string]string `yaml:"programs"`  // name to path in the unpacked archives
 }
 
