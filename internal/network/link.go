@@ -27,7 +27,7 @@ type Spec struct {
 	To    Conditions `json:"to"`              // towards the system
 	From  Conditions `json:"from"`            // the system
 	Seed  uint64     `json:"seed"`            // for random draws
-	Nodes int        `json:"nodes,omitempty"` // nodes of the system that can be partitioned from each other; 0: all servers are in one place
+	Nodes int        `json:"nodes,omitempty"` // nodes that can be partitioned; 0: all servers are in one place
 }
 
 // A Node locates the servers of one node, in their own namespace.
