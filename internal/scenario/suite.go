@@ -8,21 +8,20 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// maxRuns is how many runs a file may hold, repeats not counted. It is far
-// above what anybody waits for, and low enough that a slip of the pen in a
-// matrix is refused rather than begun.
+// maxRuns is the largest number of runs in a file, without repeats. It is far more than anybody would
+// wait for, and low enough to reject a typo in a matrix.
 const maxRuns = 1000
 
-// A variant is one scenario of a file before its matrix is expanded: the file
-// itself, or one of `scenarios:` laid over the rest of the file.
+// A variant is one scenario of a file before its matrix is expanded: the file itself, or one of
+// `scenarios:` merged over the rest of the file.
 type variant struct {
 	d     *decoder   // its tree, with environment and flags applied
-	index int        // in `scenarios:`, -1 where the file has no such list
-	name  *tree.Node // its own name, nil where it has none
+	index int        // index in `scenarios:`, -1 if the file has no such list
+	name  *tree.Node // its own name, or nil
 	dims  []dimension
 }
 
-// label says which of the file's scenarios it is, "" where there is one only.
+// label names the file's scenario; "" if there is only one.
 func (v *variant) label() string {
 	if v.index < 0 {
 		return ""
@@ -30,14 +29,13 @@ func (v *variant) label() string {
 	return fmt.Sprintf("scenarios[%d]", v.index)
 }
 
-// Resolve reads the file and the overrides, fills in every default and checks
-// that the whole goes together and that the driver declares it. It reads the
-// files that the scenario names and nothing else. It returns the runs of the
-// file in its order, one or more: each of `scenarios:`, and of each the members
-// of its matrix. The error is Faults, with every fault there is.
+// Resolve reads the file and the overrides, fills in every default, and checks that the values are
+// compatible and supported by the driver. It reads only the files that the scenario names. It returns
+// the file's runs in order, at least one: for each of `scenarios:` the members of its matrix. The
+// error is Faults, with every fault.
 func Resolve(in Inputs) ([]*Scenario, error) {
 	root := &tree.Node{Shape: tree.Mapping}
-	var whole Faults // of the file, whatever the run
+	var whole Faults // of the whole file
 	switch {
 	case in.Tree != nil:
 		root = in.Tree
@@ -52,7 +50,7 @@ func Resolve(in Inputs) ([]*Scenario, error) {
 	return s.resolve()
 }
 
-// A suite is a file on its way to its runs.
+// A suite is a file being expanded into runs.
 type suite struct {
 	in       Inputs
 	faults   Faults
@@ -64,7 +62,7 @@ func (s *suite) fault(at Position, path, format string, args ...any) {
 	s.faults.Add(at, path, format, args...)
 }
 
-// split makes the variants.
+// split creates the variants.
 func (s *suite) split(root *tree.Node) {
 	const allowed = "a list of scenarios, each overriding the rest of the file"
 	several := root.Field("scenarios")
@@ -84,7 +82,7 @@ func (s *suite) split(root *tree.Node) {
 		s.fault(s.at, "scenarios", "holds %d (at most %d)", n, maxRuns)
 	}
 	if several.Shape != tree.List || n == 0 || n > maxRuns {
-		s.variant(rest, -1, rest.Field("name")) // for the faults of the rest
+		s.variant(rest, -1, rest.Field("name")) // to report the faults of the rest
 		return
 	}
 	for i, item := range several.Items {
