@@ -270,8 +270,8 @@ func (d *decoder) foresee(s *Scenario) {
 	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these settings (%s)", o.def.Name, gives, help)
 }
 
-// bound refuses a guarantee that servers of the user's own cannot give with the driver's
-// options, whatever they are set to. What only they tell is asked when weir connects.
+// bound rejects a guarantee that the user's own servers cannot give with any values of the driver's
+// options. What only the servers know is checked when weir connects.
 func (d *decoder) bound(s *Scenario) {
 	def, want, theirs := s.System.Definition, s.System.Guarantee, driver.Servers{Requests: s.Mode == engine.Request}
 	most, bounds := def.Foresee(s.System.Config, theirs)
@@ -308,8 +308,8 @@ func (d *decoder) bound(s *Scenario) {
 	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these options%s (%s)", def.Name, most, anywhere, help)
 }
 
-// choices are the values of the client's options that may make a confirmation mean more:
-// those of one option, then those of two.
+// choices returns settings of the client's options that may strengthen a confirmation: first those of
+// one option, then those of two.
 func choices(cfg driver.Config) (sets [][][2]string) {
 	var all [][2]string
 	for _, o := range driver.Options(cfg) {

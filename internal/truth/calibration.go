@@ -16,7 +16,7 @@ type Calibration struct {
 	Checks      []Check  `json:"checks"`
 }
 
-// A Bench takes the figures and runs the checks; by default those of this package.
+// A Bench provides the figures and the checks, normally those of this package.
 type Bench struct {
 	Measure func(context.Context, Options) (*Figures, error)
 	Check   func(context.Context, Options) ([]Check, error)
