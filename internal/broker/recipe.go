@@ -72,7 +72,7 @@ type MavenSource struct {
 type AptSource struct {
 	Packages []string          `yaml:"packages"`
 	Programs map[string]string `yaml:"programs"`                  // name to path on a host with the packages installed
-	System   bool              `yaml:"system"`                    // they work only when installed on the host, which requires root
+	System   bool              `yaml:"system"`                    // must be installed on the host, as root
 	Release  string            `yaml:"release" json:",omitempty"` // Debian release, if not the host's own
 }
 

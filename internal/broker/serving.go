@@ -23,7 +23,7 @@ type Serving struct {
 	Bind       string            // address where servers listen and are reached, see CheckBind; "": 127.0.0.1
 	Within     Within            // where to start processes; nil: here
 	Places     []Place           // one for each node; nil: all nodes at Bind
-	Cuts       bool              // put each node in a control group, with which Running.Part partitions nodes; not with Places
+	Cuts       bool              // one control group per node, for Running.Part; not with Places
 	Disks      bool              // give each process its own disk for data, which can be filled
 	Slow       bool              // put each process's data on a slowable file system
 	Cache      string            // see CacheDir; the programs must be installed (Ensure)

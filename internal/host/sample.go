@@ -10,10 +10,10 @@ import (
 type Sample struct {
 	FromNS    int64           `json:"from_ns"`         // time of the earlier reading
 	ToNS      int64           `json:"to_ns"`           // time of the later reading
-	Agent     string          `json:"agent,omitempty"` // the fleet's agent whose host this is; absent: the host on which weir was started
+	Agent     string          `json:"agent,omitempty"` // the fleet's agent on this host; absent: weir's own host
 	Host      HostSample      `json:"host"`
 	Processes []ProcessSample `json:"processes"`        // weir's own first, then the system's
-	Beyond    int             `json:"beyond,omitempty"` // processes of the system that were not read, as there were too many
+	Beyond    int             `json:"beyond,omitempty"` // processes not read: too many
 	Absent    []Absent        `json:"absent,omitempty"` // processes of the system not read: too many
 }
 
@@ -51,7 +51,7 @@ type HostSample struct {
 type ProcessSample struct {
 	Name      string `json:"name"`              // ProcessWeir; server-2; "pid 123 (redis-server)" for one that weir was told to watch; other: no known ancestor
 	Node      int    `json:"node,omitempty"`    // of the system, from 1
-	Processes int    `json:"processes"`         // ProcessWeir; server-2; "pid 123 (redis-server)" if watched; other: no known ancestor
+	Processes int    `json:"processes"`         // ProcessWeir, server-2, "pid 123 (redis-server)" if watched, or other
 	Pids      []int  `json:"-"`                 // pids, its own first
 	Stopped   int    `json:"stopped,omitempty"` // processes stopped by a signal (SIGSTOP), the maximum of both readings
 
@@ -62,9 +62,9 @@ type ProcessSample struct {
 	MajorFaults         *uint64  `json:"major_faults,omitempty"`
 	ReadBytes           *uint64  `json:"read_bytes,omitempty"`    // from disks
 	WrittenBytes        *uint64  `json:"written_bytes,omitempty"` // to disks: counted when pages are dirtied
-	ReadCalls           *uint64  `json:"read_calls,omitempty"`    // read(2) and similar calls, for files and some sockets
+	ReadCalls           *uint64  `json:"read_calls,omitempty"`    // read(2) and similar, for files and some sockets
 	WriteCalls          *uint64  `json:"write_calls,omitempty"`
-	ReceivedBytes       *uint64  `json:"received_bytes,omitempty"` // in its network namespace without loopback, if that is not weir's
+	ReceivedBytes       *uint64  `json:"received_bytes,omitempty"` // without loopback; if in a network namespace of its own
 	SentBytes           *uint64  `json:"sent_bytes,omitempty"`
 
 	RSSBytes  *uint64 `json:"rss_bytes,omitempty"`  // resident memory, maximum of the readings

@@ -210,7 +210,7 @@ func TestSteppingClockStaysWithinBound(t *testing.T) {
 		for now := int64(0); now < length; {
 			there := now + delays.Draw(t, "there")
 			e := Exchange{now, coordinator(there), coordinator(there), there + delays.Draw(t, "back")}
-			if err := track.Add(e); err != nil && !errors.Is(err, ErrImpossible) { // an exchange across a step may be impossible
+			if err := track.Add(e); err != nil && !errors.Is(err, ErrImpossible) { // may be so across a step
 				t.Fatal(err)
 			}
 			now = e.T4 + rapid.Int64Range(1e8, 5e9).Draw(t, "pause")

@@ -142,7 +142,7 @@ func (c *conversion) workload(w *tree.Node) {
 	c.times(w, size)
 }
 
-// counted carries a count over as it is.
+// counted copies a count.
 func (c *conversion) counted(w *tree.Node, key, to string) (int64, *tree.Node) {
 	v, n := c.whole(w, key, 1)
 	if w.Field(key) == nil {
@@ -156,14 +156,14 @@ func (c *conversion) counted(w *tree.Node, key, to string) (int64, *tree.Node) {
 	return v, n
 }
 
-// beyond notes what weir refuses to run.
+// beyond notes what exceeds weir's limits.
 func (c *conversion) beyond(n *tree.Node, key string, v int64) {
 	if v > mostOfWeir {
 		c.note(n.At, key, "is carried over as %d, which weir run refuses: it has up to %d", v, mostOfWeir)
 	}
 }
 
-// connections turns the numbers for each topic into those of the run.
+// connections converts numbers per topic to those of the run.
 func (c *conversion) connections(w *tree.Node, topics int64, at *tree.Node) {
 	subscriptions, s := c.whole(w, "subscriptionsPerTopic", 1)
 	consumers, k := c.whole(w, "consumerPerSubscription", 1)
@@ -288,7 +288,7 @@ func (c *conversion) payload(w *tree.Node, size int64) {
 	}
 }
 
-// keysOfOMB is how many keys the benchmark makes, whatever the workload.
+// keysOfOMB is how many keys the benchmark uses, whatever the workload.
 const keysOfOMB = 10_000
 
 func (c *conversion) keys(w *tree.Node) {
@@ -309,7 +309,7 @@ func keysAs(n *tree.Node, form string) *tree.Node {
 	return &tree.Node{Shape: tree.Mapping, At: n.At, Fields: []tree.Field{{Key: form, At: n.At, Value: text(n, "%d", keysOfOMB)}}}
 }
 
-// times are the lengths of the phases, or with a backlog what it holds.
+// times converts the lengths of the phases, or with a backlog its size.
 func (c *conversion) times(w *tree.Node, size int64) {
 	warmup, n := c.whole(w, "warmupDurationMinutes", 1)
 	if w.Field("warmupDurationMinutes") == nil {
@@ -349,7 +349,7 @@ func or(n, otherwise *tree.Node) *tree.Node {
 	return n
 }
 
-// Name makes a name of a scenario from any text; "" where nothing of it can be in one.
+// Name turns any text into a scenario name; "" if none of it is allowed in one.
 func Name(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -364,7 +364,7 @@ func Name(s string) string {
 	return strings.Trim(name[:min(len(name), 100)], "-")
 }
 
-// YAML writes a scenario as a file has it.
+// YAML formats a scenario as a file.
 func YAML(n *tree.Node) ([]byte, error) {
 	b, err := yaml.Marshal(plain(n))
 	if err != nil {
@@ -373,7 +373,7 @@ func YAML(n *tree.Node) ([]byte, error) {
 	return b, nil
 }
 
-// plain is n as the library writes it, in the order of its fields.
+// plain converts n for the YAML library, with fields in order.
 func plain(n *tree.Node) any {
 	switch n.Shape {
 	case tree.Mapping:

@@ -87,7 +87,7 @@ func again(t testing.TB, s *Scenario, text []byte) string {
 	}
 	differ("resolved again", cmp.Diff(string(s.YAML()), string(twice.YAML())))
 	differ("scenario", cmp.Diff(s, twice,
-		cmpopts.IgnoreFields(System{}, "Definition", "Config", "Options"), // defaults are written out, and thus given the second time
+		cmpopts.IgnoreFields(System{}, "Definition", "Config", "Options"), // the second time, defaults are given
 		cmpopts.IgnoreUnexported(Scenario{}), cmp.Comparer(func(a, b judge.Objective) bool { return a == b })))
 	differ("options", cmp.Diff(driver.Options(s.System.Config), driver.Options(twice.System.Config)))
 	differ("schedule", cmp.Diff(walk(t, s), walk(t, twice)))

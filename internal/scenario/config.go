@@ -90,7 +90,7 @@ func (s *Scenario) Of() uint64 {
 // that the correlation of its samples can be estimated from its parts.
 func (s *Scenario) every() time.Duration {
 	switch window := s.Length() - s.WarmUp; {
-	case len(s.Faults)+len(s.Network.Partitions) > 0 || s.Consume.Pause.Wanted(): // effects are reported in tenths of a second
+	case len(s.Faults)+len(s.Network.Partitions) > 0 || s.Consume.Pause.Wanted(): // effects are in tenths of a second
 		return 100 * time.Millisecond
 	case window >= 5*time.Minute && !s.Until:
 		return time.Second

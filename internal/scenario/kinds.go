@@ -21,7 +21,7 @@ import (
 type kind[T any] struct {
 	words  []string                                                  // possible words, for completion
 	schema object                                                    // immutable once created
-	read   func(d *decoder, n *tree.Node, path string, into *T) bool // false: into is unchanged, and the fault is reported
+	read   func(d *decoder, n *tree.Node, path string, into *T) bool // false: into is unchanged, fault reported
 	text   func(*T) string                                           // "" if there is nothing to write
 	zero   func(*T) bool                                             // for parts only: the value is not given
 }

@@ -40,8 +40,8 @@ type Inputs struct {
 	Dir      string                                   // absolute working folder, for paths in flags
 
 	ReadOption func(path string) ([]byte, error) // reads {file: PATH} of an option; nil: ReadFile
-	Permit     func(Need) error                  // checks whether an option may use this of the host; nil permits everything
-	Elsewhere  bool                              // the driver runs on other hosts: secrets are looked up there and remain unknown here
+	Permit     func(Need) error                  // whether an option may use this; nil permits everything
+	Elsewhere  bool                              // the driver runs on other hosts, where secrets are looked up
 
 	memory *memory // set by Resolve
 }

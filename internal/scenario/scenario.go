@@ -87,7 +87,7 @@ func (s Start) String() string { return starts[s] }
 // A Topology holds the numbers of clients and destinations. Consumers is per subscription.
 type Topology struct {
 	Destinations, Partitions, Replication, Producers, Subscriptions, Consumers int
-	Names                                                                      []string // existing destinations; nil: the run creates its own
+	Names                                                                      []string // existing; nil: created by the run
 }
 
 // Load describes when messages are sent.

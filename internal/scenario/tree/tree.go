@@ -332,8 +332,8 @@ func tooDeep(tokens token.Tokens) (*token.Token, bool) {
 	return nil, false
 }
 
-// firstInvalid returns the place of the first byte that is not UTF-8, or of a
-// control character that no text has.
+// firstInvalid returns the position of the first invalid UTF-8 byte, or of a control character that no
+// text has.
 func firstInvalid(name string, src []byte) (Position, bool) {
 	line, column := 1, 1
 	for len(src) > 0 {
@@ -350,11 +350,11 @@ func firstInvalid(name string, src []byte) (Position, bool) {
 	return Position{}, false
 }
 
-// quoted is what the parser quotes of a file: the rest of a line, say, on which
-// a password may stand. Single characters it quotes otherwise.
+// quoted matches what the parser quotes from a file, such as the rest of a line, which may contain a
+// password. It quotes single characters differently.
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*("|$)`)
 
-// unquoted is a message of the parser without the file's own text.
+// unquoted returns a parser message without the quoted parts of the file.
 func unquoted(msg string) string { return quoted.ReplaceAllString(msg, "...") }
 
 func firstLine(s string) string {
