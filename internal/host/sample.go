@@ -49,7 +49,7 @@ type HostSample struct {
 
 // A ProcessSample covers a process and all its descendants. If Processes is 0, there are no figures.
 type ProcessSample struct {
-	Name      string `json:"name"`              // ProcessWeir; server-2; "pid 123 (redis-server)" for one that weir was told to watch; other: no known ancestor
+	Name      string `json:"name"`              // ProcessWeir, server-2, "pid 123 (redis-server)" if watched, or other
 	Node      int    `json:"node,omitempty"`    // of the system, from 1
 	Processes int    `json:"processes"`         // ProcessWeir, server-2, "pid 123 (redis-server)" if watched, or other
 	Pids      []int  `json:"-"`                 // pids, its own first

@@ -117,8 +117,8 @@ func (s *suite) variant(root *tree.Node, index int, name *tree.Node) {
 	s.variants = append(s.variants, v)
 }
 
-// bound refuses a number of runs that no user means, before any is made, and leaves one
-// of each variant, so that what else is wrong is found.
+// bound rejects an unreasonable number of runs before any is created, and then keeps one of each
+// variant so that other faults are found.
 func (s *suite) bound() {
 	total, known := 0, true
 	for _, v := range s.variants {
@@ -143,11 +143,11 @@ func (s *suite) bound() {
 	}
 }
 
-// A member is one run on its way.
+// A member is one run being resolved.
 type member struct {
 	variant *variant
 	d       *decoder
-	values  []*tree.Node // of the matrix, one for each dimension of the variant
+	values  []*tree.Node // of the matrix, one per dimension of the variant
 	run     *Scenario
 }
 
@@ -179,8 +179,8 @@ func (s *suite) resolve() ([]*Scenario, error) {
 	return runs, s.readable(runs)
 }
 
-// readable refuses what grows beyond the bounds of a file when it is written out: it
-// could not be run again.
+// readable rejects a run whose rendered file would exceed the limits of a file, and so could not be
+// run again.
 func (s *suite) readable(runs []*Scenario) error {
 	var longest []byte
 	for _, r := range runs {
@@ -188,7 +188,7 @@ func (s *suite) readable(runs []*Scenario) error {
 			longest = text
 		}
 	}
-	if len(longest) <= tree.MaxTokens { // a word has a byte at least
+	if len(longest) <= tree.MaxTokens { // a token has at least one byte
 		return nil
 	}
 	if _, faults := tree.Parse(s.in.File, longest); len(faults) > 0 {
@@ -197,9 +197,9 @@ func (s *suite) readable(runs []*Scenario) error {
 	return nil
 }
 
-// collect makes one list of the members' faults: one that all share, or several at one
-// place, once; one that only some have, where its place does not say which, with the
-// first that has it.
+// collect merges the members' faults into one list: a fault that all share, or several at one
+// position, once; a fault of only some members, unless its position identifies them, with the first
+// that has it.
 func (s *suite) collect(members []*member) Faults {
 	out := s.faults
 	type tally struct {
@@ -246,7 +246,7 @@ func (s *suite) collect(members []*member) Faults {
 	return out
 }
 
-// label says which run of the file m is, for a fault with a place that does not say it.
+// label identifies the run m in the file, for a fault whose position does not.
 func (m *member) label() string {
 	var words []string
 	if l := m.variant.label(); l != "" {
@@ -254,7 +254,7 @@ func (m *member) label() string {
 	}
 	for i, dim := range m.variant.dims {
 		if strings.HasPrefix(dim.path, "system.options.") {
-			// Its value may be a secret that should not stand there.
+			// Its value may be a secret that must not be shown.
 			words = append(words, fmt.Sprintf("%s[%d]", dim.path, slices.Index(dim.values, m.values[i])))
 			continue
 		}

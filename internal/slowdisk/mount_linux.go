@@ -111,7 +111,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 
 func (n *node) file(h fs.FileHandle, flags uint32) *file {
 	f := h.(*fs.LoopbackFile)
-	fd, _ := f.PassthroughFd() // it only tells the number
+	fd, _ := f.PassthroughFd() // it only returns the number
 	return &file{LoopbackFile: f, fd: fd, direct: flags&unix.O_DIRECT != 0, lag: n.lag}
 }
 
