@@ -217,7 +217,7 @@ func parseRecipes(source string, src []byte, name, version string) ([]*Recipe, e
 		_, comment := doc.Body.(*ast.CommentGroupNode)
 		if doc.Body == nil || comment {
 			if len(file.Docs) > 1 {
-				// The parser silently drops what follows an unnamed one.
+				// The parser silently drops what follows an empty document.
 				errs = append(errs, &RecipeError{Source: source, Message: "holds an empty document (a recipe behind each ---)"})
 			}
 			continue

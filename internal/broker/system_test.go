@@ -474,7 +474,7 @@ func TestKillingWeirRemovesServersAndFolders(t *testing.T) {
 // of them.
 func TestKillingAllWeirProcessesStopsServers(t *testing.T) {
 	if noProc() {
-		return // which processes there are cannot be asked here
+		return // the list of processes is not available here
 	}
 	s := serving(t, "fake", 1)
 	cmd, said := weirThat(t, "stubborn", s.Cache)

@@ -59,7 +59,7 @@ type Spec struct {
 	Env       []string      // as in os.Environ; nil: that of this process
 	Dir       string        // the working folder, which must exist
 	RemoveDir bool          // remove Dir and its content when the tree is gone
-	Group     string        // control group that the tree creates; removed with the tree; "": none
+	Group     string        // path of a control group that the tree creates; removed with the tree; "": none
 	Stdout    *os.File      // nil: StdoutFile in Dir; the caller may close it after Start
 	Stderr    *os.File      // nil: StderrFile in Dir; likewise
 	Grace     time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Sample is what happened on a host between two readings, usually about a second apart. A nil
-// figure, absent from JSON, was not reported by the host: Absent says why.
+// A Sample is what happened on a host between two readings about a second apart, or between many
+// readings. A nil figure, absent from JSON, was not reported by the host: Absent says why.
 type Sample struct {
 	FromNS    int64           `json:"from_ns"`         // time of the earlier reading
 	ToNS      int64           `json:"to_ns"`           // time of the later reading
@@ -14,7 +14,7 @@ type Sample struct {
 	Host      HostSample      `json:"host"`
 	Processes []ProcessSample `json:"processes"`        // weir's own first, then the system's
 	Beyond    int             `json:"beyond,omitempty"` // processes not read: too many
-	Absent    []Absent        `json:"absent,omitempty"` // processes of the system not read: too many
+	Absent    []Absent        `json:"absent,omitempty"` // figures not reported by the host; in a log only if they changed
 }
 
 // A HostSample covers the whole host. Counts and times are differences.
@@ -51,7 +51,7 @@ type HostSample struct {
 type ProcessSample struct {
 	Name      string `json:"name"`              // ProcessWeir, server-2, "pid 123 (redis-server)" if watched, or other
 	Node      int    `json:"node,omitempty"`    // of the system, from 1
-	Processes int    `json:"processes"`         // ProcessWeir, server-2, "pid 123 (redis-server)" if watched, or other
+	Processes int    `json:"processes"`         // at the later reading
 	Pids      []int  `json:"-"`                 // pids, its own first
 	Stopped   int    `json:"stopped,omitempty"` // processes stopped by a signal (SIGSTOP), the maximum of both readings
 

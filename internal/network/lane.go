@@ -80,7 +80,7 @@ func newLane(c Conditions, seed uint64) *lane {
 // hit draws an event of probability p.
 func (l *lane) hit(p float64) bool { return p > 0 && l.random.Float64() < p }
 
-// limit returns how many bytes may wait for bandwidth.
+// limit returns how long a packet may wait for bandwidth.
 func (l *lane) limit() time.Duration {
 	return max(queueTime, time.Duration(float64(leastQueue)*8/float64(l.Bandwidth)*float64(time.Second)))
 }

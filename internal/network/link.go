@@ -25,7 +25,7 @@ const CutMeans = "routing rules between network namespaces"
 // A Spec describes the network to create.
 type Spec struct {
 	To    Conditions `json:"to"`              // towards the system
-	From  Conditions `json:"from"`            // the system
+	From  Conditions `json:"from"`            // away from the system
 	Seed  uint64     `json:"seed"`            // for random draws
 	Nodes int        `json:"nodes,omitempty"` // nodes that can be partitioned; 0: all servers are in one place
 }

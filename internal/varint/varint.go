@@ -19,7 +19,7 @@ type Reader struct {
 // NewReader returns a Reader of b, which must not change while it is used.
 func NewReader(b []byte) Reader { return Reader{b: b} }
 
-// Err returns the first error; nil where there is none.
+// Err returns the first error, or nil.
 func (r *Reader) Err() error { return r.err }
 
 // At returns how many bytes were read.
