@@ -316,10 +316,8 @@ func TestFilesHoldOneIdea(t *testing.T) {
 	}
 }
 
-// TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that who knows one
-// knows all. The drivers of AMQP 1.0 servers share the producer, too.
-// TestTestsSkipForAStatedReason: package needs knows the reasons. The conformance suite counts what it
-// skips itself.
+// TestTestsSkipForAStatedReason: package needs lists the reasons. The conformance suite counts its own
+// skips.
 func TestTestsSkipForAStatedReason(t *testing.T) {
 	for _, f := range load(t) {
 		if f.dir() == "internal/needs" || f.dir() == "driver/drivertest" {
@@ -339,6 +337,8 @@ func TestTestsSkipForAStatedReason(t *testing.T) {
 	}
 }
 
+// TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that whoever knows one knows all. The drivers
+// of AMQP 1.0 servers share the producer, too.
 func TestDriverFoldersHaveTheFixedShape(t *testing.T) {
 	const shared = `"` + module + `/drivers/internal/amqp1conn"`
 	have := map[string][]string{}
