@@ -34,7 +34,7 @@ const (
 	OrderClock    Order = "clock"    // steps their wall clocks by a duration
 	OrderCorrect  Order = "correct"  // undoes OrderClock: back to the host's clock
 
-	orderAgain Order = "again" // restarts the named servers, or all, and waits until the system answers; see Restart
+	orderAgain Order = "again" // restarts servers, or all, and waits until the system answers; see Restart
 )
 
 const (

@@ -21,7 +21,7 @@ type Recipe struct {
 	Format    int                `yaml:"recipe"`
 	Name      string             `yaml:"name"`
 	Title     string             `yaml:"title"`
-	Version   string             `yaml:"version"`  // version installed; "distribution": whatever the distribution has
+	Version   string             `yaml:"version"`  // version installed; "distribution": that of the distribution
 	Versions  []string           `yaml:"versions"` // other tested versions; see At
 	Platforms []string           `yaml:"platforms"`
 	Nodes     []int              `yaml:"nodes"` // supported numbers of nodes, ascending
@@ -57,7 +57,7 @@ type GoSource struct {
 	Module   string            `yaml:"module"`
 	Version  string            `yaml:"version"`                 // exact version, as in go.mod
 	Programs map[string]string `yaml:"programs"`                // name to package folder in the module
-	Files    map[string]string `yaml:"files" json:",omitempty"` // path in the module to text written before the build
+	Files    map[string]string `yaml:"files" json:",omitempty"` // path in the module to text to write
 }
 
 // A MavenSource downloads artifacts and their runtime dependencies into lib.
@@ -71,7 +71,7 @@ type MavenSource struct {
 // An AptSource takes programs from packages of Debian or a derivative.
 type AptSource struct {
 	Packages []string          `yaml:"packages"`
-	Programs map[string]string `yaml:"programs"`                  // name to path on a host with the packages installed
+	Programs map[string]string `yaml:"programs"`                  // name to path once installed
 	System   bool              `yaml:"system"`                    // must be installed on the host, as root
 	Release  string            `yaml:"release" json:",omitempty"` // Debian release, if not the host's own
 }

@@ -62,7 +62,7 @@ func groups() []string {
 // A Fault is an action on servers, once or repeatedly.
 type Fault struct {
 	Do    Verb
-	To    string        // All, Leader, Follower, a node number or a process name; for a Disconnect a tcpreset.Group
+	To    string        // All, Leader, Follower, a node number, a process name; Disconnect: a tcpreset.Group
 	From  string        // Disconnect: to which servers, as in To; Cut: All, Clients, Nodes or a node number; "": All
 	On    string        // Clock on Agents: name of a single agent; "": all
 	By    time.Duration // Slow: added delay of an operation; Clock: step, negative is backwards

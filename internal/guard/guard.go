@@ -63,7 +63,7 @@ type Spec struct {
 	Stdout    *os.File      // nil: StdoutFile in Dir; the caller may close it after Start
 	Stderr    *os.File      // nil: StderrFile in Dir; likewise
 	Grace     time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
-	Orderly   bool          // the program ends its own children: the guard sends SIGTERM only to what it leaves behind
+	Orderly   bool          // the program ends its own children: only those left behind get SIGTERM
 }
 
 // validate returns every fault in s, joined.

@@ -99,7 +99,7 @@ type Usage struct {
 	SwapOutBytes  *uint64  `json:"swap_out_bytes,omitempty"`
 
 	// For the control groups that limit this process.
-	ThrottledS       *float64 `json:"throttled_s,omitempty"`       // by quotas; adds up over cores and nested quotas
+	ThrottledS       *float64 `json:"throttled_s,omitempty"`       // by quotas; cores and nested quotas add up
 	ThrottledPeriods *uint64  `json:"throttled_periods,omitempty"` // periods with such a stop
 
 	// TakenS is an upper bound on the core-seconds that other processes or the hypervisor took from this

@@ -49,11 +49,11 @@ type HostSample struct {
 
 // A ProcessSample covers a process and all its descendants. If Processes is 0, there are no figures.
 type ProcessSample struct {
-	Name      string `json:"name"`              // ProcessWeir, server-2, "pid 123 (redis-server)" if watched, or other
+	Name      string `json:"name"`              // ProcessWeir, server-2, "pid 123 (redis-server)", other
 	Node      int    `json:"node,omitempty"`    // of the system, from 1
 	Processes int    `json:"processes"`         // at the later reading
 	Pids      []int  `json:"-"`                 // pids, its own first
-	Stopped   int    `json:"stopped,omitempty"` // processes stopped by a signal (SIGSTOP), the maximum of both readings
+	Stopped   int    `json:"stopped,omitempty"` // processes stopped by SIGSTOP, maximum of the readings
 
 	UserS               *float64 `json:"user_s,omitempty"`
 	SystemS             *float64 `json:"system_s,omitempty"`
@@ -64,7 +64,7 @@ type ProcessSample struct {
 	WrittenBytes        *uint64  `json:"written_bytes,omitempty"` // to disks: counted when pages are dirtied
 	ReadCalls           *uint64  `json:"read_calls,omitempty"`    // read(2) and similar, for files and some sockets
 	WriteCalls          *uint64  `json:"write_calls,omitempty"`
-	ReceivedBytes       *uint64  `json:"received_bytes,omitempty"` // without loopback; if in a network namespace of its own
+	ReceivedBytes       *uint64  `json:"received_bytes,omitempty"` // in its own network namespace, no loopback
 	SentBytes           *uint64  `json:"sent_bytes,omitempty"`
 
 	RSSBytes  *uint64 `json:"rss_bytes,omitempty"`  // resident memory, maximum of the readings

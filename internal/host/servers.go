@@ -314,7 +314,7 @@ func (m *ServerMeter) read(scan bool) *Sample {
 func (b *member) take(sum *treeSum, own int) serverUse {
 	u := serverUse{processes: len(sum.pids), stopped: sum.stopped, rss: sum.rss()}
 	for k := range b.accounts {
-		if len(sum.pids) > 0 || b.accounts[cpuUser].open { // without processes, the next total would include their past
+		if len(sum.pids) > 0 || b.accounts[cpuUser].open { // else the next total would include the past
 			b.accounts[k].take(sum.count(k))
 		}
 		u.counts[k] = b.accounts[k].now()

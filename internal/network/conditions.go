@@ -45,7 +45,7 @@ type Conditions struct {
 	Distribution Distribution  `json:"distribution,omitempty"` // of the jitter
 	Loss         float64       `json:"loss,omitempty"`         // share of the packets, 0 to 1, like the next three
 	Duplicate    float64       `json:"duplicate,omitempty"`    // share that arrives twice
-	Reorder      float64       `json:"reorder,omitempty"`      // share that skips the delay and so overtakes
+	Reorder      float64       `json:"reorder,omitempty"`      // share that skips the delay
 	Corrupt      float64       `json:"corrupt,omitempty"`      // share in which one bit is changed
 	Bandwidth    int64         `json:"bandwidth,omitempty"`    // bits of IP packets per second; 0: unlimited
 }

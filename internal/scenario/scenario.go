@@ -120,7 +120,7 @@ type Message struct {
 
 // Consume describes how messages are received.
 type Consume struct {
-	Batch      int // how many messages a consumer takes and acknowledges together; 0: depends on Settle and Prefetch
+	Batch      int // messages that a consumer takes and acknowledges together; 0: see Settle and Prefetch
 	Settle     driver.Settle
 	Prefetch   int           // 0: the driver's default
 	Work       time.Duration // simulated processing time per delivery
