@@ -338,9 +338,9 @@ func (v *vdso) threads(pid int, base uint64) (stand, clear bool, err error) {
 // makesThreads are the system calls that create threads: clone and clone3.
 var makesThreads = []string{strconv.Itoa(unix.SYS_CLONE), strconv.Itoa(unix.SYS_CLONE3)}
 
-// within reports whether an offset is inside of what is written: in a function after its first byte,
-// where the new code may be entered, or between the two reads of a step. The rest of the code never
-// changes.
+// within reports whether an offset is inside of what is written: in a function after its first byte (a
+// thread at the first byte runs whatever is there then), or between the two reads of a step. The rest
+// of the code never changes.
 func (v *vdso) within(at uint64) bool {
 	for start := range v.at {
 		if at > start && at < start+jumpBytes {

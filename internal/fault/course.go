@@ -24,7 +24,7 @@ type Course struct {
 type part struct {
 	from, to                    int64 // ns since the epoch
 	sent, confirmed, failed, in uint64
-	p99, worst                  int64  // of first deliveries, or of confirmations if nothing is received; -1: none
+	p99, worst                  int64  // of first deliveries, or of confirmations if none is received; -1: none
 	n                           uint64 // samples behind p99
 	owed                        bool   // something was due, or neither acked nor failed
 	waits                       measure.Backlog

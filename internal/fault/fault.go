@@ -63,7 +63,7 @@ func groups() []string {
 type Fault struct {
 	Do    Verb
 	To    string        // All, Leader, Follower, a node number, a process name; Disconnect: a tcpreset.Group
-	From  string        // Disconnect: to which servers, as in To; Cut: All, Clients, Nodes or a node number; "": All
+	From  string        // Disconnect: servers, as in To; Cut: All, Clients, Nodes or a node number; "": All
 	On    string        // Clock on Agents: name of a single agent; "": all
 	By    time.Duration // Slow: added delay of an operation; Clock: step, negative is backwards
 	At    time.Duration // since the start of the measured window

@@ -14,7 +14,7 @@ type Sample struct {
 	Host      HostSample      `json:"host"`
 	Processes []ProcessSample `json:"processes"`        // weir's own first, then the system's
 	Beyond    int             `json:"beyond,omitempty"` // processes not read: too many
-	Absent    []Absent        `json:"absent,omitempty"` // figures not reported by the host; in a log only if they changed
+	Absent    []Absent        `json:"absent,omitempty"` // figures not reported; in a log only if changed
 }
 
 // A HostSample covers the whole host. Counts and times are differences.

@@ -122,7 +122,7 @@ func TestJitterHasItsDistribution(t *testing.T) {
 			off       float64
 		}{
 			{"mean", mean, x.mean, 6 / math.Sqrt(n)},
-			{"standard deviation", deviation, x.deviation, 0.15}, // pareto converges slowly: its fourth moment is not finite
+			{"standard deviation", deviation, x.deviation, 0.15}, // pareto: its fourth moment is not finite
 			{"lower quartile", at(0.25), x.lower, 0.04},
 			{"median", at(0.5), x.median, 0.04},
 			{"upper quartile", at(0.75), x.quartile, 0.04},

@@ -231,7 +231,7 @@ func device(name string, address, peer netip.Addr) (int, error) {
 			}
 		}
 		r.SetUint32(deviceQueue)
-		_ = unix.IoctlIfreq(s, unix.SIOCSIFTXQLEN, r) // not permitted for root in a user namespace: the kernel's 500 stay
+		_ = unix.IoctlIfreq(s, unix.SIOCSIFTXQLEN, r) // not in a user namespace: the kernel's 500 stay
 		return nil
 	})
 	if err != nil {
