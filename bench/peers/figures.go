@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// schema names the format of the file with the figures.
+// schema is the format name of the file with the figures.
 const schema = "weir.peers/v1"
 
 // figures are the rows of the table.
@@ -21,11 +21,11 @@ type figures struct {
 	Rows   []row  `json:"rows"`
 }
 
-// A row is what the turns of one flow came to. Rates are messages per second.
+// A row holds the results of a flow's turns. Rates are messages per second.
 type row struct {
 	Name       string    `json:"name"`
 	System     string    `json:"system"`
-	Server     string    `json:"server"` // its version
+	Server     string    `json:"server"` // server version
 	Tool       string    `json:"tool"`
 	What       string    `json:"what"`
 	Size       int       `json:"size"`
@@ -34,12 +34,12 @@ type row struct {
 	WeirCounts string    `json:"weir_counts"`
 	PeerCounts string    `json:"peer_counts"`
 	Different  string    `json:"different"`
-	Weir       []float64 `json:"weir_per_s"` // in the order of the turns
-	Peer       []float64 `json:"peer_per_s"` // likewise; the same index is a pair
+	Weir       []float64 `json:"weir_per_s"` // in order of turns
+	Peer       []float64 `json:"peer_per_s"` // likewise; equal indices form a pair
 	Ratio      ratio     `json:"ratio"`
 }
 
-// read returns the figures of a file, none where there is no file yet.
+// read returns the figures in a file; none if the file does not exist yet.
 func read(name string) (*figures, error) {
 	f := &figures{Schema: schema}
 	if name == "" {
@@ -58,7 +58,7 @@ func read(name string) (*figures, error) {
 	return f, nil
 }
 
-// put adds a row, or puts it in the place of an earlier one of its name.
+// put adds a row, or replaces the row of the same name.
 func (f *figures) put(r row) {
 	if i := slices.IndexFunc(f.Rows, func(o row) bool { return o.Name == r.Name }); i >= 0 {
 		f.Rows[i] = r
@@ -67,7 +67,7 @@ func (f *figures) put(r row) {
 	f.Rows = append(f.Rows, r)
 }
 
-// store puts the rows into a file, in which those of other flows stay as they are by then.
+// store writes the rows into a file, keeping its current rows of other flows.
 func (f *figures) store(name string) error {
 	stored, err := read(name)
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *figures) store(name string) error {
 	return os.WriteFile(name, append(b, '\n'), 0o644)
 }
 
-// place is where a flow stands among all, -1 for one that is not known.
+// place returns the index of a flow among all flows; -1 if unknown.
 func place(name string) int {
 	at := 0
 	for _, s := range systems {
@@ -98,7 +98,7 @@ func place(name string) int {
 	return -1
 }
 
-// page lays the rows out: the ratios, then what each side counts.
+// page lays out the rows: the ratios, then what each side counts.
 func (f *figures) page(p *layout.Page) {
 	x := &layout.Table{Columns: layout.Columns(layout.Word, layout.Plain, "system", "flow", "tool", "confirmed means")}
 	x.Columns = append(x.Columns, layout.Columns(layout.Number, layout.Plain, "size", "in flight", "weir/tool", "95 %", "pairs", "single pairs")...)

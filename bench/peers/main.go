@@ -1,11 +1,11 @@
-// Command peers compares weir with the vendors' own load tools. On one server, started by
-// weir's recipe, weir and the tool take turns with the same message size, guarantee and
-// messages in flight. What it prints is the ratio of their rates:
+// Command peers compares weir with the vendors' own load tools. On one server, started from weir's
+// recipe, weir and the tool take turns with the same message size, guarantee and messages in flight.
+// It prints the ratio of their rates:
 //
 //	go run ./bench/peers [-turns 6] [-out FILE] [SYSTEM|FLOW ...]
 //
-// The tools are installed as servers are, in weir's cache. Systems run one after another.
-// With -out the figures go to a file, in which rows of other flows stay.
+// The tools are installed like servers, in weir's cache. Systems run one after another. With -out the
+// figures are written to a file, in which rows of other flows are kept.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 )
 
 func main() {
-	// Guards, installers, supervisors and the runs of weir are this binary, too.
+	// Guards, installers, supervisors and runs of weir are this binary, too.
 	if code, handled := guard.Main(os.Args); handled {
 		os.Exit(code)
 	}
@@ -46,7 +46,7 @@ func main() {
 
 var errUsage = errors.New("usage")
 
-// compare measures what args name, and prints and stores the result.
+// compare measures what args name, and prints and stores the results.
 func compare(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
 	turns := flags.Int("turns", 6, "pairs of turns; below 6 there is no interval")
@@ -96,8 +96,7 @@ func compare(ctx context.Context, args []string) error {
 	return failed
 }
 
-// choose returns what names ask for, a system with all of its flows or some of them; all
-// where there are none.
+// choose returns the named systems, with all or some of their flows; everything if there are no names.
 func choose(names []string) (chosen []*system, err error) {
 	var known []string
 	for i := range systems {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// errNoFigure: a tool's output has no rate where this version of it prints one.
+// errNoFigure is returned when a tool's output has no rate where this version prints one.
 var errNoFigure = errors.New("the tool's output holds no rate")
 
-// What the tools print.
+// Output of the tools.
 var (
 	natsStats     = regexp.MustCompile(`stats: ([0-9][0-9,.]*) msgs/sec`)
 	kafkaSummary  = regexp.MustCompile(`(?m)^\d+ (?:steady state )?records sent, ([0-9.]+) records/sec.* 99\.9th\.$`)
@@ -23,12 +23,12 @@ var (
 	pulsarGot     = regexp.MustCompile(`Aggregated throughput stats --- \d+ records received --- ([0-9.]+) msg/s .*--- ack failed (\d+) msg`)
 	rocketSummary = regexp.MustCompile(`\[Complete\] .*Send TPS: ([0-9]+) .*Send Failed: ([0-9]+) \| Response Failed: ([0-9]+)`)
 	bashTime      = regexp.MustCompile(`(?m)^seconds:([0-9.]+)$`)
-	perfTestStart = 3.0 // s in which both sides of PerfTest still warm up
-	kafkaStart    = 5   // lines of ConsumerPerformance, four in a second
-	pulsarStart   = 1   // lines of pulsar-perf, one in 10 s
+	perfTestStart = 3.0 // s during which both sides of PerfTest warm up
+	kafkaStart    = 5   // lines of ConsumerPerformance, four per second
+	pulsarStart   = 1   // lines of pulsar-perf, one per 10 s
 )
 
-// parseNATS reads the messages a second of `nats bench`, of one client or the aggregate of
+// parseNATS returns the messages per second of `nats bench`, of one client or the aggregate of
 // several, which comes first.
 func parseNATS(out string) (float64, error) {
 	m := natsStats.FindStringSubmatch(out)
@@ -38,8 +38,8 @@ func parseNATS(out string) (float64, error) {
 	return rate(strings.ReplaceAll(m[1], ",", ""))
 }
 
-// parseProducerPerformance reads the rate of the summary. With warm-up records there are
-// two: the last leaves these out.
+// parseProducerPerformance returns the rate of the summary. With warm-up records there are two: the
+// last excludes them.
 func parseProducerPerformance(out string) (float64, error) {
 	all := kafkaSummary.FindAllStringSubmatch(out, -1)
 	if len(all) == 0 {
@@ -48,8 +48,8 @@ func parseProducerPerformance(out string) (float64, error) {
 	return rate(all[len(all)-1][1])
 }
 
-// parseConsumerPerformance reads the mean over its lines, four in a second, of the messages
-// received. The first are left out: the Java of the tool still compiles itself.
+// parseConsumerPerformance returns the mean of the rates received, printed four times a second. It
+// skips the first lines, while the JVM still compiles.
 func parseConsumerPerformance(out string) (float64, error) {
 	all := kafkaConsumed.FindAllStringSubmatch(out, -1)
 	if len(all) <= kafkaStart {
@@ -58,8 +58,8 @@ func parseConsumerPerformance(out string) (float64, error) {
 	return mean(all[kafkaStart:], 1)
 }
 
-// parsePulsarProduce reads the mean over the lines of pulsar-perf without the first. It
-// refuses a run with failures.
+// parsePulsarProduce returns the mean of pulsar-perf's lines without the first. It rejects a run with
+// failures.
 func parsePulsarProduce(out string) (float64, error) {
 	all := pulsarSent.FindAllStringSubmatch(out, -1)
 	if len(all) <= pulsarStart {
@@ -73,8 +73,8 @@ func parsePulsarProduce(out string) (float64, error) {
 	return mean(all[pulsarStart:], 1)
 }
 
-// parsePulsarConsume reads the rate of the whole run of pulsar-perf. It refuses one in
-// which acknowledgements failed.
+// parsePulsarConsume returns the rate of pulsar-perf's whole run. It rejects a run with failed
+// acknowledgements.
 func parsePulsarConsume(out string) (float64, error) {
 	m := pulsarGot.FindStringSubmatch(out)
 	if m == nil {
@@ -86,8 +86,8 @@ func parsePulsarConsume(out string) (float64, error) {
 	return rate(m[1])
 }
 
-// parsePerfTest reads the mean over its lines, one a second, of the messages received.
-// The first seconds are left out: the Java of the tool still compiles itself.
+// parsePerfTest returns the mean of the rates received, printed once a second. It skips the first
+// seconds, while the JVM still compiles.
 func parsePerfTest(out string) (float64, error) {
 	var all [][]string
 	for _, m := range perfTestSent.FindAllStringSubmatch(out, -1) {
@@ -105,8 +105,8 @@ func parsePerfTest(out string) (float64, error) {
 	return mean(all, 3)
 }
 
-// parseRedisBenchmark reads the requests a second of the whole call. With -q the tool
-// overwrites its line until the last.
+// parseRedisBenchmark returns the requests per second of the whole call. With -q the tool overwrites
+// its line until the last.
 func parseRedisBenchmark(out string) (float64, error) {
 	all := redisOfAll.FindAllStringSubmatch(out, -1)
 	if len(all) == 0 {
@@ -115,8 +115,8 @@ func parseRedisBenchmark(out string) (float64, error) {
 	return rate(all[len(all)-1][1])
 }
 
-// parseArtemisPerf reads the mean over the lines, one a second, of the messages received.
-// Its warm-up is left out, and so is what comes when it no longer sends.
+// parseArtemisPerf returns the mean of the rates received, printed once a second. It skips the warm-up
+// and the time after sending has ended.
 func parseArtemisPerf(out string) (float64, error) {
 	var all [][]string
 	for _, m := range artemisLine.FindAllStringSubmatch(out, -1) {
@@ -130,7 +130,7 @@ func parseArtemisPerf(out string) (float64, error) {
 	return mean(all, 3)
 }
 
-// parseRocketBenchmark reads the rate of its summary, which refuses a run with failures.
+// parseRocketBenchmark returns the rate of the summary. It rejects a run with failures.
 func parseRocketBenchmark(out string) (float64, error) {
 	m := rocketSummary.FindStringSubmatch(out)
 	if m == nil {
@@ -142,7 +142,7 @@ func parseRocketBenchmark(out string) (float64, error) {
 	return rate(m[1])
 }
 
-// parseMosquittoPub reads how long it took for all of its messages.
+// parseMosquittoPub returns how long all messages took.
 func parseMosquittoPub(out string) (float64, error) {
 	m := bashTime.FindStringSubmatch(out)
 	if m == nil {
@@ -152,7 +152,7 @@ func parseMosquittoPub(out string) (float64, error) {
 	return mqttMessages / s, err
 }
 
-// mean is that of a column of what an expression found.
+// mean returns the mean of a column of an expression's matches.
 func mean(found [][]string, column int) (float64, error) {
 	sum := 0.0
 	for _, m := range found {
@@ -165,7 +165,7 @@ func mean(found [][]string, column int) (float64, error) {
 	return sum / float64(len(found)), nil
 }
 
-// rate reads a number above 0.
+// rate parses a number above 0.
 func rate(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err == nil && !(v > 0) {

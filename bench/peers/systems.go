@@ -9,41 +9,41 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A system is a server that weir and a load tool, its vendor's own where there is one, measure in turns.
+// A system is a server measured in turns by weir and a load tool, the vendor's own if there is one.
 type system struct {
-	name     string            // as users ask for it
+	name     string            // as named on the command line
 	title    string            //
-	driver   string            // of weir; its first recipe starts the server
+	driver   string            // weir's driver; its first recipe starts the server
 	settings map[string]string // of that recipe
-	tool     string            // a recipe of tools.yaml; "" where the server's install has the tool
+	tool     string            // a recipe of tools.yaml; "" if the server's install includes the tool
 	flows    []flow
 }
 
-// A flow is one thing that both measure.
+// A flow is one measurement that both do.
 type flow struct {
 	name      string
 	what      string // in the table
-	tool      string // the vendor's tool, with its version
+	tool      string // the vendor's tool with its version
 	size      int    // bytes of a message
-	inFlight  string // messages without an answer, on each side
+	inFlight  string // unacknowledged messages, on each side
 	weir      []string
-	backlog   int    // messages that weir sends before it receives them; 0: it does both for seconds
+	backlog   int    // messages that weir sends before it receives them; 0: both at once, for some seconds
 	weirIs    string // what weir counts
 	figure    func(*result.Throughput) float64
 	peer      func(*bench) []string
 	peerIs    string // what the peer counts
 	parse     func(out string) (float64, error)
-	fill      func(*bench) [][]string // runs once before the first turn, for the peer; nil: nothing
-	before    func(*bench) []string   // runs before each turn of the peer, outside of what is measured; nil: nothing
-	receiver  func(*bench) []string   // runs beside the peer; its output is the one that counts; nil: none
-	different string                  // what the two do differently, beside what they count
+	fill      func(*bench) [][]string // runs once before the first turn, for the peer; may be nil
+	before    func(*bench) []string   // runs before each turn of the peer, not measured; may be nil
+	receiver  func(*bench) []string   // runs beside the peer and provides the output to parse; may be nil
+	different string                  // what the two do differently, apart from what they count
 }
 
 func confirmed(t *result.Throughput) float64 { return t.ConfirmedPerS }
 
 func received(t *result.Throughput) float64 { v, _ := t.Received(); return v }
 
-// hostPort returns an address without its scheme.
+// hostPort splits the address without its scheme.
 func (b *bench) hostPort() (host, port string) {
 	_, at, found := strings.Cut(b.address, "://")
 	if !found {
@@ -53,8 +53,7 @@ func (b *bench) hostPort() (host, port string) {
 	return host, port
 }
 
-// Messages of the peers' turns: some 2 to 10 s of a quiet host. A backlog is as large on
-// both sides.
+// Messages of a peer's turn: some 2 to 10 s on a quiet host. A backlog is equally large on both sides.
 const (
 	natsPublished  = 2_000_000
 	natsReceived   = 1_000_000
@@ -69,7 +68,7 @@ const (
 	pulsarBacklog  = 600_000
 )
 
-// Lengths of the turns of tools that run for a time.
+// Lengths of turns for tools that run for a time.
 const (
 	perfTestS      = 8
 	artemisS       = 11
@@ -77,20 +76,20 @@ const (
 	pulsarS        = 21
 )
 
-// Where the installs have what is called.
+// Paths of programs within installs.
 const (
 	artemisHome     = "apache-artemis-2.56.0"
 	pulsarPerf      = "apache-pulsar-4.0.8/bin/pulsar-perf"
 	rocketBenchmark = "org.apache.rocketmq.example.benchmark.Producer"
 )
 
-// natsBench returns a call of nats bench.
+// natsBench returns a nats bench command.
 func natsBench(b *bench, count, size int, args ...string) []string {
 	all := append([]string{b.tool.Programs["nats"], "--no-context", "--server", b.address, "bench"}, args...)
 	return append(all, "--msgs", strconv.Itoa(count), "--size", strconv.Itoa(size), "--no-progress")
 }
 
-// systems are all that this program knows, in the order of the table.
+// systems lists all systems, in the order of the table.
 var systems = []system{
 	{
 		name: "nats", title: "NATS", driver: "nats", tool: "natscli",
@@ -276,20 +275,20 @@ var systems = []system{
 	},
 }
 
-// kafkaTool returns a call of one of Kafka's tests on a topic.
+// kafkaTool returns a command that runs one of Kafka's tests on a topic.
 func kafkaTool(b *bench, class, topic string, records int, args ...string) []string {
 	host, port := b.hostPort()
 	return append(java(b.server, "org.apache.kafka.tools."+class, "--bootstrap-server", host+":"+port, "--topic", topic, "--num-records", strconv.Itoa(records)), args...)
 }
 
-// kafkaTopic returns a call that makes a topic of one partition.
+// kafkaTopic returns a command that creates a topic with one partition.
 func kafkaTopic(b *bench, topic string) []string {
 	host, port := b.hostPort()
 	return java(b.server, "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", host+":"+port, "--create", "--if-not-exists", "--topic", topic, "--partitions", "1")
 }
 
-// pulsarTool returns a call of pulsar-perf, which takes Java's flags and the folder of its
-// logs from variables. Its histograms need more heap than the other tools have.
+// pulsarTool returns a pulsar-perf command, which takes Java's flags and its log folder from
+// variables. Its histograms need more heap than the other tools have.
 func pulsarTool(b *bench, verb string, args ...string) []string {
 	host, port := b.hostPort()
 	return append([]string{
@@ -298,7 +297,7 @@ func pulsarTool(b *bench, verb string, args ...string) []string {
 	}, args...)
 }
 
-// redisTool returns a call of a program of the package that the server is from.
+// redisTool returns a command from the server's package.
 func redisTool(b *bench, name string, args ...string) []string {
 	host, port := b.hostPort()
 	return append([]string{program(b.server, "usr/bin", name), "-h", host, "-p", port}, args...)

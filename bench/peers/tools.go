@@ -18,10 +18,10 @@ import (
 //go:embed tools.yaml
 var toolsYAML []byte
 
-// toolsName is the driver with the recipes of tools. It only installs.
+// toolsName is the driver with the tools' recipes. It is only for installing.
 const toolsName = "peers"
 
-// noSystem is the configuration of that driver.
+// noSystem is that driver's configuration.
 type noSystem struct{}
 
 func (noSystem) Validate() error { return nil }
@@ -30,7 +30,7 @@ func (noSystem) Open(context.Context, driver.Run) (driver.Conn, error) {
 	return nil, fmt.Errorf("%w: the driver %s only installs tools", driver.ErrUnsupported, toolsName)
 }
 
-// tools is the definition by which weir's installer finds the tools' recipes.
+// tools returns the definition with which weir's installer finds the tools' recipes.
 func tools() driver.Definition {
 	return driver.Definition{
 		Name: toolsName, Title: "Load tools", Summary: "The vendors' own load tools, to be installed.",
@@ -38,18 +38,18 @@ func tools() driver.Definition {
 	}
 }
 
-// A bench is a server that runs, with the tools beside it.
+// A bench is a running server with the tools to load it.
 type bench struct {
 	self    string
 	cache   string
 	note    func(string)
-	address string               // of the server
-	server  *broker.Installation // which brings some tools along
-	tool    *broker.Installation // nil where the server's install has the tool
-	version string               // of the server
+	address string               // server address
+	server  *broker.Installation // includes some tools
+	tool    *broker.Installation // nil if the server's install includes the tool
+	version string               // server version
 	running *broker.Running
-	dir     string // for what tools leave, until the system is measured
-	turn    int    // of the flow that is measured, from 1
+	dir     string // for files of the tools, until the system has been measured
+	turn    int    // of the measured flow, from 1
 }
 
 // Limits of steps that are not measured.
@@ -59,8 +59,7 @@ const (
 	stopLimit    = time.Minute
 )
 
-// install returns where the programs of a recipe are, and installs them first where they
-// are not there.
+// install returns where a recipe's programs are, and installs them if they are missing.
 func (b *bench) install(ctx context.Context, def driver.Definition, recipe string) (*broker.Recipe, *broker.Installation, error) {
 	r, err := broker.RecipeOf(def, recipe)
 	if err != nil {
@@ -106,14 +105,14 @@ func (b *bench) start(ctx context.Context, s *system) error {
 	return nil
 }
 
-// stop ends the server. It is asked even where the run was interrupted.
+// stop ends the server, even if the run was interrupted.
 func (b *bench) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
 	return errors.Join(b.running.Stop(ctx), os.RemoveAll(b.dir))
 }
 
-// program returns the path of a program that came with an install, or the host's own.
+// program returns the path of a program from an install, or of the host's own.
 func program(in *broker.Installation, below, name string) string {
 	if in.Dir != "" {
 		p := filepath.Join(in.Dir, below, name)
@@ -127,7 +126,7 @@ func program(in *broker.Installation, below, name string) string {
 	return name
 }
 
-// java returns a call of a class of an install's jars.
+// java returns a command that runs a class from an install's jars.
 func java(in *broker.Installation, class string, args ...string) []string {
 	return append([]string{"java", "-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(in.Dir, "lib", "*"), class}, args...)
 }

@@ -19,18 +19,18 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// passwordVariable has the password of the server that was started.
+// passwordVariable is the environment variable with the started server's password.
 const passwordVariable = "WEIR_PEERS_PASSWORD"
 
 // Bounds of one turn.
 const (
 	turnLimit    = 3 * time.Minute
-	receiverHead = time.Second // in which a receiver subscribes before the peer publishes
-	outputShown  = 600         // bytes of the output of a tool that failed
+	receiverHead = time.Second // how long a receiver subscribes before the peer publishes
+	outputShown  = 600         // bytes of a failed tool's output
 )
 
-// measure starts a system and takes the turns of its flows. Rows of flows that were
-// measured whole come back with an error, too.
+// measure starts a system and takes the turns of its flows. With an error it also returns the rows of
+// flows that were measured completely.
 func (b *bench) measure(ctx context.Context, s *system, turns int) (rows []row, err error) {
 	if err := b.start(ctx, s); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (b *bench) measure(ctx context.Context, s *system, turns int) (rows []row, 
 		}
 		for turn := range turns {
 			b.turn = turn + 1
-			// ABBA: what drifts meets both sides alike.
+			// ABBA order, so that drift affects both sides alike.
 			order := []func(context.Context, *system, *flow, *row) error{b.weirTurn, b.peerTurn}
 			if turn%2 == 1 {
 				order[0], order[1] = order[1], order[0]
@@ -67,7 +67,7 @@ func (b *bench) measure(ctx context.Context, s *system, turns int) (rows []row, 
 	return rows, nil
 }
 
-// filling is what runs before the first turn.
+// filling returns what runs before the first turn.
 func (f *flow) filling(b *bench) [][]string {
 	if f.fill == nil {
 		return nil
@@ -75,7 +75,7 @@ func (f *flow) filling(b *bench) [][]string {
 	return f.fill(b)
 }
 
-// amount returns the arguments of weir that say how much a turn measures.
+// amount returns weir's arguments for how much a turn measures.
 func (f *flow) amount() []string {
 	if f.backlog > 0 {
 		return []string{"--mode", result.ModeBacklog, "--warmup", "0s", "--messages", strconv.Itoa(f.backlog)}
@@ -83,7 +83,7 @@ func (f *flow) amount() []string {
 	return []string{"--warmup", "1s", "--measure", "3s"}
 }
 
-// weirTurn runs weir in a process of its own, as users do.
+// weirTurn runs weir in a separate process, as users do.
 func (b *bench) weirTurn(ctx context.Context, s *system, f *flow, r *row) error {
 	dir, err := os.MkdirTemp("", "weir-peers-")
 	if err != nil {
@@ -103,7 +103,7 @@ func (b *bench) weirTurn(ctx context.Context, s *system, f *flow, r *row) error 
 		}
 	}
 	args = append(append(args, f.amount()...), f.weir...)
-	// Exit codes tell of verdicts and losses, too: a run with a result counts.
+	// Exit codes also report verdicts and losses: a run with a result counts.
 	stdout, failed := b.output(ctx, args)
 	x := &result.Result{}
 	if err := json.Unmarshal(stdout, x); err != nil {
@@ -146,7 +146,7 @@ func (b *bench) peerTurn(ctx context.Context, _ *system, f *flow, r *row) error 
 	return nil
 }
 
-// beside runs a peer with its receiver, and returns what the receiver printed.
+// beside runs a peer with its receiver, and returns the receiver's output.
 func (b *bench) beside(ctx context.Context, f *flow) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -172,14 +172,14 @@ func (b *bench) beside(ctx context.Context, f *flow) ([]byte, error) {
 	return e.out, errors.Join(err, e.err)
 }
 
-// output runs a program to its end, at most turnLimit, and returns what it printed.
+// output runs a program to completion, for at most turnLimit, and returns its output.
 func (b *bench) output(ctx context.Context, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, turnLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	// A tool that weir's installer unpacked finds its libraries by these.
+	// A tool unpacked by weir's installer finds its libraries with these.
 	cmd.Env = append(os.Environ(), b.server.Env...)
-	if p := b.running.Options["password"]; len(p) > 0 { // which weir does not take as an argument
+	if p := b.running.Options["password"]; len(p) > 0 { // weir does not accept it as an argument
 		cmd.Env = append(cmd.Env, passwordVariable+"="+p[0])
 	}
 	var stdout, stderr bytes.Buffer
@@ -192,7 +192,7 @@ func (b *bench) output(ctx context.Context, args []string) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// tail is the end of what a program printed, on one line.
+// tail returns the end of a program's output, on one line.
 func tail(out []byte) string {
 	return strings.Join(strings.Fields(string(out[max(0, len(out)-outputShown):])), " ")
 }

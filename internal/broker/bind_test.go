@@ -30,8 +30,8 @@ func TestWhereServersMayListen(t *testing.T) {
 	}
 }
 
-// TestServersUseConfiguredListenAndAdvertisedAddresses lays one recipe out for loopback,
-// for another address, and for containers, whose ports are published on loopback.
+// TestServersUseConfiguredListenAndAdvertisedAddresses lays out one recipe for loopback, for another
+// address, and for containers, whose ports are published on loopback.
 func TestServersUseConfiguredListenAndAdvertisedAddresses(t *testing.T) {
 	rs, err := ParseRecipes("r.yaml", []byte(goodRecipe))
 	if err != nil {
@@ -77,7 +77,8 @@ func TestServersUseConfiguredListenAndAdvertisedAddresses(t *testing.T) {
 	}
 }
 
-// TestAProcessForEachAddress: what listens once at an address runs once where nodes share one.
+// TestAProcessForEachAddress: a process that listens once per address runs only once if nodes share
+// the address.
 func TestAProcessForEachAddress(t *testing.T) {
 	rs, err := ParseRecipes("r.yaml", []byte(strings.Replace(goodRecipe, "on: first", "on: address", 1)))
 	if err != nil {

@@ -1,13 +1,12 @@
 //go:build unix
 
-// Package broker brings systems up and down: those that weir embeds, and real
-// servers by their recipes, which are data. Each runs in processes of its own
-// under a guard, with a folder of its own, and is gone with that folder however
-// weir ends; a kept one (Keep) stays until it is told to go.
+// Package broker starts and stops systems: those embedded in weir, and real servers described by
+// recipes, which are data. Each system runs in its own processes under a guard, in its own folder;
+// both are removed however weir ends. A kept system (Keep) stays up until it is stopped explicitly.
 //
-// Between weir and the servers stand two of weir's own processes: the guard, which
-// ends everything when weir is gone, and below it the one that serves an embedded
-// system (ServeMain) or supervises those of a recipe (SystemMain).
+// Two of weir's own processes stand between weir and the servers: the guard, which ends everything
+// when weir is gone, and below it the process that serves an embedded system (ServeMain) or supervises
+// the servers of a recipe (SystemMain).
 package broker
 
 import (
@@ -26,38 +25,37 @@ import (
 	"github.com/weirmq/weir/internal/guard"
 )
 
-// ErrStart: the system could not be started.
+// ErrStart is returned when a system could not be started.
 var ErrStart = errors.New("system could not be started")
 
-// readyWord begins the one line that an embedded system prints when it answers.
+// readyWord starts the one line that an embedded system prints once it answers.
 const readyWord = "ready "
 
 const (
 	grace     = 6 * time.Second // from SIGTERM to SIGKILL: a server may take 5 s to stop
-	tailLines = 8               // of what the process said, for the error
-	lineBytes = 256 << 10       // longer lines end the reading of a pipe
+	tailLines = 8               // lines of process output kept for the error
+	lineBytes = 256 << 10       // a longer line ends reading of the pipe
 )
 
-// Embedded says what to start, and how.
+// Embedded describes an embedded system to start.
 type Embedded struct {
-	Self       string            // weir's own binary (os.Executable); its main calls guard.Main
-	Definition driver.Definition // with a Serve
-	Nodes      int               // 1 or more; 0 is 1
-	Port       int               // of the first node; 0 picks a free one
-	Options    map[string]string // of the server, as driver.Service has them; no secrets: they are arguments
-	Bind       string            // where it listens, as Serving has it; "": 127.0.0.1
-	Within     Within            // where its process is started; nil: here
-	Log        *slog.Logger      // takes what the process prints; nil: not wanted
+	Self       string            // path of weir's own binary (os.Executable); its main must call guard.Main
+	Definition driver.Definition // must have Serve
+	Nodes      int               // at least 1; 0 means 1
+	Port       int               // port of the first node; 0 picks a free port
+	Options    map[string]string // server options, as in driver.Service; no secrets, they are passed as arguments
+	Bind       string            // listen address, as in Serving; "" is 127.0.0.1
+	Within     Within            // where to start the process; nil: here
+	Log        *slog.Logger      // receives the process's output; nil discards it
 
-	// OnEvent is called when the system ends by itself, from any goroutine. Nil: the
-	// log takes it.
+	// OnEvent is called from any goroutine when the system ends by itself. Nil logs the event.
 	OnEvent func(ServerEvent)
 }
 
-// StartEmbedded starts a system that weir embeds and returns when it answers, or
-// with ErrStart, which carries what the process said last. A number of nodes that
-// the driver refuses is driver.ErrUnsupported, before anything is started. ctx
-// bounds the start only. The system runs until Stop, or until this process is gone.
+// StartEmbedded starts an embedded system and returns once it answers. The error wraps ErrStart and
+// carries the last output of the process. A number of nodes that the driver does not support returns
+// driver.ErrUnsupported before anything is started. ctx bounds the start only. The system runs until
+// Stop, or until this process is gone.
 func StartEmbedded(ctx context.Context, e Embedded) (*Running, error) {
 	name := e.Definition.Name
 	if e.Definition.Serve == nil {
@@ -92,12 +90,11 @@ func StartEmbedded(ctx context.Context, e Embedded) (*Running, error) {
 	return r, nil
 }
 
-// environment returns what an embedded system, and its guard, are given of an
-// environment: what Go's runtime reads, where programs and temporary files are,
-// the time zone. A user's password for some broker is often in a variable, and
-// every process of the user can read those of the others.
+// environment returns the variables that an embedded system and its guard inherit: Go runtime
+// settings, PATH, the temporary folder and the time zone. Other variables often hold passwords, and
+// every process of a user can read the environment of that user's other processes.
 func environment(all []string) []string {
-	keep := []string{} // never nil: that would be everything
+	keep := []string{} // never nil: nil would pass everything
 	for _, v := range all {
 		name, _, _ := strings.Cut(v, "=")
 		switch name {

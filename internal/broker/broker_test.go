@@ -26,7 +26,7 @@ import (
 	"github.com/weirmq/weir/internal/guard"
 )
 
-// silent is a driver whose server never answers; talker one that fails.
+// registry has a driver whose server never answers (silent) and one that fails (talker).
 func registry() *driver.Registry {
 	silent, talker := jetstream.Definition(), jetstream.Definition()
 	silent.Name, talker.Name = "silent", "talker"
@@ -62,7 +62,7 @@ func start(t *testing.T, name string, change func(*Embedded)) (*Running, error) 
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
-			var exit *guard.ExitError // of the one that a test killed
+			var exit *guard.ExitError // the exit of the process that a test killed
 			if err := r.Stop(ctx); err != nil && !errors.As(err, &exit) {
 				t.Error(err)
 			}
@@ -72,7 +72,6 @@ func start(t *testing.T, name string, change func(*Embedded)) (*Running, error) 
 	return r, err
 }
 
-// folders checks how many folders of embedded systems there are.
 func folders(t *testing.T, want int) {
 	t.Helper()
 	if got, _ := filepath.Glob(filepath.Join(os.TempDir(), "weir-*")); len(got) != want {
@@ -294,7 +293,6 @@ func TestStartOfAClusterIsQuiet(t *testing.T) {
 	}
 }
 
-// writer is an io.Writer.
 type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }

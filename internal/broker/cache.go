@@ -12,12 +12,11 @@ import (
 	"runtime"
 )
 
-// VariableCache names the environment variable that says where installs go.
+// VariableCache is the environment variable that sets the installation folder.
 const VariableCache = "WEIR_CACHE"
 
-// CacheDir returns the folder in which installs and the states of kept systems
-// are: what VariableCache says, or weir in the user's cache folder. lookup is as
-// os.LookupEnv.
+// CacheDir returns the folder for installs and for the state of kept systems: the value of
+// VariableCache, or weir in the user's cache folder. lookup has the semantics of os.LookupEnv.
 func CacheDir(lookup func(string) (string, bool)) (string, error) {
 	if dir, ok := lookup(VariableCache); ok && dir != "" {
 		if !filepath.IsAbs(dir) {
@@ -32,37 +31,37 @@ func CacheDir(lookup func(string) (string, bool)) (string, error) {
 	return filepath.Join(dir, "weir"), nil
 }
 
-// installedFile says that an install is whole.
+// installedFile marks a complete install.
 const installedFile = "installed.json"
 
-// schemaInstalled names the format of installedFile.
+// schemaInstalled is the format name in installedFile.
 const schemaInstalled = "weir.installed/v1"
 
-// An Installation is where the programs of a recipe are.
+// An Installation locates the programs of a recipe.
 type Installation struct {
 	Schema   string            `json:"schema"`
 	Name     string            `json:"name"`
-	Version  string            `json:"version"` // as far as the source tells it
-	Source   string            `json:"source"`  // go, maven, apt, pypi; host where the programs are the host's own
+	Version  string            `json:"version"` // as far as the source reports it
+	Source   string            `json:"source"`  // go, maven, apt, pypi; host for the host's own programs
 	Programs map[string]string `json:"programs"`
-	Env      []string          `json:"env,omitempty"` // that they need: NAME=value
+	Env      []string          `json:"env,omitempty"` // environment the programs need, as NAME=value
 
-	Dir string `json:"-"` // "" where the programs are the host's own
+	Dir string `json:"-"` // "" for the host's own programs
 }
 
-// home is the folder that an install of the recipe has in the cache. What is
-// installed otherwise is elsewhere.
+// home returns the cache folder for an install of the recipe. A different install specification gets a
+// different folder.
 func (r *Recipe) home(cache string) string {
 	b, err := json.Marshal(r.Install) // maps in the order of their keys
-	if err != nil {                   // texts and flags only
+	if err != nil {                   // only strings and booleans: cannot fail
 		b = []byte(r.Version)
 	}
 	sum := sha256.Sum256(append(b, runtime.GOOS+"/"+runtime.GOARCH...))
 	return filepath.Join(cache, r.Name, r.Version+"-"+hex.EncodeToString(sum[:4]))
 }
 
-// load returns what is installed in dir, nil where nothing is. Paths in the file
-// are below the folder, so that the cache may be moved.
+// load returns the install in dir, or nil if there is none. Paths in the file are relative to the
+// folder, so that the cache can be moved.
 func load(dir string) (*Installation, error) {
 	b, err := os.ReadFile(filepath.Join(dir, installedFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,16 +9,15 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// An Entry is a system that a recipe brings up, with the driver that asks whether
-// it answers.
+// An Entry is a system that a recipe can start, and the driver used to check that it answers.
 type Entry struct {
 	Recipe     *Recipe
 	Definition driver.Definition
-	Drivers    []string // all that have the recipe, sorted
+	Drivers    []string // all drivers with this recipe, sorted
 }
 
-// Catalog returns every system that a driver of the registry has a recipe for,
-// sorted by name. A recipe that cannot be read, or two of one name, are errors.
+// Catalog returns every system for which a driver of the registry has a recipe, sorted by name. An
+// unreadable recipe or a duplicate name is an error.
 func Catalog(drivers *driver.Registry) ([]Entry, error) {
 	var out []Entry
 	for _, name := range drivers.Names() {
@@ -49,7 +48,7 @@ func Catalog(drivers *driver.Registry) ([]Entry, error) {
 	return out, nil
 }
 
-// Recipes returns those of one driver; none where it has no recipe.
+// Recipes returns the recipes of a driver, if any.
 func Recipes(def driver.Definition) ([]*Recipe, error) {
 	if len(def.Recipe) == 0 {
 		return nil, nil
@@ -57,8 +56,8 @@ func Recipes(def driver.Definition) ([]*Recipe, error) {
 	return ParseRecipes("recipe of "+def.Name, def.Recipe)
 }
 
-// Find returns a driver's definition, and its recipe of a name as RecipeOf takes it.
-// One that there is not is driver.ErrUnsupported.
+// Find returns a driver's definition and the recipe that RecipeOf returns for the given name. An
+// unknown driver or recipe returns driver.ErrUnsupported.
 func Find(drivers *driver.Registry, name, recipe string) (driver.Definition, *Recipe, error) {
 	def, err := drivers.Lookup(name)
 	if err != nil {
@@ -68,8 +67,8 @@ func Find(drivers *driver.Registry, name, recipe string) (driver.Definition, *Re
 	return def, r, err
 }
 
-// RecipeOf returns a driver's recipe of a name; "" is the first. NAME@VERSION is the
-// recipe with another of its versions. One that there is not is driver.ErrUnsupported.
+// RecipeOf returns a driver's recipe by name; "" is the first one. NAME@VERSION selects another
+// version of the recipe. An unknown name or version returns driver.ErrUnsupported.
 func RecipeOf(def driver.Definition, name string) (*Recipe, error) {
 	name, version, _ := strings.Cut(name, "@")
 	rs, err := Recipes(def)
@@ -89,8 +88,8 @@ func RecipeOf(def driver.Definition, name string) (*Recipe, error) {
 	return nil, fmt.Errorf("%w: %s has no recipe %q (%s)", driver.ErrUnsupported, def.Name, name, strings.Join(names, ", "))
 }
 
-// Forming returns the name of a driver's first recipe that weir installs and that
-// forms a system of so many nodes, 1 or more; "" where none does.
+// Forming returns the name of a driver's first recipe that weir can install and that supports the
+// given number of nodes (at least 1), or "" if there is none.
 func Forming(def driver.Definition, nodes int) string {
 	rs, err := Recipes(def)
 	if err != nil {
@@ -104,9 +103,9 @@ func Forming(def driver.Definition, nodes int) string {
 	return ""
 }
 
-// Versioned returns the recipe of a driver that has a version, among several the first that
-// weir installs and that forms a system of so many nodes; 0 for any number. A version that
-// none has is driver.ErrUnsupported.
+// Versioned returns a driver's recipe with the given version. If several have it, the first that weir
+// can install and that supports the given number of nodes (0: any) wins. A version that no recipe has
+// returns driver.ErrUnsupported.
 func Versioned(def driver.Definition, version string, nodes int) (*Recipe, error) {
 	rs, err := Recipes(def)
 	if err != nil {
@@ -133,9 +132,9 @@ func Versioned(def driver.Definition, version string, nodes int) (*Recipe, error
 	return versionOf(def, found, version)
 }
 
-// Named returns the system of that name, or the first of the driver of that name. With
-// NAME@VERSION it has that version, if need be by another recipe of the driver. An unknown
-// name is refused with the nearest known one.
+// Named returns the system with the given name, or the first system of the driver with that name.
+// NAME@VERSION selects a version, if necessary from another recipe of the driver. The error for an
+// unknown name suggests the nearest known one.
 func Named(entries []Entry, drivers *driver.Registry, name string) (Entry, error) {
 	name, version, _ := strings.Cut(name, "@")
 	at := func(e Entry, def driver.Definition) (Entry, error) {
@@ -176,8 +175,8 @@ func Named(entries []Entry, drivers *driver.Registry, name string) (Entry, error
 	return Entry{}, fmt.Errorf("%w: no recipe is named %q (%s)", driver.ErrUnsupported, name, strings.Join(names, ", "))
 }
 
-// Source names where the programs of the recipe come from: go, maven, apt, pypi,
-// or docker where there is no package of them.
+// Source returns where the recipe's programs come from: go, maven, apt or pypi, or docker if there is
+// no package.
 func (r *Recipe) Source() string {
 	switch in := r.Install; {
 	case in == nil:

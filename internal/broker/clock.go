@@ -11,27 +11,27 @@ import (
 	"github.com/weirmq/weir/internal/clockstep"
 )
 
-// clockPause lies between two looks for processes that a server with a stepped clock has
-// started meanwhile, or that it is since it was started again.
+// clockPause is how often to look for new processes of a server whose clock is stepped, whether it
+// forked or was restarted.
 const clockPause = 50 * time.Millisecond
 
-// clocks are those of servers that an order stepped.
+// clocks tracks the servers whose clocks are stepped.
 type clocks struct {
-	by   map[string]time.Duration // by the names of their processes
-	done map[int]time.Duration    // of each process
-	tick *time.Ticker             // nil while none is stepped
+	by   map[string]time.Duration // step by process name
+	done map[int]time.Duration    // step applied to each process
+	tick *time.Ticker             // nil while no clock is stepped
 
 	steps *clockstep.Stepper
 }
 
-// close ends what steps them.
+// close ends the process that steps clocks.
 func (c *clocks) close() {
 	if c.steps != nil {
 		c.steps.Close()
 	}
 }
 
-// due tells when to look again; nil while there is nothing to look for.
+// due returns the channel that signals the next look; nil if there is nothing to look for.
 func (c *clocks) due() <-chan time.Time {
 	if c.tick == nil {
 		return nil
@@ -39,7 +39,7 @@ func (c *clocks) due() <-chan time.Time {
 	return c.tick.C
 }
 
-// step steps the clocks of servers that run, by 0: back.
+// step steps the clocks of running servers; a step of 0 restores them.
 func (s *supervisor) step(names []string, by time.Duration) error {
 	if by != 0 {
 		if _, err := s.those(names); err != nil {
@@ -61,7 +61,7 @@ func (s *supervisor) step(names []string, by time.Duration) error {
 		}
 	}
 	var errs []error
-	for _, v := range s.servers { // one that is gone has no step to take back
+	for _, v := range s.servers { // a process that is gone has no step to undo
 		if slices.Contains(names, v.unit.name) && !v.gone() {
 			errs = append(errs, s.keepStep(v, by))
 		}
@@ -78,18 +78,18 @@ func (s *supervisor) step(names []string, by time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// keepSteps steps the clocks of processes that are new.
+// keepSteps steps the clocks of new processes.
 func (s *supervisor) keepSteps() {
 	for _, v := range s.servers {
 		if by := s.clocks.by[v.unit.name]; by != 0 && !v.gone() {
-			_ = s.keepStep(v, by) // tried again
+			_ = s.keepStep(v, by) // retried on the next tick
 		}
 	}
 }
 
-// keepStep has all processes of a server have a step.
+// keepStep applies a step to all processes of a server.
 func (s *supervisor) keepStep(v *server, by time.Duration) error {
-	const most = 20 // looks for processes that were started while others were stepped
+	const most = 20 // looks for processes that started while others were stepped
 	for range most {
 		pids := slices.DeleteFunc(descendants(v.cmd.Process.Pid), func(pid int) bool {
 			is, known := s.clocks.done[pid]

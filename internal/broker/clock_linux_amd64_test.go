@@ -11,7 +11,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// apart is how far the wall clock of a fake server is from that of this process.
+// apart returns the offset between a fake server's wall clock and that of this process.
 func apart(t *testing.T, address string) time.Duration {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -56,7 +56,7 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 		t.Errorf("when the order is done, the clock is %v apart", got)
 	}
 	want(-time.Hour)
-	order(OrderClock, 2*time.Hour) // from the host's clock, not from the step before
+	order(OrderClock, 2*time.Hour) // from the host's clock, not from the previous step
 	want(2 * time.Hour)
 	order(OrderCorrect, 0)
 	if got := apart(t, r.Address[0]); got != 0 {
@@ -64,7 +64,7 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 	}
 	want(0)
 
-	// A server that starts again meanwhile gets the step, and loses it with the others.
+	// A server restarted meanwhile is stepped too, and restored with the others.
 	order(OrderClock, time.Hour)
 	order(OrderKill, 0)
 	order(OrderStart, 0)

@@ -12,16 +12,16 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Composition is a system as a Compose file, for an engine of containers that
-// the user has. weir itself starts no container.
+// A Composition is a system as a Compose file, for the user's own container engine. weir itself starts
+// no container.
 type Composition struct {
 	File    []byte
 	Images  []string // sorted
 	Address []string
-	Options map[string]map[string][]string // what else a driver is told, by its name
+	Options map[string]map[string][]string // further driver options, by driver name
 }
 
-// composeFile is the part of a Compose file that is used here.
+// composeFile is the subset of a Compose file that weir writes.
 type composeFile struct {
 	Name     string                    `yaml:"name"`
 	Services yaml.MapSlice             `yaml:"services"`
@@ -51,10 +51,10 @@ type composeConfig struct {
 	Content string `yaml:"content"`
 }
 
-// Compose writes a recipe's containers as a Compose file: images at the tags that
-// the recipe pins, the vendor's ports published on 127.0.0.1 only, configuration
-// in the file itself (which takes Compose 2.23.1 or newer). Bad numbers of nodes
-// and settings are driver.ErrUnsupported, as is a recipe without containers.
+// Compose writes a recipe's containers as a Compose file: images at the tags that the recipe pins, the
+// vendor's ports published on 127.0.0.1 only, and configuration inline (which requires Compose 2.23.1
+// or newer). An unsupported number of nodes or setting, or a recipe without containers, returns
+// driver.ErrUnsupported.
 func Compose(r *Recipe, nodes int, settings map[string]string) (*Composition, error) {
 	s := Serving{Recipe: r, Nodes: nodes, Settings: settings}
 	if err := s.Check(); err != nil {
@@ -72,7 +72,7 @@ func Compose(r *Recipe, nodes int, settings map[string]string) (*Composition, er
 	}
 	f := composeFile{Name: "weir-" + r.Name, Configs: map[string]composeConfig{}, Volumes: map[string]map[string]any{}}
 	out := &Composition{Address: l.address, Options: l.options}
-	earlier := map[string][]string{} // services of the parts before
+	earlier := map[string][]string{} // services of earlier units
 	var before []string
 	for i := range l.units {
 		u := &l.units[i]
@@ -91,7 +91,7 @@ func Compose(r *Recipe, nodes int, settings map[string]string) (*Composition, er
 	return out, nil
 }
 
-// service is one container. Its files and its volume go to f.
+// service returns one container, and adds its files and its volume to f.
 func (p *plan) service(u *unit, f *composeFile, after []string) composeService {
 	d := u.part.Docker
 	s := composeService{
@@ -125,7 +125,7 @@ func (p *plan) service(u *unit, f *composeFile, after []string) composeService {
 	return s
 }
 
-// escape keeps Compose from replacing variables.
+// escape protects $ from Compose's variable substitution.
 func escape(s string) string { return strings.ReplaceAll(s, "$", "$$") }
 
 func escapeAll(list []string) []string {

@@ -34,7 +34,7 @@ processes:
 connect: {address: '{{.At "client"}}', options: {d: {o: '{{.First.At "client"}}'}}}
 `
 
-// Package drivers/all holds the Compose file of every recipe against the schema.
+// Package drivers/all validates the Compose file of every recipe against the schema.
 func TestComposeFile(t *testing.T) {
 	rs, err := ParseRecipes("r", []byte(boxedRecipe))
 	if err != nil {

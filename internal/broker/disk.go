@@ -14,13 +14,13 @@ import (
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
-// Ends of names beside a process's folder.
+// Suffixes of names next to a process's folder.
 const (
-	diskSuffix  = ".disk"  // the image of its disk
-	belowSuffix = ".below" // the folder with its data, where those lie on a disk that can be slow
+	diskSuffix  = ".disk"  // disk image
+	belowSuffix = ".below" // data folder beneath a disk that can be slowed down
 )
 
-// below is the folder with the data of a process, without what can make it slow.
+// below returns the data folder of a process beneath the layer that can slow it down.
 func (s *supervisor) below(u *unit) string {
 	if s.plan.slow {
 		return u.dir + belowSuffix
@@ -28,7 +28,7 @@ func (s *supervisor) below(u *unit) string {
 	return filepath.Join(u.dir, dataFolder)
 }
 
-// makeDisk makes the folder for the data of a process, and what lies between both.
+// makeDisk creates the data folder of a process and the disk or layer beneath it.
 func (s *supervisor) makeDisk(ctx context.Context, u *unit) error {
 	data, below := filepath.Join(u.dir, dataFolder), s.below(u)
 	for _, dir := range []string{data, below} {
@@ -55,7 +55,7 @@ func (s *supervisor) makeDisk(ctx context.Context, u *unit) error {
 	return err
 }
 
-// clearDisk removes what makeDisk made beside the folder of the process.
+// clearDisk removes what makeDisk created next to the process's folder.
 func (s *supervisor) clearDisk(u *unit) error {
 	if d := s.slow[u.name]; d != nil {
 		delete(s.slow, u.name)
@@ -81,11 +81,11 @@ func (s *supervisor) clearDisk(u *unit) error {
 func (s *supervisor) endDisks() {
 	for name, d := range s.slow {
 		delete(s.slow, name)
-		_ = d.End() // the servers are gone, and the folder goes
+		_ = d.End() // the servers are gone, and the folder is removed next
 	}
 }
 
-// diskPids are the processes that serve disks.
+// diskPids returns the processes that serve disks.
 func (s *supervisor) diskPids() (pids []int) {
 	for i := range s.layout.units {
 		if d := s.slow[s.layout.units[i].name]; d != nil {
@@ -95,7 +95,7 @@ func (s *supervisor) diskPids() (pids []int) {
 	return pids
 }
 
-// slowDown has the flushes and reads of servers take so much longer; 0: no longer.
+// slowDown delays flushes and reads of the servers' disks by the given time; 0 removes the delay.
 func (s *supervisor) slowDown(names []string, by time.Duration) error {
 	if !s.plan.slow {
 		return errors.New("the servers have no disks that can be slow")
@@ -107,14 +107,14 @@ func (s *supervisor) slowDown(names []string, by time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// fill leaves no room on the disks of servers.
+// fill fills the servers' disks.
 func (s *supervisor) fill(names []string) error {
 	if !s.plan.disks {
 		return errors.New("the servers have no disks of their own")
 	}
 	for _, u := range s.unitsOf(names) {
 		if s.full[u] != nil {
-			continue // by a fault before
+			continue // filled by an earlier fault
 		}
 		x, err := fill(s.below(u))
 		if err != nil {
@@ -125,7 +125,7 @@ func (s *supervisor) fill(names []string) error {
 	return nil
 }
 
-// empty gives the disks of servers their room back.
+// empty frees the filled disks of servers.
 func (s *supervisor) empty(names []string) error {
 	var errs []error
 	for _, u := range s.unitsOf(names) {

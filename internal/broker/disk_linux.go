@@ -17,16 +17,15 @@ import (
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
-// ErrNoDisks: this host does not let weir give servers disks of their own.
+// ErrNoDisks is returned when this host does not let weir give servers their own disks.
 var ErrNoDisks = errors.New("this host does not let weir give servers disks of their own")
 
-// diskBytes is the size of a server's own disk. It is a file with holes: it takes from the
-// host what the server writes, and no more when weir fills it.
+// diskBytes is the size of a server's own disk. The image is a sparse file: it uses only what the
+// server writes on the host, even when weir fills the disk.
 const diskBytes = 16 << 30
 
-// apartMounts replaces this process by itself in a mount namespace of its own, unless it is in
-// one already. What is mounted there ends with its processes. It returns where there is
-// nothing to do, or with an error.
+// apartMounts re-executes this process in a mount namespace of its own, unless it is already in one.
+// The mounts there end with its processes. It returns if there is nothing to do, or with an error.
 func apartMounts() error {
 	own, err1 := os.Readlink("/proc/self/ns/mnt")
 	above, err2 := os.Readlink(filepath.Join("/proc", strconv.Itoa(os.Getppid()), "ns/mnt"))
@@ -48,7 +47,8 @@ func apartMounts() error {
 	return fmt.Errorf("entering a mount namespace: %w", syscall.Exec(self, os.Args, os.Environ()))
 }
 
-// privateMounts moves the calling thread to a mount namespace of its own. No other one sees its mounts.
+// privateMounts moves the calling thread to a new mount namespace, so that no other thread sees its
+// mounts.
 func privateMounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return noDisk("a mount namespace", err, "run weir as root")
@@ -63,9 +63,8 @@ func noDisk(what string, err error, need string) error {
 	return fmt.Errorf("%w: making %s: %w (%s)", ErrNoDisks, what, err, need)
 }
 
-// CheckDisks refuses, with ErrNoDisks and what is needed, a host on which no server can have a
-// disk of its own. It makes one and leaves nothing behind. mkfs is looked for where system
-// programs are.
+// CheckDisks returns ErrNoDisks, with what is missing, if servers on this host cannot have their own
+// disks. It creates a disk and leaves nothing behind. mkfs is looked up where system programs are.
 func CheckDisks(ctx context.Context) error {
 	return tryMount(func(dir, data string) error {
 		if err := mountDisk(ctx, thisHost(), filepath.Join(dir, "image"), data, 16<<20); err != nil {
@@ -75,13 +74,14 @@ func CheckDisks(ctx context.Context) error {
 	})
 }
 
-// CheckSlowDisks refuses, with ErrNoDisks or slowdisk.ErrMissing and what is needed, a host on
-// which no server can have a slow disk.
+// CheckSlowDisks returns ErrNoDisks or slowdisk.ErrMissing, with what is missing, if servers on this
+// host cannot have a slow disk.
 func CheckSlowDisks() error {
 	return tryMount(func(dir, data string) error { return slowdisk.Check(dir, data) })
 }
 
-// tryMount calls f with a folder and one below it, where what it mounts is not seen.
+// tryMount calls f with a folder and a subfolder, in a namespace where f's mounts are not visible
+// outside.
 func tryMount(f func(dir, data string) error) error {
 	dir, err := os.MkdirTemp("", "weir-disk-")
 	if err != nil {
@@ -94,7 +94,7 @@ func tryMount(f func(dir, data string) error) error {
 	}
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and not unlocked: the thread ends with its namespace
+		runtime.LockOSThread() // never unlocked: the thread and its namespace end with the goroutine
 		err := privateMounts()
 		if err == nil {
 			err = f(dir, data)
@@ -104,8 +104,8 @@ func tryMount(f func(dir, data string) error) error {
 	return <-done
 }
 
-// mountDisk makes an image of that size with a file system, and mounts it. The image's device
-// is gone with the mount.
+// mountDisk creates an image of the given size with a file system and mounts it. The loop device is
+// released with the mount.
 func mountDisk(ctx context.Context, h *host, image, dir string, size int64) error {
 	mkfs, err := h.look("mkfs.ext4")
 	if err != nil {
@@ -128,17 +128,17 @@ func mountDisk(ctx context.Context, h *host, image, dir string, size int64) erro
 		return err
 	}
 	defer func() { _ = device.Close() }()
-	// noinit_itable: else the kernel writes to it all the time.
+	// noinit_itable: otherwise the kernel keeps writing to it.
 	if err := unix.Mount(device.Name(), dir, "ext4", unix.MS_NOATIME, "noinit_itable"); err != nil {
 		return noDisk("a mount", err, "run weir as root, on a kernel with ext4")
 	}
-	return os.RemoveAll(filepath.Join(dir, "lost+found")) // servers want an empty folder
+	return os.RemoveAll(filepath.Join(dir, "lost+found")) // servers expect an empty folder
 }
 
-// loopAttempts bounds the search for a device that another process takes at the same time.
+// loopAttempts bounds retries when another process takes the same device first.
 const loopAttempts = 20
 
-// loop makes a file a block device, which is gone when its last user is.
+// loop attaches a file to a loop device, which is released with its last user.
 func loop(f *os.File) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
@@ -169,17 +169,17 @@ func loop(f *os.File) (*os.File, error) {
 
 // A filler keeps a disk full.
 type filler struct {
-	f    *os.File // has no name: what it takes is free again when it is closed
+	f    *os.File // unlinked: closing it frees the space
 	at   int64
 	stop chan struct{}
 	over chan struct{}
 }
 
-// fillPause lies between two looks for room that a server has freed.
+// fillPause is how often to look for space that a server has freed.
 const fillPause = 50 * time.Millisecond
 
-// fill takes all room of the file system with a folder, and what becomes free later, until it
-// is emptied.
+// fill uses all free space of a folder's file system, including space freed later, until it is
+// emptied.
 func fill(dir string) (*filler, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -197,7 +197,7 @@ func fill(dir string) (*filler, error) {
 		for {
 			select {
 			case <-tick.C:
-				_ = x.take() // tried again
+				_ = x.take() // retried
 			case <-x.stop:
 				return
 			}
@@ -206,7 +206,7 @@ func fill(dir string) (*filler, error) {
 	return x, nil
 }
 
-// take takes what room there is, in pieces that become smaller.
+// take uses the free space in ever smaller pieces.
 func (x *filler) take() error {
 	for piece := int64(1 << 30); piece >= 4<<10; {
 		switch err := unix.Fallocate(int(x.f.Fd()), 0, x.at, piece); {
@@ -221,7 +221,7 @@ func (x *filler) take() error {
 	return nil
 }
 
-// empty gives the room back.
+// empty frees the space.
 func (x *filler) empty() error {
 	close(x.stop)
 	<-x.over

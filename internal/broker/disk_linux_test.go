@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
-// onDisk calls f with the folder of a small disk that only it sees.
+// onDisk calls f with the folder of a small disk that only f sees.
 func onDisk(t *testing.T, f func(dir string)) {
 	t.Helper()
 	if err := CheckDisks(t.Context()); err != nil {
@@ -29,7 +29,7 @@ func onDisk(t *testing.T, f func(dir string)) {
 	}
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and not unlocked: the thread ends with its namespace
+		runtime.LockOSThread() // never unlocked: the thread and its namespace end with the goroutine
 		done <- func() error {
 			if err := privateMounts(); err != nil {
 				return err
@@ -96,7 +96,7 @@ func TestFullDiskUsesLittleHostSpace(t *testing.T) {
 	})
 }
 
-// slowly is a serving of servers with disks that can be slow.
+// slowly returns a Serving whose servers have slowable disks.
 func slowly(t *testing.T, recipe string, nodes int) Serving {
 	t.Helper()
 	if err := CheckSlowDisks(); err != nil {
@@ -107,7 +107,7 @@ func slowly(t *testing.T, recipe string, nodes int) Serving {
 	return s
 }
 
-// dataOf is the folder with the data of a process, as the process sees it.
+// dataOf returns the data folder of a process as the process sees it.
 func dataOf(r *Running, process string) string {
 	_, supervisor := r.Guard()
 	return filepath.Join("/proc", strconv.Itoa(supervisor), "root", r.Dir, process, dataFolder)
@@ -137,14 +137,14 @@ func TestTheDiskOfAServerIsSlow(t *testing.T) {
 	if took := flush("server-1"); took < 200*time.Millisecond {
 		t.Errorf("a flush took %v; want at least 200ms", took)
 	}
-	// The disk of the other one is as it was, and this one is so again.
+	// The other server's disk is unaffected, and this one recovers.
 	if _, err := r.Order(t.Context(), OrderSlow, slowdisk.Most, "server-1"); err != nil {
 		t.Fatal(err)
 	}
 	if took := flush("server-2"); took >= slowdisk.Most {
 		t.Errorf("a flush of another disk took %v", took)
 	}
-	// A server that starts again has its data.
+	// A restarted server keeps its data.
 	for _, do := range []Order{OrderKill, OrderStart, OrderQuicken} {
 		if _, err := r.Order(t.Context(), do, 0, "server-1"); err != nil {
 			t.Fatal(err)

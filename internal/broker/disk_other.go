@@ -9,17 +9,17 @@ import (
 	"runtime"
 )
 
-// ErrNoDisks: this host does not let weir give servers disks of their own.
+// ErrNoDisks is returned when this host does not let weir give servers their own disks.
 var ErrNoDisks = errors.New("this host does not let weir give servers disks of their own")
 
 const diskBytes = 0
 
-// CheckDisks refuses every host but Linux.
+// CheckDisks returns an error: only Linux is supported.
 func CheckDisks(context.Context) error {
 	return fmt.Errorf("%w: it needs Linux, and this is %s", ErrNoDisks, runtime.GOOS)
 }
 
-// CheckSlowDisks refuses every host but Linux.
+// CheckSlowDisks returns an error: only Linux is supported.
 func CheckSlowDisks() error { return CheckDisks(context.Background()) }
 
 func apartMounts() error { return CheckDisks(context.Background()) }

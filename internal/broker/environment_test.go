@@ -24,7 +24,7 @@ func TestEmbeddedSystemGetsMinimalEnvironment(t *testing.T) {
 	}
 }
 
-// TestEmbeddedSystemDoesNotSeeEnvironment asks the kernel.
+// TestEmbeddedSystemDoesNotSeeEnvironment reads the environment from the kernel.
 func TestEmbeddedSystemDoesNotSeeEnvironment(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		needs.Host(t, "linux", "/proc/PID/environ")
@@ -40,7 +40,7 @@ func TestEmbeddedSystemDoesNotSeeEnvironment(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := string(b); strings.Contains(text, "canary") || !strings.Contains(text, "TMPDIR=") {
-			var names []string // their values are the user's
+			var names []string // names only: the values are the user's
 			for v := range strings.SplitSeq(text, "\x00") {
 				name, _, _ := strings.Cut(v, "=")
 				names = append(names, name)

@@ -14,13 +14,13 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// eventWord begins a line of the supervising process that is a ServerEvent.
+// eventWord starts a line of the supervisor that holds a ServerEvent.
 const eventWord = "event "
 
-// hostNow reads the host's monotonic clock, which processes share.
+// hostNow reads the host's monotonic clock, which all processes share.
 func hostNow() int64 { return pace.NewClock().Epoch().MonotonicNS }
 
-// tell prints what became of a server.
+// tell prints an event of a server.
 func (v *server) tell(stdout io.Writer, ended string) error {
 	e := ServerEvent{Process: v.unit.name, Node: v.unit.node, Pid: v.cmd.Process.Pid, Ended: ended, MonotonicNS: hostNow()}
 	if ended != "" {
@@ -34,7 +34,7 @@ func (v *server) tell(stdout io.Writer, ended string) error {
 	return err
 }
 
-// telling returns what tells of events: the one asked for, or the log.
+// telling returns the function that receives events: on if set, otherwise one that logs them.
 func telling(on func(ServerEvent), log *slog.Logger) func(ServerEvent) {
 	if on != nil {
 		return on
@@ -42,8 +42,8 @@ func telling(on func(ServerEvent), log *slog.Logger) func(ServerEvent) {
 	return func(e ServerEvent) { log.Warn("a server of the system", "event", e.String()) }
 }
 
-// watch tells when a process that launch started ends by itself, unless it told of
-// its end itself. Name is what stands for all of the system.
+// watch reports when a process that launch started ends by itself, unless the process has reported its
+// own end. name stands for the whole system.
 func (r *Running) watch(name string, supervised bool, tell func(ServerEvent)) {
 	<-r.process.Done()
 	err := r.process.Err()
@@ -56,7 +56,7 @@ func (r *Running) watch(name string, supervised bool, tell func(ServerEvent)) {
 	case errors.As(err, &exit) && exit.Code > signalled:
 		ended = "signal: " + syscall.Signal(exit.Code-signalled).String()
 	case supervised:
-		return // it said what it had to say
+		return // it has reported its end already
 	case errors.As(err, &exit):
 		ended = fmt.Sprintf("exit code %d", exit.Code)
 	case err != nil:
@@ -65,5 +65,5 @@ func (r *Running) watch(name string, supervised bool, tell func(ServerEvent)) {
 	tell(ServerEvent{Process: name, Node: 1, Pid: r.process.Pid(), Ended: ended, MonotonicNS: hostNow()})
 }
 
-// signalled is the exit code, less the signal, of a process that one killed.
+// signalled is the offset of a signal number in the exit code of a killed process.
 const signalled = 128

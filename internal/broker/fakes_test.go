@@ -28,8 +28,8 @@ import (
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
-// Roles of the test binary besides that of weir's own processes, by variable: a
-// weir that starts something and waits to be killed.
+// role is the environment variable with which the test binary plays a weir that starts something and
+// waits to be killed.
 const role = "BROKER_TEST_WEIR"
 
 // fakeServer is the first argument that makes the test binary a server.
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	if what := os.Getenv(role); what != "" {
 		playWeir(what)
 	}
-	// A variable of RocketMQ's client begins it.
+	// Started by a variable of RocketMQ's client.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/patrickmn/go-cache.(*janitor).Run"))
 }
 
@@ -78,7 +78,7 @@ func internalMain(what string, rest []string) error {
 	return errors.New("no such process")
 }
 
-// playWeir is a weir that does one thing, says how it went, and waits.
+// playWeir plays a weir that does one thing, reports the outcome, and waits.
 func playWeir(what string) {
 	self, _ := os.Executable()
 	var err error
@@ -117,12 +117,12 @@ func playWeir(what string) {
 	os.Exit(1)
 }
 
-// serveFake is a server that says hello and how many nodes it was told there are.
-// Modes: ok; die (at once, with a last word); mute (takes connections and says
-// nothing); full (says that it has no room); stubborn (ignores SIGTERM, and has a child that does); late (answers
-// after half a second); behind (its first three connections hear
-// that it confirms nothing); logs
-// (when asked to end, it adds its kind to a file, of the kind server a moment late); thief (holds the port, says so by a file, and serves nobody).
+// serveFake is a server that greets its client and reports its number of nodes. Modes: ok; die (exits
+// at once, after a last message); mute (accepts connections and says nothing); full (reports a full
+// disk); stubborn (ignores SIGTERM, and has a child that does too); late (answers after half a
+// second); behind (tells its first three connections that it confirms nothing); logs (on SIGTERM it
+// appends its kind to a file, the kind server a moment later); thief (holds the port, reports so in a
+// file, and serves nobody).
 func serveFake(args []string) {
 	port, nodes, mode := args[0], args[1], args[2]
 	switch mode {
@@ -130,7 +130,7 @@ func serveFake(args []string) {
 		fmt.Println("no licence for this host")
 		os.Exit(7)
 	case "stubborn":
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // caught, and nothing done
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // caught and ignored
 		child := exec.Command(os.Args[0], fakeServer, "0", nodes, "deaf")
 		_ = child.Start()
 	case "deaf":
@@ -183,7 +183,7 @@ func serveFake(args []string) {
 	}
 }
 
-// fakeConfig is the Config of the driver of the fake server.
+// fakeConfig is the Config of the fake server's driver.
 type fakeConfig struct {
 	Address []string `option:"address" help:"Where."`
 	Told    []string `option:"told" help:"What the recipe says."`
@@ -212,7 +212,7 @@ func (c *fakeConn) Facts(ctx context.Context) (driver.Facts, error) {
 	return f, nil
 }
 
-// hear returns what a server says: how many nodes there are, its time, whether it confirms.
+// hear parses a server's greeting: its number of nodes, its time, whether it confirms.
 func (c *fakeConn) hear(ctx context.Context, address string) ([]string, error) {
 	d := net.Dialer{Timeout: 300 * time.Millisecond}
 	nc, err := d.DialContext(ctx, "tcp", address)
@@ -233,7 +233,7 @@ func (c *fakeConn) hear(ctx context.Context, address string) ([]string, error) {
 	return said, nil
 }
 
-// Producer returns one that asks a server for each message whether it confirms.
+// Producer returns a producer that asks a server for each message whether it confirms.
 func (c *fakeConn) Producer(_ context.Context, _ driver.ProducerSpec, done driver.Completer) (driver.Producer, error) {
 	return &fakeProducer{c: c, done: done}, nil
 }
@@ -260,7 +260,7 @@ func (c *fakeConn) Delete(context.Context, ...driver.Destination) error { return
 
 func (c *fakeConn) Close(context.Context) error { return nil }
 
-// fakeRecipe is a recipe whose server is the test binary in a mode.
+// fakeRecipe returns a recipe whose server is the test binary in the given mode.
 func fakeRecipe(name, mode, more string) string {
 	return fmt.Sprintf(`recipe: 1
 name: %s
@@ -285,8 +285,8 @@ connect:
 `, name, mode, fakeServer, more)
 }
 
-// robbed is a recipe whose port is taken by another process between the choice
-// and the start, so many times.
+// robbed returns a recipe whose port is taken by another process between choice and start, the given
+// number of times.
 func robbed(name string, times int) string {
 	return strings.Replace(fakeRecipe(name, "ok", ""), `before: [{run: [sh, -c, "echo before >> order"]}]`, fmt.Sprintf(`before:
       - run:
@@ -299,7 +299,6 @@ func robbed(name string, times int) string {
           - '{{.Port.client}}'`, times, fakeServer), 1)
 }
 
-// fakeDefinition is a driver with several recipes.
 func fakeDefinition() driver.Definition {
 	text := fakeRecipe("fake", "ok", "ready: {declare: true, within: 20s}\n") +
 		fakeRecipe("hanging", "mute", "ready: {within: 5m}\n") +
@@ -388,13 +387,13 @@ func alive(pid int) bool {
 	return i+2 < len(b) && b[i+2] != 'Z' && b[i+2] != 'X'
 }
 
-// noProc reports whether the host has no /proc to ask.
+// noProc reports whether the host lacks /proc.
 func noProc() bool {
 	_, err := os.Stat("/proc/self/stat")
 	return err != nil
 }
 
-// until waits for something that is bound to come.
+// until waits for a condition that must become true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)

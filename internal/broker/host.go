@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// ErrMissing: the host lacks something that a recipe needs.
+// ErrMissing is returned when the host lacks something that a recipe needs.
 var ErrMissing = errors.New("this host lacks what it needs")
 
-// host is what installing and starting has of the machine; tests have others.
+// host is the access to the machine for installing and starting; tests replace it.
 type host struct {
 	os, arch string
-	root     bool                              // the process is root
-	look     func(name string) (string, error) // a program's path
-	glob     func(pattern string) []string     // files of the host
+	root     bool                              // running as root
+	look     func(name string) (string, error) // looks up a program's path
+	glob     func(pattern string) []string     // lists files of the host
 	run      func(ctx context.Context, c call) ([]byte, error)
 }
 
-// A call is one run of a program.
+// A call is one execution of a program.
 type call struct {
-	dir   string   // "" is anywhere
-	env   []string // besides the process's own
+	dir   string   // working folder; "": any
+	env   []string // added to the process's own
 	args  []string
-	heard func(text string) // takes what the program prints, as it comes; nil: nothing does
+	heard func(text string) // receives output as it is printed; may be nil
 }
 
-// A listener hears what is written to it.
+// A listener is a function that receives writes.
 type listener func(text string)
 
 func (l listener) Write(b []byte) (int, error) {
@@ -43,7 +43,7 @@ func (l listener) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// callError is a program that failed, with what it said last.
+// callError is the error of a failed program, with the end of its output.
 type callError struct {
 	program string
 	err     error
@@ -59,19 +59,18 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// thisHost returns the machine that this is.
+// thisHost returns the host that weir runs on.
 func thisHost() *host {
 	return &host{
 		os: runtime.GOOS, arch: runtime.GOARCH, root: os.Geteuid() == 0, look: lookPath, run: runCall,
 		glob: func(pattern string) []string {
-			found, _ := filepath.Glob(pattern) // a malformed pattern is found when the recipe is read
+			found, _ := filepath.Glob(pattern) // malformed patterns are found when the recipe is read
 			return found
 		},
 	}
 }
 
-// lookPath looks in PATH, and where programs of the system are that many users
-// do not have in it.
+// lookPath searches PATH and then the system program folders, which many users do not have in PATH.
 func lookPath(name string) (string, error) {
 	found, err := exec.LookPath(name)
 	if err == nil {
@@ -88,10 +87,10 @@ func lookPath(name string) (string, error) {
 	return "", err
 }
 
-// saidBytes bounds what is kept of what a program said.
+// saidBytes limits how much of a program's output is kept.
 const saidBytes = 64 << 10
 
-// runCall runs a program to its end and returns what it printed.
+// runCall runs a program to completion and returns its output.
 func runCall(ctx context.Context, c call) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
 	cmd.Dir = c.dir
@@ -107,7 +106,7 @@ func runCall(ctx context.Context, c call) ([]byte, error) {
 			err = ctx.Err()
 		}
 		text := said.text
-		if len(bytes.TrimSpace(text)) == 0 { // mvn complains on stdout
+		if len(bytes.TrimSpace(text)) == 0 { // mvn reports errors on stdout
 			text = out.Bytes()
 		}
 		return nil, &callError{filepath.Base(c.args[0]), err, lastLines(text)}
@@ -115,7 +114,7 @@ func runCall(ctx context.Context, c call) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ending keeps the end of what is written to it.
+// ending keeps the last bytes written to it.
 type ending struct{ text []byte }
 
 func (e *ending) Write(b []byte) (int, error) {
@@ -126,7 +125,7 @@ func (e *ending) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lastLines joins the last lines of a text that say something.
+// lastLines joins the last non-blank lines of a text.
 func lastLines(text []byte) string {
 	var kept []string
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -137,7 +136,7 @@ func lastLines(text []byte) string {
 	return strings.Join(kept[max(0, len(kept)-tailLines):], "; ")
 }
 
-// fits refuses a host for which the recipe is not.
+// fits returns an error if the recipe does not support this host.
 func (h *host) fits(r *Recipe) error {
 	if len(r.Platforms) == 0 || slices.Contains(r.Platforms, h.os) || slices.Contains(r.Platforms, h.os+"/"+h.arch) {
 		return nil
@@ -145,17 +144,17 @@ func (h *host) fits(r *Recipe) error {
 	return fmt.Errorf("%w: %s runs on %s only, and this is %s/%s (weir broker up %s --via docker writes a compose file)", ErrMissing, r.Name, strings.Join(r.Platforms, ", "), h.os, h.arch, r.Name)
 }
 
-// A lack is something that recipes need and that the host may lack.
+// A lack is something that recipes need and the host may not have.
 type lack struct {
 	need Need
-	says string   // of what is not a program, that the host lacks it
-	of   []string // the recipes
+	says string   // message for what is not a program
+	of   []string // names of the recipes
 }
 
-// lacking collects what recipes need: each program once, of the newest version asked for.
+// lacking collects what recipes need: each program once, in the newest version required.
 type lacking []lack
 
-// add takes the needs of a recipe.
+// add adds the needs of a recipe.
 func (l *lacking) add(recipe string, needs ...Need) {
 	for _, n := range needs {
 		i := slices.IndexFunc(*l, func(x lack) bool { return x.says == "" && x.need.Program == n.Program })
@@ -173,7 +172,7 @@ func (l *lacking) add(recipe string, needs ...Need) {
 	}
 }
 
-// missing returns ErrMissing with all that the host lacks of them, nil where it has everything.
+// missing returns ErrMissing with all needs that the host does not meet, or nil.
 func (l lacking) missing(ctx context.Context, h *host) error {
 	var lacks []lack
 	for _, x := range l {
@@ -201,7 +200,7 @@ func (l lacking) missing(ctx context.Context, h *host) error {
 	return fmt.Errorf("%w: %s", ErrMissing, strings.Join(said, "; "))
 }
 
-// without says what the host lacks of a need, "" where it has it.
+// without describes what the host lacks for a need, or returns "" if the need is met.
 func (h *host) without(ctx context.Context, n Need) string {
 	what, hint := n.Program, ""
 	if n.Version != "" {
@@ -227,7 +226,7 @@ func (h *host) without(ctx context.Context, n Need) string {
 	return ""
 }
 
-// version asks a program for its version.
+// version runs a program to get its version.
 func (h *host) version(ctx context.Context, program, ask string) (string, error) {
 	if ask == "" {
 		ask = "--version"
@@ -245,7 +244,7 @@ func (h *host) version(ctx context.Context, program, ask string) (string, error)
 	return has, nil
 }
 
-// sourceNeeds are the programs that a source itself takes.
+// sourceNeeds returns the programs that a source itself requires.
 func (h *host) sourceNeeds(r *Recipe) []Need {
 	in := r.Install
 	switch {

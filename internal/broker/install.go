@@ -23,30 +23,30 @@ import (
 	"github.com/weirmq/weir/internal/guard"
 )
 
-// ErrInstall: the programs of a recipe could not be installed.
+// ErrInstall is returned when a recipe's programs could not be installed.
 var ErrInstall = errors.New("could not be installed")
 
-// partial begins the names of folders in which installs are under way.
+// partial is the prefix of folders of unfinished installs.
 const partial = ".partial-"
 
-// locking begins the names of files that are the locks of installs.
+// locking is the prefix of lock files of installs.
 const locking = ".lock-"
 
-// Installing says what to install, and where.
+// Installing describes an install.
 type Installing struct {
-	Self   string       // weir's own binary; its main calls guard.Main
-	Driver string       // the driver with the recipe in its definition
+	Self   string       // path of weir's own binary; its main calls guard.Main
+	Driver string       // name of the driver whose definition has the recipe
 	Recipe *Recipe      //
-	Cache  string       // as CacheDir has it
-	Note   func(string) // takes lines about the progress; nil: not wanted
+	Cache  string       // see CacheDir
+	Note   func(string) // receives progress lines; may be nil
 }
 
-// Ensure returns where the programs of a recipe are, and installs them where they
-// are not there yet. What the host lacks (ErrMissing) is found before anything is
-// touched. The install runs in a process of its own under a guard and appears in
-// the cache only when it is whole. Of several that install the same, the others wait. Where ctx ends, it fails (ErrInstall) or this
-// process is killed, no process and no folder of it stay. What the package
-// managers have downloaded by then is in their own caches.
+// Ensure returns where the programs of a recipe are, and installs them if they are missing. Missing
+// prerequisites of the host (ErrMissing) are reported before anything is changed. The install runs in
+// its own process under a guard and appears in the cache only when complete. Concurrent installs of
+// the same recipe wait for the first. If ctx ends, the install fails (ErrInstall) or this process is
+// killed, no process or folder of it remains; what the package managers downloaded stays in their own
+// caches.
 func Ensure(ctx context.Context, in Installing) (*Installation, error) {
 	h := thisHost()
 	found, err := h.installed(ctx, in.Recipe, in.Cache)
@@ -68,16 +68,16 @@ func Ensure(ctx context.Context, in Installing) (*Installation, error) {
 	}
 	defer func() {
 		_, _ = os.Remove(held), lock.Close()
-		_ = syscall.Rmdir(home) // where nothing is in it; a link stays
+		_ = syscall.Rmdir(home) // if empty; a link stays
 	}()
 	if found, err = h.installed(ctx, in.Recipe, in.Cache); err != nil || found != nil {
-		return found, err // by the other weir
+		return found, err // installed by the other weir
 	}
 	stage, err := os.MkdirTemp(home, partial)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
 	}
-	if err := os.Chmod(stage, 0o755); err != nil { // programs may be run by another user
+	if err := os.Chmod(stage, 0o755); err != nil { // programs may run as another user
 		_ = os.RemoveAll(stage)
 		return nil, fmt.Errorf("%s %w: %w", in.Recipe.Name, ErrInstall, err)
 	}
@@ -98,7 +98,7 @@ func Ensure(ctx context.Context, in Installing) (*Installation, error) {
 	return found, err
 }
 
-// runInstall runs the process of an install and returns what it said last.
+// runInstall runs the install process and returns the end of its output.
 func runInstall(ctx context.Context, in Installing, stage string, note func(string)) (string, error) {
 	fail := func(err error) (string, error) {
 		_ = os.RemoveAll(stage)
@@ -139,9 +139,8 @@ func runInstall(ctx context.Context, in Installing, stage string, note func(stri
 	return said.String(), err
 }
 
-// installEnvironment returns what an install is given of an environment: what an
-// embedded system is, and what the package managers read. A user's password for
-// some broker is none of their business.
+// installEnvironment returns the variables that an install inherits: those of an embedded system, and
+// those that the package managers read. Others may hold passwords.
 func installEnvironment(all []string) []string {
 	keep := environment(all)
 	for _, v := range all {
@@ -160,9 +159,8 @@ func installEnvironment(all []string) []string {
 	return keep
 }
 
-// Installed returns where the programs of a recipe are, nil where they are not
-// installed. It changes nothing. What the host lacks to install or start them is
-// ErrMissing.
+// Installed returns where the programs of a recipe are, or nil if they are not installed. It changes
+// nothing. It returns ErrMissing for what the host lacks to install or start them.
 func Installed(ctx context.Context, r *Recipe, cache string) (*Installation, error) {
 	h := thisHost()
 	in, err := h.installed(ctx, r, cache)
@@ -172,13 +170,13 @@ func Installed(ctx context.Context, r *Recipe, cache string) (*Installation, err
 	return in, err
 }
 
-// Obtainable refuses recipes that cannot be installed or started here. It changes nothing. All
-// that the host lacks for them is one ErrMissing, which names each thing once.
+// Obtainable returns an error if recipes cannot be installed or started here. It changes nothing.
+// Everything that the host lacks is in one ErrMissing, which names each thing once.
 func Obtainable(ctx context.Context, recipes []*Recipe, cache string) error {
 	return thisHost().obtainable(ctx, recipes, cache)
 }
 
-// obtainable is Obtainable.
+// obtainable implements Obtainable.
 func (h *host) obtainable(ctx context.Context, recipes []*Recipe, cache string) error {
 	var errs []error
 	var all lacking
@@ -204,8 +202,8 @@ func (h *host) obtainable(ctx context.Context, recipes []*Recipe, cache string) 
 	return errors.Join(append(errs, all.missing(ctx, h))...)
 }
 
-// installed returns the programs of a recipe where they are there, nil where they
-// are not. Programs of a package that the host itself has are there.
+// installed returns the programs of a recipe, or nil if they are not installed. Programs from the
+// host's own packages count as installed.
 func (h *host) installed(ctx context.Context, r *Recipe, cache string) (*Installation, error) {
 	in, err := h.there(r, cache)
 	if err != nil {
@@ -214,7 +212,7 @@ func (h *host) installed(ctx context.Context, r *Recipe, cache string) (*Install
 	var needs lacking
 	needs.add(r.Name, r.Needs...)
 	if err := needs.missing(ctx, h); err != nil {
-		if in == nil { // all that it takes at once
+		if in == nil { // report all requirements at once
 			needs.add(r.Name, h.sourceNeeds(r)...)
 			err = needs.missing(ctx, h)
 		}
@@ -223,7 +221,7 @@ func (h *host) installed(ctx context.Context, r *Recipe, cache string) (*Install
 	return in, nil
 }
 
-// there is installed, whatever the programs need to run.
+// there returns the programs of a recipe without checking what they need to run.
 func (h *host) there(r *Recipe, cache string) (*Installation, error) {
 	if r.Install == nil {
 		return nil, fmt.Errorf("%w: no package installs %s here (weir broker up %s --via docker writes a compose file)", driver.ErrUnsupported, r.Name, r.Name)
@@ -239,8 +237,8 @@ func (h *host) there(r *Recipe, cache string) (*Installation, error) {
 	return load(r.home(cache))
 }
 
-// own returns the programs of packages that the host itself has, nil where it
-// lacks one. Of several versions the newest counts.
+// own returns the programs from the host's own packages, or nil if one is missing. If there are
+// several versions, the newest counts.
 func (h *host) own(s *AptSource) map[string]string {
 	programs := map[string]string{}
 	for name, p := range s.Programs {
@@ -257,7 +255,7 @@ func (h *host) own(s *AptSource) map[string]string {
 	return programs
 }
 
-// installable refuses what cannot be installed here.
+// installable returns an error if the recipe cannot be installed here.
 func (h *host) installable(ctx context.Context, r *Recipe) error {
 	var needs lacking
 	needs.add(r.Name, h.sourceNeeds(r)...)
@@ -267,13 +265,13 @@ func (h *host) installable(ctx context.Context, r *Recipe) error {
 	return needs.missing(ctx, h)
 }
 
-// refuses says what a source needs beside programs and the host lacks, "" where it has it.
+// refuses describes what a source needs besides programs and the host lacks; "" if nothing.
 func (h *host) refuses(ctx context.Context, r *Recipe) string {
 	switch in := r.Install; {
 	case in.PyPI != nil:
 		python, err := h.look("python3")
 		if err != nil {
-			return "" // a need of its own
+			return "" // has its own need
 		}
 		if _, err := h.run(ctx, call{args: []string{python, "-m", "pip", "--version"}}); err != nil {
 			return fmt.Sprintf("pip of python3 (the package python3-pip): %v", err)
@@ -284,9 +282,8 @@ func (h *host) refuses(ctx context.Context, r *Recipe) string {
 	return ""
 }
 
-// InstallMain is the process that Ensure starts: `weir internal install DRIVER RECIPE
-// --stage D --cache C`. args are what follows install. It prints its progress on stdout,
-// a line each.
+// InstallMain is the process that Ensure starts: `weir internal install DRIVER RECIPE --stage D
+// --cache C`. args are the arguments after install. It prints its progress on stdout, one line each.
 func InstallMain(ctx context.Context, args []string, drivers *driver.Registry, stdout io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("install: no driver or recipe")
@@ -317,22 +314,22 @@ func InstallMain(ctx context.Context, args []string, drivers *driver.Registry, s
 	return j.do(ctx, r.home(cache))
 }
 
-// A job is one install in its process.
+// A job is one install, run in its own process.
 type job struct {
 	host   *host
 	recipe *Recipe
-	stage  string                        // removed when the process ends, whatever became of it
-	note   func(format string, v ...any) // several goroutines call it
+	stage  string                        // removed when the process ends, whatever the outcome
+	note   func(format string, v ...any) // called by several goroutines
 	far    meter
 }
 
-// out is the folder that becomes the install.
+// out returns the folder that becomes the install.
 func (j *job) out() string { return filepath.Join(j.stage, "out") }
 
-// work is a folder for what is only needed meanwhile.
+// work returns a folder for temporary files.
 func (j *job) work() string { return filepath.Join(j.stage, "work") }
 
-// do installs, and puts the result in its place.
+// do installs, and moves the result to its place.
 func (j *job) do(ctx context.Context, home string) error {
 	for _, dir := range []string{j.out(), j.work()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -354,7 +351,7 @@ func (j *job) do(ctx context.Context, home string) error {
 		in.Source, programs = "apt", s.Apt.Programs
 		in.Version, in.Env, err = j.apt(ctx, s.Apt)
 		if err == nil && s.Apt.System {
-			return nil // the host has them now
+			return nil // now installed on the host
 		}
 	case s.PyPI != nil:
 		in.Source, programs = "pypi", s.PyPI.Programs
@@ -386,7 +383,7 @@ func (j *job) do(ctx context.Context, home string) error {
 	return nil
 }
 
-// built returns where programs built from source are.
+// built returns the paths of programs built from source.
 func built(programs map[string]string) map[string]string {
 	out := map[string]string{}
 	for name := range programs {
@@ -395,8 +392,8 @@ func built(programs map[string]string) map[string]string {
 	return out
 }
 
-// resolve finds each program in what was installed, makes it executable, and
-// returns its path below the folder.
+// resolve finds each program in the install, makes it executable, and returns its path relative to the
+// folder.
 func (j *job) resolve(programs map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(programs)) {

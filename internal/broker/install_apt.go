@@ -14,12 +14,11 @@ import (
 	"strings"
 )
 
-// apt downloads packages with what is missing of those that they need, and
-// unpacks them without installing anything: the host stays as it was, and no
-// service starts. Packages that work only installed are installed. apt itself
-// checks the signature of its lists and by them every package. It returns the
-// version of the first package, and the variable by which what was unpacked
-// finds its libraries.
+// apt downloads packages with their missing dependencies and unpacks them without installing anything:
+// the host does not change, and no service starts. Packages that work only when installed are
+// installed. apt itself checks the signature of its lists, and every package against them. It returns
+// the version of the first package, and the variable with which the unpacked programs find their
+// libraries.
 func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []string, err error) {
 	get, err := j.host.look("apt-get")
 	if err != nil {
@@ -53,8 +52,8 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 			return "", nil, err
 		}
 	}
-	// Without the lock, which only root may take: nothing that it protects is
-	// written. As the user that weir is, not apt's own, who cannot write here.
+	// Without the lock, which only root may take: nothing that it protects is written. As weir's own user
+	// rather than apt's, who cannot write here.
 	args := []string{
 		get, "install", "--download-only", "--reinstall", "--yes", "--no-install-recommends",
 		"-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=", "-o", "Dir::Cache::Archives=" + archives,
@@ -97,12 +96,12 @@ func (j *job) apt(ctx context.Context, s *AptSource) (version string, env []stri
 	return version, libraries(j.out()), nil
 }
 
-// toCome is how many bytes a command of apt-get will download, by its own lists; 0 where it
-// does not say.
+// toCome returns how many bytes an apt-get command will download according to its lists, or 0 if
+// unknown.
 func (j *job) toCome(ctx context.Context, env, args []string) (total int64) {
 	out, err := j.host.run(ctx, call{dir: j.work(), env: env, args: append(slices.Clone(args), "--print-uris")})
 	if err != nil {
-		return 0 // the command itself says why
+		return 0 // the command itself will report why
 	}
 	for line := range strings.Lines(string(out)) {
 		// 'URI' FILE BYTES CHECKSUM
@@ -115,7 +114,7 @@ func (j *job) toCome(ctx context.Context, env, args []string) (total int64) {
 	return total
 }
 
-// ofSize adds a size to a sentence, where it is known.
+// ofSize adds a size, if known, to a sentence.
 func ofSize(total int64) string {
 	if total <= 0 {
 		return ""
@@ -123,10 +122,10 @@ func ofSize(total int64) string {
 	return ", " + mebibytes(total)
 }
 
-// distribution is the version of a recipe that takes what the package manager has.
+// distribution is the version of a recipe that uses the package manager's version.
 const distribution = "distribution"
 
-// staleLists adds to an error of apt-get what most often is the cause.
+// staleLists adds the most likely cause to an error of apt-get.
 func staleLists(err error) error {
 	if err == nil {
 		return nil
@@ -134,8 +133,8 @@ func staleLists(err error) error {
 	return fmt.Errorf("%w (update the lists of packages: apt-get update)", err)
 }
 
-// libraries is the variable by which programs unpacked into a folder find the
-// libraries that came with them.
+// libraries returns the variable with which programs unpacked into a folder find the libraries
+// unpacked with them.
 func libraries(dir string) []string {
 	var paths []string
 	for _, pattern := range []string{"lib/*-linux-*", "usr/lib/*-linux-*", "lib", "usr/lib"} {

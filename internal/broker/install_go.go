@@ -14,10 +14,9 @@ import (
 	"slices"
 )
 
-// golang downloads a module and builds programs of it. It builds in a copy of the
-// module, as its makers do, and not with `go install`, which asks the proxy for
-// more than the module (retractions), refuses modules with replacements, and
-// takes another selection of versions than the module's own go.sum.
+// golang downloads a module and builds its programs. It builds in a copy of the module, as its authors
+// do, not with `go install`, which asks the proxy for more than the module (retractions), rejects
+// modules with replacements, and may select other versions than the module's own go.sum.
 func (j *job) golang(ctx context.Context, s *GoSource) error {
 	tool, err := j.host.look("go")
 	if err != nil {
@@ -25,7 +24,7 @@ func (j *job) golang(ctx context.Context, s *GoSource) error {
 	}
 	env := []string{"GOFLAGS=-mod=mod", "GOWORK=off", "GO111MODULE=on", "CGO_ENABLED=0"}
 	j.note("downloading the module %s@%s", s.Module, s.Version)
-	j.far.begin(0, nil) // go tells of no size, here and when it builds, which downloads what the module needs
+	j.far.begin(0, nil) // go reports no sizes, neither here nor while it builds and downloads dependencies
 	defer j.far.end()
 	b, err := j.host.run(ctx, call{dir: j.work(), env: env, args: []string{tool, "mod", "download", "-json", s.Module + "@" + s.Version}})
 	if err != nil {
@@ -60,7 +59,7 @@ func (j *job) golang(ctx context.Context, s *GoSource) error {
 	return nil
 }
 
-// copyTree copies a folder; the copies can be written.
+// copyTree copies a folder and makes the copies writable.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -17,10 +17,10 @@ import (
 	"strings"
 )
 
-// The plug-in that copies artifacts out of Maven's own cache.
+// mavenPlugin is the plugin that copies artifacts out of Maven's own cache.
 const mavenPlugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:"
 
-// A pom names artifacts, for Maven to find what they need.
+// A pom lists artifacts whose dependencies Maven resolves.
 type pom struct {
 	XMLName      xml.Name     `xml:"project"`
 	Model        string       `xml:"modelVersion"`
@@ -37,12 +37,12 @@ type dependency struct {
 	Version  string `xml:"version"`
 }
 
-// strict has mvn refuse what its repository gives no fitting checksum for.
+// strict makes mvn reject artifacts without a matching checksum in the repository.
 const strict = "--strict-checksums"
 
-// maven downloads artifacts with all that they need to run into lib, and unpacks
-// archives. A checksum of the repository that does not fit, or is not there, fails
-// (strict-checksums). That of the recipe wins over it.
+// maven downloads artifacts with all runtime dependencies into lib, and unpacks archives. It fails if
+// the repository's checksum is missing or does not match (strict-checksums). A checksum in the recipe
+// takes precedence.
 func (j *job) maven(ctx context.Context, s *MavenSource) error {
 	tool, err := j.host.look("mvn")
 	if err != nil {
@@ -80,7 +80,7 @@ func (j *job) maven(ctx context.Context, s *MavenSource) error {
 		j.note("downloading %s", a)
 		dir := filepath.Join(j.work(), fmt.Sprintf("archive-%d", i))
 		checksums, want := strict, s.SHA256[a]
-		if want != "" { // which holds whatever the repository says
+		if want != "" { // applies whatever the repository says
 			checksums = "--lax-checksums"
 		}
 		if err := mvn(j.mavenSays, checksums, mavenPlugin+"copy", "-Dartifact="+a, "-DoutputDirectory="+dir); err != nil {
@@ -101,15 +101,15 @@ func (j *job) maven(ctx context.Context, s *MavenSource) error {
 	return nil
 }
 
-// mavenTells is how mvn tells of the one file that it downloads, where it may speak to a
-// person. Of several it does not tell how many are to come.
+// mavenTells matches the progress line that mvn prints for a single download in interactive mode. For
+// several downloads it does not print the total.
 var mavenTells = regexp.MustCompile(`Progress \(1\): ([0-9.]+)(?: ([kMG]?B))?/([0-9.]+) ([kMG]?B)`)
 
-// leastArchive is the size from which a file is an archive of programs. What is smaller is
-// part of mvn itself.
+// leastArchive is the size above which a file is taken for an archive of programs. Smaller files are
+// parts of mvn itself.
 const leastArchive = 1 << 20
 
-// mavenSays hears mvn.
+// mavenSays parses the output of mvn.
 func (j *job) mavenSays(text string) {
 	all := mavenTells.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
@@ -121,7 +121,7 @@ func (j *job) mavenSays(text string) {
 	}
 }
 
-// checkSum refuses a file with another SHA-256 than want, in hex; "" is any.
+// checkSum returns an error if the file's SHA-256 is not want, in hex; "" accepts any.
 func checkSum(file, want string) error {
 	if want == "" {
 		return nil

@@ -10,11 +10,10 @@ import (
 	"regexp"
 )
 
-// pipSays is how pip tells the size of what it downloads, before it does.
+// pipSays matches pip's announcement of a download's size.
 var pipSays = regexp.MustCompile(`Downloading \S+ \(([0-9.]+) (bytes|kB|MB|GB)\)`)
 
-// pypi downloads a wheel and unpacks it. pip checks it by the hash that the index
-// gives.
+// pypi downloads a wheel and unpacks it. pip verifies it against the index's hash.
 func (j *job) pypi(ctx context.Context, s *PyPISource) error {
 	python, err := j.host.look("python3")
 	if err != nil {

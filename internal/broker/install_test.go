@@ -22,7 +22,6 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// recipeFrom returns a recipe with a source.
 func recipeFrom(t *testing.T, source string) *Recipe {
 	t.Helper()
 	rs, err := ParseRecipes("r", []byte(`recipe: 1
@@ -40,7 +39,7 @@ connect: {address: '{{.At "client"}}'}
 	return rs[0]
 }
 
-// fakeHost is a host that has programs, and answers their calls with do.
+// fakeHost is a host with the given programs whose calls are answered by do.
 func fakeHost(has []string, do func(c call) ([]byte, error)) *host {
 	return &host{
 		os: "linux", arch: "amd64",
@@ -55,7 +54,7 @@ func fakeHost(has []string, do func(c call) ([]byte, error)) *host {
 	}
 }
 
-// installed runs a job and returns what became of it.
+// installed runs a job and returns its result.
 func installed(t *testing.T, h *host, r *Recipe) (*Installation, []string, error) {
 	t.Helper()
 	cache, stage := t.TempDir(), t.TempDir()
@@ -78,7 +77,7 @@ func installed(t *testing.T, h *host, r *Recipe) (*Installation, []string, error
 	return in, notes, nil
 }
 
-// executable checks that a program is there and can be run.
+// executable checks that a program exists and is executable.
 func executable(t *testing.T, in *Installation, name string) {
 	t.Helper()
 	st, err := os.Stat(in.Programs[name])
@@ -87,7 +86,6 @@ func executable(t *testing.T, in *Installation, name string) {
 	}
 }
 
-// after returns the argument that follows a flag.
 func after(args []string, flag string) string {
 	i := slices.Index(args, flag)
 	if i < 0 || i+1 == len(args) {
@@ -127,7 +125,7 @@ func TestInstallOfAGoModule(t *testing.T) {
 			}
 			return fmt.Appendf(nil, `{"Dir": %q, "Sum": "h1:x"}`, module), nil
 		}
-		// In a copy that can be written.
+		// In a writable copy.
 		f, err := os.OpenFile(filepath.Join(c.dir, "go.mod"), os.O_WRONLY, 0)
 		if err != nil {
 			return nil, err
@@ -216,8 +214,8 @@ func TestInstallOfMavenArtifacts(t *testing.T) {
 	}
 }
 
-// TestAChecksumOfTheRecipeWins: a repository may have none of an archive, and then Maven
-// refuses it. The recipe's checksum is checked whatever the repository says.
+// TestAChecksumOfTheRecipeWins: Maven rejects an archive for which the repository has no checksum. The
+// recipe's checksum is checked whatever the repository says.
 func TestAChecksumOfTheRecipeWins(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "dist-3-bin.tar.gz")
 	tarball(t, archive, entry{"dist-3/bin/thing", "binary", 0o755, ""})
@@ -401,8 +399,8 @@ func TestMissingHostProgramIsNamed(t *testing.T) {
 	}
 }
 
-// TestMissingProgramsAreListedOnce: two recipes of Maven, one of the distribution's
-// packages and one twice are one error, in which each program stands once.
+// TestMissingProgramsAreListedOnce: two Maven recipes, one that uses distribution packages and a
+// duplicate produce one error that lists each program once.
 func TestMissingProgramsAreListedOnce(t *testing.T) {
 	named := func(name, source string, needs ...Need) *Recipe {
 		r := recipeFrom(t, source)
@@ -457,7 +455,7 @@ func TestIncompleteInstallIsRejected(t *testing.T) {
 	}
 }
 
-// An entry is one of an archive; link, where it is one.
+// An entry is one file of an archive, or a link.
 type entry struct {
 	name, text string
 	mode       int64
@@ -552,7 +550,7 @@ func TestArchivesEscapingFolderAreRejected(t *testing.T) {
 	}
 }
 
-// slowGo puts a go into PATH that says where it is and hangs, with a child.
+// slowGo puts a fake go into PATH that reports its pid and hangs, with a child.
 func slowGo(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -570,7 +568,7 @@ func TestInterruptedInstallLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := func(cache string) []string {
-		found, _ := filepath.Glob(filepath.Join(cache, "*", "*")) // hidden ones, too
+		found, _ := filepath.Glob(filepath.Join(cache, "*", "*")) // includes hidden files
 		return slices.DeleteFunc(found, func(f string) bool { return strings.HasPrefix(filepath.Base(f), locking) })
 	}
 	t.Run("by its context", func(t *testing.T) {
@@ -590,7 +588,7 @@ func TestInterruptedInstallLeavesNothing(t *testing.T) {
 	})
 	t.Run("by the death of weir", func(t *testing.T) {
 		if noProc() {
-			return // which processes there are cannot be asked here
+			return // the list of processes is not available here
 		}
 		cache := t.TempDir()
 		cmd, said := weirThat(t, "install", cache)
@@ -608,8 +606,8 @@ func TestInterruptedInstallLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestTwoInstallsBuildOnce: the second of two that install the same waits for the first, says
-// so once, and uses what the first built.
+// TestTwoInstallsBuildOnce: the second of two identical installs waits for the first, reports that
+// once, and uses what the first built.
 func TestTwoInstallsBuildOnce(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "go"), `#!/bin/sh
@@ -706,7 +704,7 @@ func TestFailedInstallExplainsAndCleansUp(t *testing.T) {
 		t.Errorf("left: %v", all)
 	}
 
-	link := filepath.Join(cache, "slow") // the user's, to a larger disk
+	link := filepath.Join(cache, "slow") // the user's link to a larger disk
 	if err := os.Symlink(t.TempDir(), link); err != nil {
 		t.Fatal(err)
 	}

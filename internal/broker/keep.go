@@ -28,14 +28,13 @@ import (
 	"github.com/weirmq/weir/internal/flock"
 )
 
-// keepWord is what Keep tells the keeper when the system is to stay.
+// keepWord is what Keep sends to the keeper when the system is to stay up.
 const keepWord = "keep"
 
-// Keep starts a system as StartSystem does, but one that stays when this process
-// has ended, until Down. Between them stands a process of its own, the keeper,
-// which holds the system as weir holds one for a run. Until Keep has returned
-// nothing stays: where ctx ends or this process is killed, all of it goes. A
-// system of the name that is up already is ErrKept.
+// Keep starts a system like StartSystem, but the system stays up after this process has ended, until
+// Down. A separate process, the keeper, holds the system as weir does for a run. Until Keep has
+// returned nothing is permanent: if ctx ends or this process is killed, everything is removed. If a
+// system of that name is already up, Keep returns ErrKept.
 func Keep(ctx context.Context, s Serving) (*Kept, error) {
 	if err := cmp.Or(s.Check(), s.Fits()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
@@ -47,14 +46,14 @@ func Keep(ctx context.Context, s Serving) (*Kept, error) {
 	for _, k := range slices.Sorted(maps.Keys(s.Settings)) {
 		args = append(args, "--set", k+"="+s.Settings[k])
 	}
-	var ends []io.Closer // of pipes, ours
+	var ends []io.Closer // our ends of the pipes
 	defer func() {
 		for _, c := range ends {
 			_ = c.Close()
 		}
 	}()
 	cmd := exec.Command(s.Self, args...)
-	cmd.Dir = "/" // it keeps no folder busy
+	cmd.Dir = "/" // so that it keeps no folder busy
 	cmd.Env = environment(os.Environ())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	stdin, err := cmd.StdinPipe()
@@ -104,7 +103,7 @@ func Keep(ctx context.Context, s Serving) (*Kept, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
-		// It ends everything when its input ends without the word.
+		// The keeper ends everything if its input ends without keepWord.
 		_ = stdin.Close()
 		_ = cmd.Wait()
 		readers.Wait()
@@ -118,10 +117,10 @@ func alreadyUp(name string) error {
 	return fmt.Errorf("%s %w (weir broker status; weir broker down %s)", name, ErrKept, name)
 }
 
-// KeepMain is the process that Keep starts: `weir internal keep DRIVER RECIPE --cache C
-// --nodes N --set NAME=VALUE...`. args are what follows keep. It starts the system, says
-// so on stdout, and stays when a word on stdin tells it to; otherwise, when stdin ends,
-// it ends the system and itself. SIGTERM ends both.
+// KeepMain is the process that Keep starts: `weir internal keep DRIVER RECIPE --cache C --nodes N
+// --set NAME=VALUE...`. args are the arguments after keep. It starts the system, announces it on
+// stdout, and stays if it then reads keepWord on stdin; if stdin ends without it, it ends the system
+// and itself. SIGTERM ends both.
 func KeepMain(ctx context.Context, self string, args []string, drivers *driver.Registry, stdin io.Reader, stdout io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("keep: no driver or recipe")
@@ -145,8 +144,8 @@ func KeepMain(ctx context.Context, self string, args []string, drivers *driver.R
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// A pipe or a terminal that is gone must not end it. Caught rather than
-	// ignored: what is ignored stays ignored in the servers.
+	// A closed pipe or terminal must not end the keeper. The signals are caught rather than ignored,
+	// because the servers would inherit ignored ones.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGHUP)
 	p := placesOf(s.Cache, recipe.Name)
 	lock, err := p.hold()
@@ -160,7 +159,7 @@ func KeepMain(ctx context.Context, self string, args []string, drivers *driver.R
 	return keep(ctx, s, p, stdin, stdout)
 }
 
-// keep is the life of a keeper that has the lock.
+// keep runs the keeper, which holds the lock.
 func keep(ctx context.Context, s Serving, p places, stdin io.Reader, stdout io.Writer) (err error) {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -175,7 +174,7 @@ func keep(ctx context.Context, s Serving, p places, stdin io.Reader, stdout io.W
 		}
 	}()
 
-	// The start ends with the word, with the end of the input, or with ctx.
+	// Starting ends with keepWord, end of input, or ctx.
 	word := make(chan bool, 1)
 	go func() {
 		line, _ := bufio.NewReader(stdin).ReadString('\n')
@@ -232,7 +231,7 @@ func keep(ctx context.Context, s Serving, p places, stdin io.Reader, stdout io.W
 	case <-ctx.Done():
 		return end()
 	case <-running.Done():
-		stays = true // for status, until somebody takes note of it
+		stays = true // for status, until somebody has seen it
 		k.Ended = "it ended by itself"
 		if err := running.Err(); err != nil {
 			k.Ended = err.Error()
@@ -246,13 +245,12 @@ func keep(ctx context.Context, s Serving, p places, stdin io.Reader, stdout io.W
 
 // Waits of Down.
 const (
-	downPoll  = 20 * time.Millisecond // between two looks at whether a keeper is gone
-	goneLimit = 30 * time.Second      // from when no keeper is there to when no guard is either
+	downPoll  = 20 * time.Millisecond // how often to check whether the keeper is gone
+	goneLimit = 30 * time.Second      // from the end of the keeper to the end of its guard
 )
 
-// Down ends a kept system and removes all of it. It returns when nothing of it is left,
-// or with ctx's error; it still goes then. A name without a kept system is not an error,
-// and false.
+// Down ends a kept system and removes all of it. It returns when nothing is left, or with ctx's error
+// while the removal continues. If there is no kept system of that name, it returns false and no error.
 func Down(ctx context.Context, cache, name string) (was bool, err error) {
 	p := placesOf(cache, name)
 	k, err := KeptNamed(cache, name)
@@ -260,12 +258,12 @@ func Down(ctx context.Context, cache, name string) (was bool, err error) {
 		return false, err
 	}
 	for asked := false; p.held(); {
-		if k == nil { // it is starting
+		if k == nil { // still starting
 			if k, err = KeptNamed(cache, name); err != nil {
 				return true, err
 			}
 		}
-		// Who has the lock is the keeper of the state.
+		// Whoever holds the lock is the keeper in the state file.
 		if k != nil && !asked {
 			asked = true
 			if err := syscall.Kill(k.Keeper, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -279,10 +277,9 @@ func Down(ctx context.Context, cache, name string) (was bool, err error) {
 		}
 	}
 	if k == nil {
-		return true, nil // it came to nothing by itself
+		return true, nil // it failed by itself
 	}
-	// Of a keeper that was killed the guard ends what it held, unless the host
-	// went down with both.
+	// If the keeper was killed, its guard ends the system, unless the host went down with both.
 	limit := time.NewTimer(goneLimit)
 	defer limit.Stop()
 	for {
@@ -304,8 +301,7 @@ func Down(ctx context.Context, cache, name string) (was bool, err error) {
 	}
 }
 
-// Answers connects to a kept system by its driver and returns what it says of
-// itself.
+// Answers connects to a kept system with its driver and returns the system's own facts.
 func (k *Kept) Answers(ctx context.Context, drivers *driver.Registry) (driver.Facts, error) {
 	def, err := drivers.Lookup(k.Driver)
 	if err != nil {

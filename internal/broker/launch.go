@@ -22,36 +22,36 @@ import (
 	"github.com/weirmq/weir/internal/netpartition"
 )
 
-// Running is a system that runs.
+// Running is a running system.
 type Running struct {
-	Address   []string // what the driver's option address takes
-	Pids      []int    // of the processes that are the system, as they were when it had started
+	Address   []string // value for the driver's option address
+	Pids      []int    // processes of the system as of its start
 	Processes []Process
-	Options   map[string][]string // what else the recipe has the driver told
-	Dir       string              // everything that it writes is there
-	Version   string              // of what was installed, where that is known
-	Disks     []int               // processes of weir's own that serve disks which can be slow
+	Options   map[string][]string // further driver options from the recipe
+	Dir       string              // holds everything the system writes
+	Version   string              // installed version, if known
+	Disks     []int               // weir's own processes that serve slowable disks
 
-	grace    time.Duration // that its guard gives it to end
+	grace    time.Duration // how long its guard lets it take to end
 	process  *guard.Process
-	cutter   *netpartition.Cutter // nil: nodes are not in groups
-	ready    chan string          // further lines, of restarts
+	cutter   *netpartition.Cutter // nil if nodes are not in control groups
+	ready    chan string          // further ready lines, after restarts
 	orders   chan orderDone
-	ordered  uint64 // orders given
+	ordered  uint64 // number of orders given
 	stopping atomic.Bool
 }
 
-// A Process is one process of a system, with those that it started.
+// A Process is one process of a system, including its children.
 type Process struct {
 	Name string   `json:"name"` // "server-2"
 	Node int      `json:"node"`
 	Pids []int    `json:"pids"`
 	Logs []string `json:"logs"`
-	At   []string `json:"at"` // host:port of each of its ports, as clients reach it
+	At   []string `json:"at"` // host:port of each port, as clients reach it
 }
 
-// Guard returns the process below which the whole system is, and of what is below
-// it the process of weir's own that supervises servers; 0 where there is none.
+// Guard returns the guard, below which the whole system runs, and the weir process below it that
+// supervises the servers; 0 if there is none.
 func (r *Running) Guard() (guard, supervisor int) {
 	if r.Processes != nil {
 		supervisor = r.process.Pid()
@@ -59,28 +59,28 @@ func (r *Running) Guard() (guard, supervisor int) {
 	return r.process.GuardPid(), supervisor
 }
 
-// Done is closed when the system is gone, with its folder.
+// Done is closed when the system and its folder are gone.
 func (r *Running) Done() <-chan struct{} { return r.process.Done() }
 
-// Err returns, after Done, why the system is gone, where it was not Stop.
+// Err returns, after Done, why the system ended, or nil if Stop ended it.
 func (r *Running) Err() error { return r.process.Err() }
 
-// EndsWithin is how long Stop takes at most, on a host that lets processes be killed.
+// EndsWithin returns how long Stop takes at most, provided the host lets processes be killed.
 func (r *Running) EndsWithin() time.Duration { return r.grace + settles }
 
-// Stop ends the system and removes its folder. It returns when both are done, or
-// with ctx's error; they still are then. It is idempotent.
+// Stop ends the system and removes its folder. It returns when both are done, or with ctx's error
+// while they continue. It is idempotent.
 func (r *Running) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
 	var mended error
-	if r.cutter != nil { // servers that are cut off end slowly
+	if r.cutter != nil { // partitioned servers are slow to end
 		mended = r.cutter.Close()
 	}
 	return errors.Join(mended, r.process.Stop(ctx))
 }
 
-// Part has nothing pass between the nodes of each pair from now on, and all else pass. 0 stands
-// for the clients. The servers were started with Serving.Cuts.
+// Part drops all packets between the nodes of each pair from now on, and lets all others pass. 0
+// stands for the clients. The servers must have been started with Serving.Cuts.
 func (r *Running) Part(pairs [][2]int) error {
 	if r.cutter == nil {
 		return errors.New("the servers are not in control groups of their own")
@@ -88,11 +88,11 @@ func (r *Running) Part(pairs [][2]int) error {
 	return r.cutter.Part(pairs)
 }
 
-// launch starts a process of weir's own under a guard and returns when it prints its line
-// that begins with readyWord, and returns the rest of that line. Those that begin with
-// eventWord are told, on a goroutine of its own, until all is gone. It owns the folder of
-// spec: where it fails that is gone. Errors are ErrStart and carry what the process said
-// last. Of spec it sets Stdout and Stderr.
+// launch starts one of weir's own processes under a guard, waits for its line that starts with
+// readyWord, and returns the rest of that line. Lines that start with eventWord are reported on a
+// separate goroutine until everything is gone. launch owns the folder of spec and removes it if it
+// fails. Errors wrap ErrStart and carry the last output of the process. It sets Stdout and Stderr of
+// spec.
 func launch(ctx context.Context, self string, within Within, spec guard.Spec, name string, log *slog.Logger, tell func(ServerEvent)) (*Running, string, error) {
 	stdout, outW, err := os.Pipe()
 	if err != nil {
@@ -130,7 +130,7 @@ func launch(ctx context.Context, self string, within Within, spec guard.Spec, na
 			if level >= slog.LevelWarn {
 				said.add(text)
 				if !up.Load() {
-					level = slog.LevelDebug // where it matters it is in the error
+					level = slog.LevelDebug // the error contains it if it matters
 				}
 			}
 			log.LogAttrs(context.Background(), level, text, append(attrs, slog.String("from", name))...)
@@ -144,7 +144,7 @@ func launch(ctx context.Context, self string, within Within, spec guard.Spec, na
 				if json.Unmarshal([]byte(text), &d) == nil {
 					select {
 					case orders <- d:
-					default: // no caller waits for it
+					default: // no caller is waiting
 					}
 				}
 				return
@@ -162,7 +162,7 @@ func launch(ctx context.Context, self string, within Within, spec guard.Spec, na
 			}
 			select {
 			case ready <- rest:
-			default: // no caller waits for it
+			default: // no caller is waiting
 			}
 		})
 		close(ready)
@@ -195,8 +195,8 @@ func launch(ctx context.Context, self string, within Within, spec guard.Spec, na
 	return nil, "", fmt.Errorf("%w: %s: %s", ErrStart, name, why)
 }
 
-// unprefixed is what a process of weir's own said of a start that failed, without
-// what says only that it did.
+// unprefixed returns the output of a failed weir process without the prefix that only states the
+// failure.
 func unprefixed(text, name string) string {
 	for {
 		rest := text
@@ -210,13 +210,13 @@ func unprefixed(text, name string) string {
 	}
 }
 
-// ErrNoRestart: the system cannot be restarted, because it is embedded.
+// ErrNoRestart is returned for an embedded system, which cannot be restarted.
 var ErrNoRestart = errors.New("an embedded system is not restarted")
 
-// Restart ends the servers of these names ("server-2"), or all without a name, and starts
-// them again with the same folders, ports and settings; it returns when the system answers. Pids and Processes are new then. Nothing
-// else of the Running may be called meanwhile. A system that does not come back
-// is gone, and ErrStart.
+// Restart stops the named servers ("server-2"), or all if no name is given, and starts them again with
+// the same folders, ports and settings. It returns when the system answers, with new Pids and
+// Processes. No other method of the Running may be called meanwhile. If the system does not come back,
+// it is gone and the error is ErrStart.
 func (r *Running) Restart(ctx context.Context, servers ...string) error {
 	if r.Processes == nil {
 		return ErrNoRestart
@@ -247,11 +247,11 @@ func lines(r *os.File, f func(string)) {
 	for s.Scan() {
 		f(s.Text())
 	}
-	_, _ = io.Copy(io.Discard, r) // a process must not wait for its log to be read
+	_, _ = io.Copy(io.Discard, r) // the process must not block on its log
 }
 
-// record reads a line of the process: a record of its log, which keeps its level,
-// or what else it says, a warning.
+// record parses an output line of the process: a log record keeps its level, anything else is a
+// warning.
 func record(line string) (level slog.Level, text string, attrs []slog.Attr) {
 	var fields map[string]any
 	if json.Unmarshal([]byte(line), &fields) != nil {
@@ -272,7 +272,7 @@ func record(line string) (level slog.Level, text string, attrs []slog.Attr) {
 	return level, text, attrs
 }
 
-// A tail holds the last lines.
+// A tail keeps the last lines.
 type tail struct {
 	mu    sync.Mutex
 	lines []string
@@ -293,5 +293,5 @@ func (t *tail) String() string {
 	return strings.Join(t.lines, "; ")
 }
 
-// waitLimit bounds waits that a broken system could otherwise hold for ever.
+// waitLimit bounds waits that a broken system could otherwise block for ever.
 const waitLimit = 30 * time.Second

@@ -15,45 +15,45 @@ import (
 
 // Names in a process's folder.
 const (
-	outputFile = "output.log" // what it prints
+	outputFile = "output.log" // the process's output
 	dataFolder = "data"
 )
 
-// loopback is where everything listens that is not told otherwise.
+// loopback is the default listen address.
 const loopback = "127.0.0.1"
 
 // containerFolder is where a container finds its files.
 const containerFolder = "/weir"
 
-// A plan is a recipe with everything chosen that can be.
+// A plan is a recipe with every choice made.
 type plan struct {
 	recipe    *Recipe
 	nodes     int
-	settings  map[string]string // every one
-	ports     []map[string]int  // by node, name to number
+	settings  map[string]string // every setting
+	ports     []map[string]int  // port numbers by name, for each node
 	container bool
-	bind      string  // the address to listen and to be reached at; "": loopback
-	disks     bool    // each process has a disk of its own for its data
-	slow      bool    // the data of each process lie on a file system that can be slow
-	groups    string  // path of the control group that has one for each node; "": none has
-	places    []Place // of nodes, where each has its own
+	bind      string  // address to listen and be reached at; "": loopback
+	disks     bool    // each process has its own disk for its data
+	slow      bool    // each process has its data on a slowable file system
+	groups    string  // path of the control group that contains one for each node; "": none
+	places    []Place // of the nodes, if each has its own
 	root      string  // the system's folder
-	install   string  // where the programs are
+	install   string  // folder of the programs
 	programs  map[string]string
 }
 
-// A layout is what to write and to run.
+// A layout lists what to write and to run.
 type layout struct {
 	units   []unit
 	address []string
-	options map[string]map[string][]string // of drivers, by their names
+	options map[string]map[string][]string // further options by driver name
 }
 
-// A unit is one process of one node.
+// A unit is one process on one node.
 type unit struct {
 	name   string // "server-2"
 	part   *Part
-	node   int // 1 and up
+	node   int // from 1
 	dir    string
 	files  map[string]string
 	env    []string
@@ -61,21 +61,21 @@ type unit struct {
 	start  []string
 	after  []Command
 	logs   []string
-	memory int64 // bytes that it needs; 0: not known
+	memory int64 // required memory in bytes; 0: unknown
 
-	entrypoint, command []string // of a container
+	entrypoint, command []string // for a container
 }
 
-// A peer is what templates see of a node.
+// A peer is a node as templates see it.
 type peer struct {
-	Node int            // 1 and up
-	Port map[string]int // of all its processes
+	Node int            // from 1
+	Port map[string]int // ports of all its processes
 
 	plan    *plan
-	outside bool // seen by a client, not by the other processes
+	outside bool // as seen by a client, not by the other processes
 }
 
-// Host returns where the process that has the port is reached.
+// Host returns the host of the process that has the port.
 func (p peer) Host(port string) (string, error) {
 	if _, ok := p.Port[port]; !ok {
 		return "", fmt.Errorf("node %d has no port %q", p.Node, port)
@@ -92,8 +92,8 @@ func (p peer) Host(port string) (string, error) {
 	return "", fmt.Errorf("node %d has no port %q", p.Node, port)
 }
 
-// reach is the address that clients reach a node at: a container's ports are
-// published on loopback.
+// reach returns the address at which clients reach a node: a container's ports are published on
+// loopback.
 func (p *plan) reach(node int) string {
 	if p.container {
 		return loopback
@@ -104,7 +104,7 @@ func (p *plan) reach(node int) string {
 	return cmp.Or(p.bind, loopback)
 }
 
-// at are host:port of each port of a part on a node, as clients reach it.
+// at returns host:port of each port of a part on a node, as clients reach it.
 func (p *plan) at(part *Part, node int) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(part.Ports)) {
 		all = append(all, net.JoinHostPort(p.reach(node), strconv.Itoa(p.ports[node-1][name])))
@@ -115,7 +115,7 @@ func (p *plan) at(part *Part, node int) (all []string) {
 // apart reports whether each node has an address of its own.
 func (p *plan) apart() bool { return len(p.places) > 0 }
 
-// space is the path of a node's network namespace; "": that of the supervisor.
+// space returns the path of a node's network namespace; "": that of the supervisor.
 func (p *plan) space(node int) string {
 	if node <= len(p.places) {
 		return p.places[node-1].Space
@@ -129,7 +129,8 @@ func (p peer) At(port string) (string, error) {
 	return fmt.Sprintf("%s:%d", host, p.Port[port]), err
 }
 
-// group is the node of the control group that a process begins in; 0: that of what all nodes share.
+// group returns the node whose control group a process starts in; 0 is the group for what all nodes
+// share.
 func (p *plan) group(u *unit) int {
 	if u.part.On == onAddress && !p.apart() {
 		return 0
@@ -137,28 +138,28 @@ func (p *plan) group(u *unit) int {
 	return u.node
 }
 
-// unitName is the name of a process, and of its container.
+// unitName returns the name of a process, and of its container.
 func unitName(part *Part, node int) string { return fmt.Sprintf("%s-%d", part.Name, node) }
 
-// A scope is the dot of a template.
+// A scope is the data passed to a template (its dot).
 type scope struct {
 	peer
 	Name    string // of the recipe
 	Version string
-	Bind    string // the address to listen at
-	Reach   string // the address that clients reach it at
+	Bind    string // listen address
+	Reach   string // address at which clients reach it
 	Apart   bool   // each node has an address of its own
-	Dir     string // of the process; its files are there
-	Data    string // folder for its data, which exists and is empty
+	Dir     string // of the process, with its files
+	Data    string // data folder, which exists and is empty
 	Root    string // of the system
 	Install string
-	Nodes   []peer // all, this one included
-	Others  []peer // all but this one
+	Nodes   []peer // all nodes, including this one
+	Others  []peer // all nodes but this one
 	First   peer
 	Process string // "server-2"
 }
 
-// A templateError says which template failed.
+// A templateError names the template that failed.
 type templateError struct {
 	at  []any
 	err error
@@ -168,7 +169,7 @@ func (e *templateError) Error() string { return pathText(e.at) + ": " + e.err.Er
 
 func (e *templateError) Unwrap() error { return e.err }
 
-// defaults returns every setting at its default.
+// defaults returns every setting with its default.
 func (r *Recipe) defaults() map[string]string {
 	out := map[string]string{}
 	for name, s := range r.Settings {
@@ -177,7 +178,7 @@ func (r *Recipe) defaults() map[string]string {
 	return out
 }
 
-// where returns the nodes that a part runs on. apart: each has an address of its own.
+// where returns the nodes that a part runs on. apart means that each node has its own address.
 func (p *Part) where(nodes int, apart bool) []int {
 	var out []int
 	for n := 1; n <= nodes; n++ {
@@ -189,11 +190,10 @@ func (p *Part) where(nodes int, apart bool) []int {
 	return out
 }
 
-// portStep lies between the numbers of one port on two nodes, where they are the
-// vendor's own.
+// portStep separates the numbers of one port on two nodes when the vendor's own numbers are used.
 const portStep = 100
 
-// numbered gives every port the vendor's own number, moved by the node.
+// numbered gives every port the vendor's own number, shifted by node.
 func (p *plan) numbered() {
 	p.ports = make([]map[string]int, p.nodes)
 	for i := range p.ports {
@@ -211,7 +211,7 @@ func (p *plan) numbered() {
 
 func (p *plan) peer(node int) peer { return peer{Node: node, Port: p.ports[node-1], plan: p} }
 
-// layout renders every template. Its errors are *templateError.
+// layout renders every template. All its errors are *templateError.
 func (p *plan) layout() (*layout, error) {
 	l := &layout{options: map[string]map[string][]string{}}
 	for i := range p.recipe.Processes {
@@ -257,8 +257,8 @@ func (p *plan) layout() (*layout, error) {
 	return l, nil
 }
 
-// Known returns the options that the recipe gives a driver of so many nodes with these
-// settings, but for those that name a port: ports are chosen when the system starts.
+// Known returns the options that the recipe gives a driver for the given number of nodes and settings,
+// except those that contain a port: ports are chosen when the system starts.
 func (r *Recipe) Known(driver string, nodes int, settings map[string]string) map[string][]string {
 	p := &plan{recipe: r, nodes: nodes, settings: r.defaults(), ports: make([]map[string]int, nodes)}
 	maps.Copy(p.settings, settings)
@@ -272,7 +272,7 @@ func (r *Recipe) Known(driver string, nodes int, settings map[string]string) map
 	return out
 }
 
-// scope returns the dot for a process, or for one of no process.
+// scope returns the template data for a process, or for no process in particular.
 func (p *plan) scope(node int, process, dir string) *scope {
 	s := &scope{
 		peer: p.peer(node), Name: p.recipe.Name, Version: p.recipe.Version, Bind: p.reach(node), Reach: p.reach(node), Apart: p.apart(),
@@ -353,7 +353,7 @@ func (p *plan) unit(part *Part, i, node int) (*unit, error) {
 	return u, nil
 }
 
-// maxRendered bounds what a template may become.
+// maxRendered limits the size of a rendered template.
 const maxRendered = 256 << 10
 
 // render renders one template.
@@ -376,7 +376,7 @@ func (p *plan) render(s *scope, text string, at ...any) (string, error) {
 	return b.String(), nil
 }
 
-// bounded is a text that does not grow without end.
+// bounded is a text of limited size.
 type bounded struct {
 	strings.Builder
 	most int
@@ -389,7 +389,7 @@ func (b *bounded) Write(x []byte) (int, error) {
 	return b.Builder.Write(x)
 }
 
-// set is the function of templates that returns a setting.
+// set is the template function that returns a setting.
 func (p *plan) set(name string) (string, error) {
 	v, ok := p.settings[name]
 	if !ok {
@@ -398,8 +398,8 @@ func (p *plan) set(name string) (string, error) {
 	return v, nil
 }
 
-// program is the function of templates that returns a program's path. While
-// nothing is installed yet it is where the program will be.
+// program is the template function that returns a program's path. Before the install it returns where
+// the program will be.
 func (p *plan) program(name string) (string, error) {
 	if found, ok := p.programs[name]; ok {
 		return found, nil
@@ -410,7 +410,7 @@ func (p *plan) program(name string) (string, error) {
 	return "", fmt.Errorf("no program %q", name)
 }
 
-// programs returns the names of what is installed and needed, sorted.
+// programs returns the names of the required programs, sorted.
 func (r *Recipe) programs() []string {
 	var out []string
 	if in := r.Install; in != nil {
@@ -425,7 +425,7 @@ func (r *Recipe) programs() []string {
 	return slices.Compact(out)
 }
 
-// all returns the programs of the source that there is.
+// all returns the programs of each source that is present.
 func (in *Install) all() []map[string]string {
 	var out []map[string]string
 	if in.Go != nil {

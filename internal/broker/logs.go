@@ -22,7 +22,7 @@ func LogEnd(file string, n int) ([]string, error) {
 	return all[max(0, len(all)-n):], nil
 }
 
-// maxLogEnd bounds what is read of a log.
+// maxLogEnd limits how much of a log is read.
 const maxLogEnd = 4 << 20
 
 // logTail returns the last bytes of a log.

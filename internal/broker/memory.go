@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/quantity"
 )
 
-// sizes adds up sizes that are joined by +; "" is none.
+// sizes adds up sizes joined by +; "" is 0.
 func sizes(text string) (sum int64, err error) {
 	if text == "" {
 		return 0, nil
@@ -28,8 +28,8 @@ func sizes(text string) (sum int64, err error) {
 	return sum, nil
 }
 
-// memory returns how many bytes the servers of so many nodes need with these settings, as
-// far as the recipe says.
+// memory returns how many bytes the servers need with the given number of nodes and settings, as far
+// as the recipe states it.
 func (r *Recipe) memory(nodes int, settings map[string]string) (sum int64, err error) {
 	p := &plan{recipe: r, nodes: nodes, settings: r.defaults()}
 	maps.Copy(p.settings, settings)
@@ -44,8 +44,8 @@ func (r *Recipe) memory(nodes int, settings map[string]string) (sum int64, err e
 	return sum, nil
 }
 
-// Fits refuses, with driver.ErrUnsupported, servers that need more memory than this host has
-// available. Where the host or the recipe does not tell, they fit.
+// Fits returns driver.ErrUnsupported if the servers need more memory than this host has available. If
+// the host or the recipe does not state it, they fit.
 func (s *Serving) Fits() error { return s.fits(machine.MemoryAvailable()) }
 
 func (s *Serving) fits(available uint64) error {
@@ -68,10 +68,10 @@ func (s *Serving) fits(available uint64) error {
 		driver.ErrUnsupported, r.Name, nodes, needs>>20, available>>20, strings.Join(advice, ", or "))
 }
 
-// settingUsed is a template's use of a setting.
+// settingUsed matches a use of a setting in a template.
 var settingUsed = regexp.MustCompile(`\bset "([a-z0-9-]+)"`)
 
-// memorySettings returns the settings that decide how much memory is needed, sorted.
+// memorySettings returns the settings that affect the memory required, sorted.
 func (r *Recipe) memorySettings() []string {
 	var names []string
 	for _, part := range r.Processes {

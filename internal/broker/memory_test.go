@@ -8,8 +8,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// TestServersExceedingMemoryAreRejected: what all processes of all nodes need is held against
-// what the host has, and the settings count.
+// TestServersExceedingMemoryAreRejected compares the memory of all processes on all nodes, which
+// depends on settings, with the host's.
 func TestServersExceedingMemoryAreRejected(t *testing.T) {
 	text := strings.Replace(goodRecipe, "settings:\n", "settings:\n  heap: {default: 256m, help: Heap.}\n", 1)
 	text = strings.Replace(text, "  - name: server\n", "  - name: server\n    memory: '{{set \"heap\"}} + 44MiB'\n", 1)
@@ -26,7 +26,7 @@ func TestServersExceedingMemoryAreRejected(t *testing.T) {
 	}{
 		{1, "256m", 400, ""},
 		{3, "256m", 1000, ""},
-		{3, "256m", 0, ""}, // the host does not tell
+		{3, "256m", 0, ""}, // the host does not report it
 		{1, "256m", 399, "good on 1 node(s) needs 400 MiB of memory, and this host has 399 MiB available (a host with more memory, or a lower heap)"},
 		{3, "1g", 3000, "good on 3 node(s) needs 3304 MiB of memory, and this host has 3000 MiB available (a host with more memory, or fewer nodes, or a lower heap)"},
 		{3, "4000000t", 3000, "good on 3 node(s) needs 8796093022207 MiB"},

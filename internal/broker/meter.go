@@ -15,28 +15,28 @@ import (
 	hosts "github.com/weirmq/weir/internal/host"
 )
 
-// A meter knows how far a download is. The package managers download, with the mirrors,
-// proxies and passwords of their own settings, so only they know how much is to come.
+// A meter tracks the progress of a download. The package managers do the downloading, with their own
+// mirrors, proxies and passwords, so only they know the total size.
 type meter struct {
 	mu    sync.Mutex
-	now   *download // under way; nil: none
-	began time.Time // of the install
-	first uint64    // what the host had received then
-	known bool      // which is known
+	now   *download // current download; nil: none
+	began time.Time // start of the install
+	first uint64    // bytes the host had received by then
+	known bool      // whether first is known
 }
 
-// A download is one of an install's.
+// A download is one download of an install.
 type download struct {
 	began time.Time
-	from  uint64       // what the host had received then
-	total int64        // bytes; 0: not told
-	done  func() int64 // bytes so far; nil: what the host received since
+	from  uint64       // bytes the host had received at its start
+	total int64        // bytes; 0: unknown
+	done  func() int64 // bytes so far; nil: what the host has received since
 }
 
-// progressEvery is how often an install says how far it is.
+// progressEvery is how often an install reports its progress.
 const progressEvery = 10 * time.Second
 
-// run says how long an install takes and how far its download is, until ended is closed.
+// run reports elapsed time and download progress of an install until ended is closed.
 func (m *meter) run(ended <-chan struct{}, note func(string)) {
 	m.mu.Lock()
 	m.began = time.Now()
@@ -55,8 +55,8 @@ func (m *meter) run(ended <-chan struct{}, note func(string)) {
 	}
 }
 
-// begin begins a download of so many bytes, 0 where that is not told. done says how many
-// there are so far; without it, what the host receives counts.
+// begin starts a download of total bytes (0: unknown). done returns the bytes so far; if nil, the
+// host's received bytes are used.
 func (m *meter) begin(total int64, done func() int64) {
 	received, _ := hosts.Received()
 	m.mu.Lock()
@@ -64,7 +64,7 @@ func (m *meter) begin(total int64, done func() int64) {
 	m.now = &download{began: time.Now(), from: received, total: total, done: done}
 }
 
-// told takes how many bytes of how many a package manager says that there are.
+// told records the progress that a package manager reports.
 func (m *meter) told(done, total int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +80,7 @@ func (m *meter) end() {
 	m.now = nil
 }
 
-// line says how far it is. The host has received so much.
+// line returns the progress line, given how many bytes the host has received.
 func (m *meter) line(now time.Time, received uint64, known bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,10 +109,10 @@ func (m *meter) line(now time.Time, received uint64, known bool) string {
 	return fmt.Sprintf("%s; %.1f of %s, %s", line, float64(done)/(1<<20), mebibytes(d.total), left)
 }
 
-// mebibytes writes a number of bytes.
+// mebibytes formats a number of bytes.
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// filled is how many bytes the files below a folder have.
+// filled returns a function for the total size of the files below a folder.
 func filled(dir string) func() int64 {
 	return func() (sum int64) {
 		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -128,10 +128,10 @@ func filled(dir string) func() int64 {
 	}
 }
 
-// units are what package managers write sizes in.
+// units maps package managers' size units to bytes.
 var units = map[string]float64{"bytes": 1, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
-// sized reads a size of so many of a unit; 0 where it is none.
+// sized parses a size and its unit, and returns 0 if it is invalid.
 func sized(number, unit string) int64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || n < 0 || n > 1e9 {

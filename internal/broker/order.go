@@ -17,63 +17,63 @@ import (
 	"time"
 )
 
-// An Order is something that is done to a server of a running system.
+// An Order is an action on a server of a running system.
 type Order string
 
-// The orders. Each is undone by another, or when the system ends.
+// The orders. Each is undone by another one, or when the system ends.
 const (
-	OrderKill     Order = "kill"     // SIGKILL, to the server and all that it started
-	OrderStart    Order = "start"    // starts servers that were killed, with the same folder and ports
-	OrderStop     Order = "stop"     // SIGSTOP: they stay, and do nothing
-	OrderContinue Order = "continue" // SIGCONT, of those that were stopped
+	OrderKill     Order = "kill"     // SIGKILL to the server and all its children
+	OrderStart    Order = "start"    // starts killed servers with the same folder and ports
+	OrderStop     Order = "stop"     // SIGSTOP: they stay but do nothing
+	OrderContinue Order = "continue" // SIGCONT for stopped servers
 	OrderRestart  Order = "restart"  // SIGTERM, or SIGKILL after the recipe's grace, then start
-	OrderFill     Order = "fill"     // their own disks have no room left, as long as it lasts
-	OrderEmpty    Order = "empty"    // of those that were filled
-	OrderSlow     Order = "slow"     // flushes and reads of their disks take longer, by a time
-	OrderQuicken  Order = "quicken"  // of those that were made slow
-	OrderClock    Order = "clock"    // their wall clocks step, by a time
-	OrderCorrect  Order = "correct"  // of those that were stepped: back to the host's clock
+	OrderFill     Order = "fill"     // keeps their own disks full
+	OrderEmpty    Order = "empty"    // undoes OrderFill
+	OrderSlow     Order = "slow"     // delays flushes and reads of their disks by a duration
+	OrderQuicken  Order = "quicken"  // undoes OrderSlow
+	OrderClock    Order = "clock"    // steps their wall clocks by a duration
+	OrderCorrect  Order = "correct"  // undoes OrderClock: back to the host's clock
 
-	orderAgain Order = "again" // restarts those, or all, and waits until the system answers; see Restart
+	orderAgain Order = "again" // restarts servers, or all, and waits until the system answers; see Restart
 )
 
 const (
-	ordersFile = "orders" // a FIFO in the system's folder: a line is an order
-	orderWord  = "order " // begins a line on stdout that is an orderDone
-	orderBytes = 512      // a longer line is not an order; below what a FIFO takes whole
-	mostOrders = 16       // that wait
+	ordersFile = "orders" // FIFO in the system's folder; each line is an order
+	orderWord  = "order " // prefix of a stdout line that holds an orderDone
+	orderBytes = 512      // longest order; less than the FIFO's atomic write size
+	mostOrders = 16       // that can be queued
 )
 
-// ErrNoOrders: the system takes no orders, because weir embeds it.
+// ErrNoOrders is returned for an embedded system, which takes no orders.
 var ErrNoOrders = errors.New("an embedded system takes no orders for single servers")
 
 // order is a line of the FIFO.
 type order struct {
 	ID      uint64   `json:"id"`
 	Do      Order    `json:"do"`
-	Servers []string `json:"servers"` // names of processes
+	Servers []string `json:"servers"` // process names
 
-	By time.Duration `json:"by,omitempty"` // of OrderSlow and OrderClock
+	By time.Duration `json:"by,omitempty"` // for OrderSlow and OrderClock
 }
 
-// A Span is how long an order took, on the host's monotonic clock: what failed in a restart
-// failed after its first signal, although the processes run again only at its end.
+// A Span is when an order was carried out, on the host's monotonic clock. For a restart, failures
+// start with the first signal, although the processes run again only at the end.
 type Span struct {
-	BeganNS int64 `json:"began_ns"` // just before the first signal, or the first change
-	EndedNS int64 `json:"ended_ns"` // when it was carried out: with start, continue and restart the processes ran again
+	BeganNS int64 `json:"began_ns"` // just before the first signal or change
+	EndedNS int64 `json:"ended_ns"` // when it was done: after start, continue and restart the processes run again
 }
 
-// orderDone answers an order.
+// orderDone is the answer to an order.
 type orderDone struct {
 	ID uint64 `json:"id"`
 	Span
 	Error string `json:"error,omitempty"`
 }
 
-// Order does something to servers, by the names of their processes ("server-2"), and
-// returns when. by is that of OrderSlow and OrderClock. It does not wait until they answer. An
-// order that the state of a server rules out (stop what is gone) is an error, and nothing is
-// done. One goroutine at a time calls it, and neither Restart nor Stop meanwhile.
+// Order acts on servers, given by process name ("server-2"), and returns when it was done. by applies
+// to OrderSlow and OrderClock. It does not wait until the servers answer. An order that does not fit a
+// server's state, such as stopping a server that is gone, returns an error and changes nothing. Order
+// must not be called concurrently with itself, Restart or Stop.
 func (r *Running) Order(ctx context.Context, do Order, by time.Duration, servers ...string) (Span, error) {
 	if r.Processes == nil {
 		return Span{}, ErrNoOrders
@@ -85,7 +85,7 @@ func (r *Running) Order(ctx context.Context, do Order, by time.Duration, servers
 		select {
 		case d := <-r.orders:
 			switch {
-			case d.ID != r.ordered: // of an earlier one that was not waited for
+			case d.ID != r.ordered: // answer to an earlier order that was abandoned
 			case d.Error != "":
 				return d.Span, fmt.Errorf("%s: %s", do, d.Error)
 			default:
@@ -109,7 +109,7 @@ func (r *Running) give(do Order, by time.Duration, servers ...string) error {
 	if len(line) >= orderBytes {
 		return fmt.Errorf("the names of %d servers are too long for one order", len(servers))
 	}
-	// Not blocking: a supervisor that is gone reads nothing.
+	// Non-blocking: a supervisor that is gone reads nothing.
 	f, err := os.OpenFile(filepath.Join(r.Dir, ordersFile), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -118,14 +118,14 @@ func (r *Running) give(do Order, by time.Duration, servers ...string) error {
 	return errors.Join(err, f.Close())
 }
 
-// takeOrders makes the FIFO and returns the orders that come by it, and what ends it.
+// takeOrders creates the FIFO and returns the channel of its orders, and a function that closes it.
 func takeOrders(dir string) (<-chan order, func(), error) {
 	path := filepath.Join(dir, ordersFile)
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		return nil, nil, fmt.Errorf("making %s: %w", path, err)
 	}
-	// For reading and writing, so that it does not end with an order's writer; not
-	// blocking, so that closing it ends the reading.
+	// Opened for reading and writing, so that it does not reach EOF when a writer closes it; non-blocking,
+	// so that closing it ends the read.
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
@@ -141,16 +141,16 @@ func takeOrders(dir string) (<-chan order, func(), error) {
 			}
 			select {
 			case orders <- o:
-			default: // its giver does not wait for an answer, or it would not have given so many
+			default: // the sender does not wait for answers, or it would not have sent so many
 			}
 		}
 	}()
 	return orders, func() { _ = f.Close() }, nil
 }
 
-// obey carries out an order and answers it. It fails where the system is gone then.
+// obey carries out an order and answers it. It returns an error if the system is gone afterwards.
 func (s *supervisor) obey(ctx context.Context, o order, stdout io.Writer) error {
-	if o.Do == orderAgain { // what it announces is the answer
+	if o.Do == orderAgain { // the announcement is the answer
 		return s.restart(ctx, o.Servers, stdout)
 	}
 	d := orderDone{ID: o.ID, Span: Span{BeganNS: hostNow()}}
@@ -193,7 +193,7 @@ func (s *supervisor) obey(ctx context.Context, o order, stdout io.Writer) error 
 	return err
 }
 
-// those returns the servers of these names, which all run.
+// those returns the named servers, all of which must be running.
 func (s *supervisor) those(names []string) ([]*server, error) {
 	var all []*server
 	for _, name := range names {
@@ -206,7 +206,7 @@ func (s *supervisor) those(names []string) ([]*server, error) {
 	return all, nil
 }
 
-// kill ends servers with all that they started, and waits until they are gone.
+// kill kills servers with their children, and waits until they are gone.
 func (s *supervisor) kill(ctx context.Context, names []string, stdout io.Writer) (at int64, err error) {
 	those, err := s.those(names)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *supervisor) kill(ctx context.Context, names []string, stdout io.Writer)
 	return at, s.gone(ctx, those, "killed by a fault", stdout)
 }
 
-// end asks servers to end, and kills those that do not in the recipe's grace.
+// end sends servers SIGTERM, and kills those that have not ended within the recipe's grace.
 func (s *supervisor) end(ctx context.Context, names []string, stdout io.Writer) error {
 	those, err := s.those(names)
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *supervisor) end(ctx context.Context, names []string, stdout io.Writer) 
 	return s.gone(ctx, those, "ended by a fault", stdout)
 }
 
-// gone waits until servers are gone, and tells of each.
+// gone waits until servers are gone, and reports each.
 func (s *supervisor) gone(ctx context.Context, those []*server, why string, stdout io.Writer) error {
 	for _, v := range those {
 		select {
@@ -252,7 +252,7 @@ func (s *supervisor) gone(ctx context.Context, those []*server, why string, stdo
 	return nil
 }
 
-// signal stops servers with all that they started, or has them go on.
+// signal stops or continues servers with their children.
 func (s *supervisor) signal(do Order, names []string) (at int64, err error) {
 	those, err := s.those(names)
 	if err != nil {
@@ -274,7 +274,7 @@ func (s *supervisor) signal(do Order, names []string) (at int64, err error) {
 	return at, errors.Join(errs...)
 }
 
-// unitsOf returns the units of these names, of servers that run or not.
+// unitsOf returns the units of the given names, whether their servers run or not.
 func (s *supervisor) unitsOf(names []string) (all []*unit) {
 	for k := range s.layout.units {
 		if u := &s.layout.units[k]; slices.Contains(names, u.name) {
@@ -284,7 +284,7 @@ func (s *supervisor) unitsOf(names []string) (all []*unit) {
 	return all
 }
 
-// revive starts servers that are gone, in the recipe's order, and tells of each.
+// revive starts servers that are gone, in the recipe's order, and reports each.
 func (s *supervisor) revive(ctx context.Context, names []string, stdout io.Writer) error {
 	limited, cancel := context.WithTimeout(ctx, s.plan.recipe.within())
 	defer cancel()

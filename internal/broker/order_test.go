@@ -37,7 +37,7 @@ func TestServersAreOrdered(t *testing.T) {
 	order(OrderStop, "server-2")
 	got := state(second)
 	for end := time.Now().Add(20 * time.Second); !noProc() && got != "T" && time.Now().Before(end); got = state(second) {
-		time.Sleep(5 * time.Millisecond) // its threads stop as each comes to the signal
+		time.Sleep(5 * time.Millisecond) // each thread stops when it reaches the signal
 	}
 	if !noProc() && got != "T" {
 		t.Errorf("stopped, it is in state %s", got)
@@ -46,7 +46,7 @@ func TestServersAreOrdered(t *testing.T) {
 	if got := state(second); !noProc() && got == "T" {
 		t.Error("it does not go on")
 	}
-	order(OrderKill, "server-1", "server-2") // all, and the system is still there
+	order(OrderKill, "server-1", "server-2") // all servers, and the system is still there
 	for _, pid := range []int{first, second} {
 		if alive(pid) {
 			t.Errorf("process %d is alive", pid)
@@ -80,14 +80,14 @@ func TestServersAreOrdered(t *testing.T) {
 	if fmt.Sprint(events) != fmt.Sprint(want) {
 		t.Errorf("told %q; want %q", events, want)
 	}
-	// What runs now is not what ran then; the end of the test looks for those.
+	// The processes have changed since; the end of the test checks for the current ones.
 	if err := r.Restart(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAStoppedServerEndsWithItsSystem(t *testing.T) {
-	r := up(t, serving(t, "fake", 2)) // whose end looks for what is left
+	r := up(t, serving(t, "fake", 2)) // its cleanup checks for leftovers
 	if _, err := r.Order(t.Context(), OrderStop, 0, "server-1", "server-2"); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestServerCrashAfterFaultIsReported(t *testing.T) {
 	told.want(t, append(all, fmt.Sprintf("server-1 on node 1 (pid %d) ended: signal: killed", pid))...)
 }
 
-// procState is the state of a process as /proc tells it, "" where there is none.
+// procState returns the state of a process from /proc, or "" if there is none.
 func procState(t *testing.T, pid int) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -18,15 +18,15 @@ import (
 	"github.com/weirmq/weir/internal/netpartition"
 )
 
-// A server is one process that runs.
+// A server is one running process.
 type server struct {
 	unit *unit
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // after done
-	end  int64 // likewise: when, on the host's monotonic clock, ns
+	err  error // valid after done
+	end  int64 // likewise: time on the host's monotonic clock, ns
 
-	meant bool // an order ends it; the supervisor's goroutine only
+	meant bool // ended by an order; only for the supervisor's goroutine
 }
 
 // gone reports whether the process has ended.
@@ -39,7 +39,7 @@ func (v *server) gone() bool {
 	}
 }
 
-// why says how a server ended, with the last it said.
+// why describes how a server ended, with its last output.
 func (v *server) why() string {
 	text := "exit code 0"
 	if v.err != nil {
@@ -51,11 +51,11 @@ func (v *server) why() string {
 	return text
 }
 
-// mostWhy bounds what an event says of a server's end; its log says more.
+// mostWhy limits an event's description of a server's end; the log has more.
 const mostWhy = 300
 
-// whyShort is why in few words: what a server said before a signal killed it does
-// not explain that.
+// whyShort is a short form of why: output from before a signal killed the server does not explain its
+// end.
 func (v *server) whyShort() string {
 	if exit := (*exec.ExitError)(nil); errors.As(v.err, &exit) && !exit.Exited() {
 		return v.err.Error()
@@ -67,8 +67,8 @@ func (v *server) whyShort() string {
 	return text
 }
 
-// Processes returns the names and nodes of the processes that a recipe starts, in the order
-// in which they start. apart: each node has an address of its own.
+// Processes returns the names and nodes of the processes that a recipe starts, in start order. apart
+// means that each node has its own address.
 func Processes(r *Recipe, nodes int, apart bool) []Process {
 	var all []Process
 	for i := range r.Processes {
@@ -80,7 +80,7 @@ func Processes(r *Recipe, nodes int, apart bool) []Process {
 	return all
 }
 
-// owner returns the user that a process becomes, nil where it stays what weir is.
+// owner returns the user that a process runs as, or nil for weir's own.
 func (s *supervisor) owner(u *unit) (*syscall.Credential, error) {
 	if u.part.As == "" || !s.host.root {
 		return nil, nil
@@ -107,13 +107,13 @@ func (s *supervisor) owner(u *unit) (*syscall.Credential, error) {
 	return c, nil
 }
 
-// hand gives a process's folder to the user that it becomes.
+// hand gives a process's folder to the user that the process runs as.
 func (s *supervisor) hand(u *unit) error {
 	c, err := s.owner(u)
 	if err != nil || c == nil {
 		return err
 	}
-	// The folder above is ours alone otherwise.
+	// Otherwise only weir's user can enter the parent folder.
 	if err := os.Chmod(s.plan.root, 0o711); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s *supervisor) hand(u *unit) error {
 	})
 }
 
-// prepared returns a command with everything but its context's end.
+// prepared returns a command that is ready to start.
 func (s *supervisor) prepared(ctx context.Context, u *unit, args []string) (*exec.Cmd, error) {
 	program := args[0]
 	if !filepath.IsAbs(program) {
@@ -160,7 +160,7 @@ func (s *supervisor) prepared(ctx context.Context, u *unit, args []string) (*exe
 	return cmd, nil
 }
 
-// launch starts a command of a process in the network namespace and the control group of its node.
+// launch starts a command in the network namespace and the control group of the process's node.
 func (s *supervisor) launch(u *unit, cmd *exec.Cmd) error {
 	if s.plan.groups == "" {
 		return s.reaper.start(cmd, s.plan.space(u.node))
@@ -177,10 +177,10 @@ func (s *supervisor) launch(u *unit, cmd *exec.Cmd) error {
 	return s.reaper.start(cmd, s.plan.space(u.node))
 }
 
-// commandPause lies between two attempts of a command that is tried again.
+// commandPause is the wait before a failed command is retried.
 const commandPause = 250 * time.Millisecond
 
-// command runs a command to its end.
+// command runs a command to completion.
 func (s *supervisor) command(ctx context.Context, u *unit, c Command) error {
 	for {
 		cmd, err := s.prepared(ctx, u, c.Run)
@@ -208,10 +208,10 @@ func (s *supervisor) command(ctx context.Context, u *unit, c Command) error {
 	}
 }
 
-// spawn starts a server. It stays in this process's group, by which a guard finds
-// it where there is no subreaper.
+// spawn starts a server. It stays in this process's group, by which the guard finds it on systems
+// without subreapers.
 func (s *supervisor) spawn(u *unit) error {
-	// Not bound to a context: how a server ends is its own matter and the guard's.
+	// No context: the end of a server is handled by the supervisor and the guard.
 	cmd, err := s.prepared(context.Background(), u, u.start)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func (s *supervisor) spawn(u *unit) error {
 		close(v.done)
 		select {
 		case s.ended <- v:
-		default: // so many that no reader needs to be told
+		default: // buffer full: readers need no further notice
 		}
 	}()
 	return nil

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// TestInstallReportsProgress: every 10 s, and nothing of a short one.
+// TestInstallReportsProgress: every 10 s, and nothing for a short install.
 func TestInstallReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, shown := make(chan struct{}), make(chan struct{})
@@ -51,7 +51,7 @@ func TestInstallReportsProgress(t *testing.T) {
 	})
 }
 
-// TestNetworkCounterEstimatesDownload, where no file shows how far it is.
+// TestNetworkCounterEstimatesDownload covers downloads that no file shows.
 func TestNetworkCounterEstimatesDownload(t *testing.T) {
 	began := time.Now()
 	m := &meter{began: began, first: 1 << 20, known: true, now: &download{began: began, from: 2 << 20, total: 8 << 20}}
@@ -70,8 +70,7 @@ func TestNetworkCounterEstimatesDownload(t *testing.T) {
 	}
 }
 
-// TestPackageManagersReportSize has what apt-get, pip and mvn print of it. What stands
-// here is of apt 2.6, pip 23.2 and Maven 3.8.
+// TestPackageManagersReportSize uses output of apt 2.6, pip 23.2 and Maven 3.8.
 func TestPackageManagersReportSize(t *testing.T) {
 	uris := "Reading package lists...\n'http://packages.example/pool/main/r/redis/redis-server_7.0.15-1_amd64.deb' redis-server_5%3a7.0.15-1_amd64.deb 1048576 SHA256:00\n" +
 		"'http://packages.example/pool/main/j/jemalloc/libjemalloc2_5.3.0-1_amd64.deb' libjemalloc2_5.3.0-1_amd64.deb 524288 SHA256:00\n"

@@ -12,25 +12,25 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// Waits of the question whether a system answers.
+// Waits of a readiness check.
 const (
 	askLimit  = 10 * time.Second       // for one attempt
-	askPause  = 50 * time.Millisecond  // after the first that failed
-	askPauses = 500 * time.Millisecond // at most
+	askPause  = 50 * time.Millisecond  // after the first failed attempt
+	askPauses = 500 * time.Millisecond // upper limit
 )
 
-// A question is how it is asked whether a system answers.
+// A question is a readiness check of a system.
 type question struct {
 	def     driver.Definition
 	address []string
 	options map[string][]string
 	nodes   int
 	declare bool
-	confirm bool // as declare, and messages must be confirmed
+	confirm bool // like declare, and messages must be confirmed
 }
 
-// config returns the driver's settings. Options that the driver has not are left
-// out: a recipe is for several drivers.
+// config returns the driver's settings without options that the driver does not have: a recipe may
+// serve several drivers.
 func (q *question) config() (driver.Config, error) {
 	cfg := q.def.New()
 	if err := driver.SetOption(cfg, "address", q.address...); err != nil {
@@ -48,10 +48,10 @@ func (q *question) config() (driver.Config, error) {
 	return cfg, driver.Check(cfg)
 }
 
-// ask asks until the system answers, ctx ends, or gone says why it never will.
-// The last answer goes with the error.
+// ask repeats the check until the system answers, ctx ends, or gone returns why it never will. The
+// error includes the last answer.
 func (q *question) ask(ctx context.Context, gone func() error) (driver.Facts, error) {
-	if _, err := q.config(); err != nil { // which no waiting mends
+	if _, err := q.config(); err != nil { // waiting cannot fix it
 		return driver.Facts{}, fmt.Errorf("the options that the recipe gives the driver: %w", err)
 	}
 	var last error
@@ -76,13 +76,13 @@ func (q *question) ask(ctx context.Context, gone func() error) (driver.Facts, er
 	}
 }
 
-// An unready system was not ready when its time was over, or when nobody wanted it any more.
+// An unready system was not ready when its time was up or the wait was cancelled.
 type unready struct {
-	ended error // of the context
-	said  error // by the driver, last
+	ended error // error of the context
+	said  error // last error of the driver
 }
 
-// Error says what the driver said.
+// Error returns the driver's error.
 func (e *unready) Error() string {
 	says := "the driver says: " + e.said.Error()
 	if errors.Is(e.ended, context.DeadlineExceeded) {
@@ -91,11 +91,11 @@ func (e *unready) Error() string {
 	return e.ended.Error() + ": " + says
 }
 
-// Unwrap returns why the wait ended, and what the driver said.
+// Unwrap returns why the wait ended, and the driver's error.
 func (e *unready) Unwrap() []error { return []error{e.ended, e.said} }
 
-// once connects, reads the facts, and where asked for makes a destination, has messages
-// confirmed there, and deletes it.
+// once connects and reads the facts; if required it also creates a destination, has messages confirmed
+// there, and deletes it.
 func (q *question) once(ctx context.Context) (f driver.Facts, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -123,7 +123,7 @@ func (q *question) once(ctx context.Context) (f driver.Facts, err error) {
 		d.Replicas = q.nodes
 	}
 	if q.confirm && q.def.Capabilities.Partitions {
-		d.Partitions = max(q.nodes, 1) // one for each node that takes messages
+		d.Partitions = max(q.nodes, 1) // one for each node that accepts messages
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
@@ -136,7 +136,7 @@ func (q *question) once(ctx context.Context) (f driver.Facts, err error) {
 	return f, err
 }
 
-// confirmed sends a message for each partition of a destination. All must be confirmed.
+// confirmed sends a message to each partition of a destination. All must be confirmed.
 func confirmed(ctx context.Context, c driver.Conn, d driver.Destination) (err error) {
 	payload := []byte("weir: is a message confirmed?")
 	all := make(fates, d.Partitions)
@@ -162,7 +162,7 @@ func confirmed(ctx context.Context, c driver.Conn, d driver.Destination) (err er
 	return nil
 }
 
-// fates take what became of messages, with room for all.
+// fates receives the outcome of messages; it has room for all.
 type fates chan error
 
 // Complete implements driver.Completer.

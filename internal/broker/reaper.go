@@ -10,26 +10,25 @@ import (
 	"syscall"
 )
 
-// A reaper ties servers to the life of their supervisor, should that be killed
-// together with its guard and with weir, as `pkill -9 weir` does.
+// A reaper ends the servers if their supervisor is killed together with its guard and weir, as by
+// `pkill -9 weir`.
 //
-// Two things hold. The servers are started by one thread that stays as long as
-// they do, so that the kernel kills each of them when the supervisor ends (Linux).
-// And a shell, which no name of weir's finds, waits for the end of a pipe that only
-// the supervisor has: it kills what is left of the supervisor's process group, the
-// servers' own children among it, and removes their folder.
+// It uses two mechanisms. On Linux, one thread starts the servers and lives as long as they do, so
+// that the kernel kills each server when the supervisor ends. In addition, a shell, whose name does
+// not match weir's, waits for EOF on a pipe that only the supervisor holds: it then kills what is left
+// of the supervisor's process group, including the servers' own children, and removes their folder.
 type reaper struct {
 	starts chan func()
 	shell  *exec.Cmd
 	life   io.WriteCloser
 }
 
-// leashScript reads a group, a folder, a control group and a word. Without the word it is the end
-// of all that is in the one and of the other. The folder is not an argument, because
-// its name would be found by it.
+// leashScript reads a group, a folder, a control group and a word. On EOF without the word, it kills
+// the process group and the control group and removes the folder. The folder is not an argument,
+// because pkill could match the script by it.
 //
-// A guard that lives asks its whole tree to end, by SIGTERM: the shell is of it, and
-// ends with the supervisor's word, not before.
+// A live guard sends SIGTERM to its whole tree, which includes the shell; the shell therefore ignores
+// SIGTERM and ends only on the supervisor's word.
 const leashScript = `trap '' TERM INT HUP
 read -r group && read -r folder && read -r groups || exit 0
 read -r word
@@ -50,9 +49,8 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 done
 `
 
-// newReaper returns the reaper of this process and of the servers that keep everything in
-// dir and are in the control group groups, "": in that of this process. The process has a group
-// of its own.
+// newReaper returns the reaper for this process and its servers, which keep everything in dir and run
+// in the control group groups ("": that of this process). The process must lead its own process group.
 func newReaper(dir, groups string) (*reaper, error) {
 	l := &reaper{starts: make(chan func()), shell: exec.Command("/bin/sh", "-c", leashScript)}
 	l.shell.Dir = "/"
@@ -69,7 +67,7 @@ func newReaper(dir, groups string) (*reaper, error) {
 		return nil, fmt.Errorf("tying the servers to their supervisor: %w", err)
 	}
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the reaper
+		runtime.LockOSThread() // never unlocked: the thread ends with the reaper
 		for start := range l.starts {
 			start()
 		}
@@ -77,8 +75,8 @@ func newReaper(dir, groups string) (*reaper, error) {
 	return l, nil
 }
 
-// start starts cmd in the network namespace at a path, or where this process is (""). The
-// kernel kills it when this process ends.
+// start starts cmd in the network namespace at a path, or in this process's own (""). The kernel kills
+// it when this process ends.
 func (l *reaper) start(cmd *exec.Cmd, space string) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -89,7 +87,7 @@ func (l *reaper) start(cmd *exec.Cmd, space string) error {
 	return <-started
 }
 
-// close lets go: no server is left.
+// close releases the reaper once no server is left.
 func (l *reaper) close() {
 	close(l.starts)
 	_, _ = io.WriteString(l.life, "done\n")

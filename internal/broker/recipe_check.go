@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// What names and texts of a recipe look like.
+// Patterns for names and texts of a recipe.
 var (
 	recipeName  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 	portName    = regexp.MustCompile(`^[a-z][a-z0-9_]{0,23}$`)
@@ -27,7 +27,7 @@ var (
 	userName    = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 )
 
-// The nodes that a part runs on.
+// Values for the nodes that a part runs on.
 const (
 	onAll     = "all"
 	onFirst   = "first"
@@ -35,7 +35,7 @@ const (
 	onAddress = "address"
 )
 
-// checking holds what is wrong with one recipe.
+// checking collects the faults of one recipe.
 type checking struct {
 	source string
 	body   ast.Node
@@ -43,7 +43,7 @@ type checking struct {
 	errs   []error
 }
 
-// fault notes what is wrong at a path of keys (string) and indices (int).
+// fault records a fault at a path of keys (string) and indices (int).
 func (c *checking) fault(message string, at ...any) {
 	e := &RecipeError{Source: c.source, Path: pathText(at), Message: message}
 	if t := find(c.body, at).GetToken(); t != nil && t.Position != nil {
@@ -52,7 +52,7 @@ func (c *checking) fault(message string, at ...any) {
 	c.errs = append(c.errs, e)
 }
 
-// match checks a text that must be there.
+// match checks a required text.
 func (c *checking) match(text string, form *regexp.Regexp, allowed string, at ...any) {
 	switch {
 	case text == "":
@@ -62,14 +62,14 @@ func (c *checking) match(text string, form *regexp.Regexp, allowed string, at ..
 	}
 }
 
-// oneOf checks a word that may be left out.
+// oneOf checks an optional word.
 func (c *checking) oneOf(text string, words []string, at ...any) {
 	if text != "" && !slices.Contains(words, text) {
 		c.fault(fmt.Sprintf("%q is not known (%s)", text, strings.Join(words, ", ")), at...)
 	}
 }
 
-// pathText writes a path as people do.
+// pathText formats a path for people.
 func pathText(at []any) string {
 	var b strings.Builder
 	for _, p := range at {
@@ -86,7 +86,7 @@ func pathText(at []any) string {
 	return b.String()
 }
 
-// find returns the node at a path, or the last that there is on the way to it.
+// find returns the node at a path, or the deepest existing node on the way to it.
 func find(n ast.Node, at []any) ast.Node {
 	for _, p := range at {
 		var next ast.Node
@@ -117,7 +117,7 @@ func find(n ast.Node, at []any) ast.Node {
 	return n
 }
 
-// all checks everything.
+// all runs every check.
 func (c *checking) all() {
 	r := c.recipe
 	if r.Format != recipeFormat {
@@ -166,8 +166,8 @@ func (c *checking) all() {
 	}
 }
 
-// versions checks the other versions of a recipe: its own is apart from them, and replaced
-// is how many texts of its source hold the version.
+// versions checks the other versions of a recipe, which must differ from its own; replaced is how many
+// texts of its source contain the version.
 func (c *checking) versions(own string, replaced int) {
 	for i, v := range c.recipe.Versions {
 		c.match(v, versionText, "a version", "versions", i)
@@ -192,7 +192,7 @@ func (c *checking) setting(name string, s Setting) {
 	}
 }
 
-// install checks that there is one source, and what it says.
+// install checks that there is exactly one source, and its content.
 func (c *checking) install(in *Install) {
 	n := 0
 	if s := in.Go; s != nil {
@@ -250,7 +250,7 @@ func (c *checking) install(in *Install) {
 	}
 }
 
-// programs checks names and paths, which stay inside what was installed.
+// programs checks names and paths, which must stay inside the install.
 func (c *checking) programs(programs map[string]string, needed bool, at ...any) {
 	if needed && len(programs) == 0 {
 		c.fault("is missing (names of programs with their paths)", at...)
@@ -262,7 +262,7 @@ func (c *checking) programs(programs map[string]string, needed bool, at ...any) 
 	}
 }
 
-// sources checks the files that are written into a copy of a module.
+// sources checks the files that are written into the copy of a module.
 func (c *checking) sources(files map[string]string) {
 	if len(files) > maxSourceFiles {
 		c.fault(fmt.Sprintf("holds %d files (at most %d)", len(files), maxSourceFiles), "install", "go", "files")
@@ -296,7 +296,7 @@ func (c *checking) parts() {
 			if !portName.MatchString(name) || n < 1 || n > 65535 {
 				c.fault(fmt.Sprintf("%s: %d does not fit (a name of small letters, digits and _, with the vendor's own port)", name, n), at("ports", name)...)
 			}
-			// What runs on the first node and what runs on the others may share a name.
+			// A part on the first node and one on the others may share a port name.
 			if on, taken := ports[name]; taken && (on == p.On || on+p.On != onFirst+onOthers && on+p.On != onOthers+onFirst) {
 				c.fault(fmt.Sprintf("%q is another process's on the same node (names that differ)", name), at("ports", name)...)
 			}
@@ -341,8 +341,7 @@ func (c *checking) parts() {
 	}
 }
 
-// layouts lays the recipe out for every number of nodes, so that a template that
-// fails does so now.
+// layouts lays the recipe out for every number of nodes, to find failing templates.
 func (c *checking) layouts() {
 	r := c.recipe
 	seen := map[string]bool{}

@@ -247,7 +247,7 @@ func TestVersionsAreNumbers(t *testing.T) {
 		{"openjdk 21 2024", "17", false},
 		{"1.9", "1.10", true},
 		{"2", "2.0.1", true},
-		{"18446744073709551616", "1", true}, // no number that counts
+		{"18446744073709551616", "1", true}, // number overflows
 	} {
 		if got := older(c.a, c.b); got != c.want {
 			t.Errorf("%q older than %q: %v", c.a, c.b, got)

@@ -16,11 +16,11 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// ServeMain is the process that StartEmbedded starts: `weir internal serve DRIVER --dir D
-// --nodes N --port P --bind IP --set NAME=VALUE...`. args are what follows serve. It prints
-// one line on stdout when the system answers, its log on stderr as JSON (which StartEmbedded
-// reads), and runs until ctx ends or SIGTERM comes; it returns nil then. A system that
-// does not start is ErrStart.
+// ServeMain is the process that StartEmbedded starts: `weir internal serve DRIVER --dir D --nodes N
+// --port P --bind IP --set NAME=VALUE...`. args are the arguments after serve. It prints one line on
+// stdout when the system answers, writes its log to stderr as JSON (which StartEmbedded reads), and
+// runs until ctx ends or SIGTERM arrives; then it returns nil. A system that does not start returns
+// ErrStart.
 func ServeMain(ctx context.Context, args []string, drivers *driver.Registry, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("serve: no driver")
@@ -56,8 +56,7 @@ func ServeMain(ctx context.Context, args []string, drivers *driver.Registry, std
 	if s.Dir == "" || flags.NArg() > 0 {
 		return fmt.Errorf("serve: --dir is needed, and nothing beside flags (%q)", flags.Args())
 	}
-	// The guard asks by SIGTERM. SIGINT of a terminal does not reach this
-	// process group.
+	// The guard sends SIGTERM. SIGINT from a terminal does not reach this process group.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	s.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -68,9 +67,8 @@ func ServeMain(ctx context.Context, args []string, drivers *driver.Registry, std
 	return nil
 }
 
-// ServerOptions parts the options of a scenario into those of the driver and
-// those of the server that it embeds, the latter without driver.ServerPrefix. A
-// list becomes one text with commas.
+// ServerOptions splits the options of a scenario into those of the driver and those of its embedded
+// server, the latter without driver.ServerPrefix. A list becomes one comma-separated text.
 func ServerOptions(options map[string][]string) (forDriver map[string][]string, forServer map[string]string) {
 	forDriver, forServer = map[string][]string{}, map[string]string{}
 	for name, values := range options {

@@ -13,45 +13,45 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// A Serving says what to start by a recipe.
+// A Serving describes a system to start from a recipe.
 type Serving struct {
-	Self       string            // weir's own binary (os.Executable); its main calls guard.Main
-	Definition driver.Definition // of the driver that asks whether the system answers
-	Recipe     *Recipe           // one of the definition's
-	Nodes      int               // 0 is 1
-	Settings   map[string]string // of the recipe; no secrets: they are arguments
-	Bind       string            // where servers listen and are reached, see CheckBind; "": 127.0.0.1
-	Within     Within            // where processes are started; nil: here
-	Places     []Place           // where those of each node are, one for each; nil: all at Bind
-	Cuts       bool              // those of each node are in a control group, by which Running.Part cuts nodes off; not with Places
-	Disks      bool              // each process has a disk of its own for its data, which can be filled
-	Slow       bool              // the data of each process lie on a file system that can be slow
-	Cache      string            // as CacheDir has it; the programs are there (Ensure)
-	Log        *slog.Logger      // takes what goes wrong; nil: not wanted
+	Self       string            // path of weir's own binary; its main calls guard.Main
+	Definition driver.Definition // driver used to check that the system answers
+	Recipe     *Recipe           // one of the definition's recipes
+	Nodes      int               // 0 means 1
+	Settings   map[string]string // settings of the recipe; no secrets, they are passed as arguments
+	Bind       string            // address where servers listen and are reached, see CheckBind; "": 127.0.0.1
+	Within     Within            // where to start processes; nil: here
+	Places     []Place           // one for each node; nil: all nodes at Bind
+	Cuts       bool              // one control group per node, for Running.Part; not with Places
+	Disks      bool              // give each process its own disk for data, which can be filled
+	Slow       bool              // put each process's data on a slowable file system
+	Cache      string            // see CacheDir; the programs must be installed (Ensure)
+	Log        *slog.Logger      // receives problems; may be nil
 
-	// OnEvent is called with what becomes of a server while the system is up, from
-	// any goroutine; it must not block for long. Nil: the log takes it.
+	// OnEvent is called from any goroutine with events of servers while the system is up; it must not
+	// block for long. Nil logs the events.
 	OnEvent func(ServerEvent)
 }
 
-// Within calls what starts processes on a thread that hands them something down, such as
-// a network namespace. nil calls it where it is.
+// Within calls start on a thread from which processes inherit something, such as a network namespace.
+// A nil Within calls it directly.
 type Within func(start func() error) error
 
-// A Place is where the servers of a node are.
+// A Place locates the servers of a node.
 type Place struct {
-	Address string // where they listen and are reached, see CheckBind
+	Address string // where they listen and are reached; see CheckBind
 	Space   string // path of their network namespace
 }
 
-// Apart reports whether the servers are in a network namespace of their own, which clients
-// enter by nsenter.
+// Apart reports whether the servers run in their own network namespace, which clients enter with
+// nsenter.
 func (r *Recipe) Apart() bool {
 	return slices.ContainsFunc(r.Needs, func(n Need) bool { return n.Program == "nsenter" })
 }
 
-// Check refuses, with driver.ErrUnsupported, what the recipe does not have: a
-// number of nodes, an address to listen at, a setting, a value of one.
+// Check returns driver.ErrUnsupported if the recipe does not support the number of nodes, the listen
+// address, or a setting or its value.
 func (s *Serving) Check() error {
 	r := s.Recipe
 	if n := max(s.Nodes, 1); !slices.Contains(r.Nodes, n) {
@@ -78,8 +78,8 @@ func (s *Serving) Check() error {
 	return nil
 }
 
-// CheckBind refuses what is not an address that servers can both listen and be reached
-// at: an IPv4 address, and not one that stands for all.
+// CheckBind returns an error unless text is an address at which servers can both listen and be
+// reached: an IPv4 address other than the unspecified one.
 func CheckBind(text string) error {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || !ip.Is4() || ip.IsUnspecified() || ip.IsMulticast() || ip.String() != text {
@@ -88,7 +88,7 @@ func CheckBind(text string) error {
 	return nil
 }
 
-// ParseSettings reads settings as users write them, NAME=VALUE, each once.
+// ParseSettings parses settings in the form NAME=VALUE and rejects duplicates.
 func ParseSettings(texts []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, s := range texts {
@@ -104,8 +104,8 @@ func ParseSettings(texts []string) (map[string]string, error) {
 	return all, nil
 }
 
-// CheckSetting refuses, with driver.ErrUnsupported, a setting that the recipe has
-// not, or a value that it does not take.
+// CheckSetting returns driver.ErrUnsupported if the recipe does not have the setting or does not allow
+// the value.
 func (r *Recipe) CheckSetting(name, value string) error {
 	setting, ok := r.Settings[name]
 	if !ok {
@@ -124,7 +124,7 @@ func (r *Recipe) CheckSetting(name, value string) error {
 	return nil
 }
 
-// check refuses a value that the setting does not take.
+// check returns an error if the setting does not allow the value.
 func (s Setting) check(value string) error {
 	switch {
 	case len(s.Allowed) > 0 && !slices.Contains(s.Allowed, value):
@@ -135,17 +135,17 @@ func (s Setting) check(value string) error {
 	return nil
 }
 
-// A ServerEvent is what becomes of a server of a system that is up.
+// A ServerEvent is a change of a server while the system is up.
 type ServerEvent struct {
 	Process     string `json:"process"` // "server-2"
 	Node        int    `json:"node"`
 	Pid         int    `json:"pid"`
-	Ended       string `json:"ended,omitempty"`    // why it did; "": it was started again, as this process
-	ByFault     bool   `json:"by_fault,omitempty"` // an order ended it
-	MonotonicNS int64  `json:"monotonic_ns"`       // when, on the host's monotonic clock
+	Ended       string `json:"ended,omitempty"`    // why it ended; "": it was started again, as this process
+	ByFault     bool   `json:"by_fault,omitempty"` // ended by an order
+	MonotonicNS int64  `json:"monotonic_ns"`       // time on the host's monotonic clock
 }
 
-// String says what happened: "server-2 on node 2 (pid 4711) ended: signal: killed".
+// String describes the event: "server-2 on node 2 (pid 4711) ended: signal: killed".
 func (e ServerEvent) String() string {
 	who := fmt.Sprintf("%s on node %d (pid %d)", e.Process, e.Node, e.Pid)
 	if e.Ended == "" {

@@ -16,43 +16,43 @@ import (
 	"github.com/weirmq/weir/internal/flock"
 )
 
-// schemaKept names the format of a kept system's state.
+// schemaKept is the format name of a kept system's state.
 const schemaKept = "weir.kept/v1"
 
-// ErrKept: a system of that name is up already.
+// ErrKept is returned when a system of that name is already up.
 var ErrKept = errors.New("is already up")
 
-// A Kept is a system that stays up when the weir that started it has ended.
+// A Kept is a system that stays up after the weir that started it has ended.
 type Kept struct {
 	Schema    string              `json:"schema"`
 	Name      string              `json:"name"`   // of the recipe
-	Driver    string              `json:"driver"` // that asks whether it answers
+	Driver    string              `json:"driver"` // used to check that it answers
 	Nodes     int                 `json:"nodes"`
 	Settings  map[string]string   `json:"settings,omitempty"`
 	Address   []string            `json:"address"`
-	Options   map[string][]string `json:"options,omitempty"` // what else a driver is told
+	Options   map[string][]string `json:"options,omitempty"` // further options for a driver
 	Processes []Process           `json:"processes"`
-	Version   string              `json:"version,omitempty"` // of what was installed, as far as the source tells it
-	Dir       string              `json:"dir"`               // everything that it writes is there
-	Log       string              `json:"log"`               // of weir's own process that keeps it
-	Keeper    int                 `json:"keeper"`            // that process
+	Version   string              `json:"version,omitempty"` // installed version, as far as the source reports it
+	Dir       string              `json:"dir"`               // holds everything the system writes
+	Log       string              `json:"log"`               // log of the weir process that keeps it
+	Keeper    int                 `json:"keeper"`            // pid of that process
 	Since     time.Time           `json:"since"`
-	Ended     string              `json:"ended,omitempty"` // why it ended by itself; "" while it has not
+	Ended     string              `json:"ended,omitempty"` // why it ended by itself; "" while it runs
 
-	Up bool `json:"up"` // its keeper lives
+	Up bool `json:"up"` // whether its keeper is alive
 }
 
 // places are the files of a kept system.
 type places struct{ state, lock, log string }
 
-// placesOf returns the files of a name in the cache.
+// placesOf returns the file paths for a name in the cache.
 func placesOf(cache, name string) places {
 	base := filepath.Join(cache, "running", name)
 	return places{base + ".json", base + ".lock", base + ".log"}
 }
 
-// hold takes the lock of a name, which its keeper has as long as it lives, whatever becomes of
-// process ids. The error wraps flock.ErrHeld where another has it.
+// hold takes the lock of a name. The keeper holds it as long as it lives, so that a reused process ID
+// cannot mislead. The error wraps flock.ErrHeld if another process has the lock.
 func (p places) hold() (*os.File, error) { return flock.Try(p.lock) }
 
 // held reports whether a keeper has the lock.
@@ -67,7 +67,7 @@ func (p places) held() bool {
 	return errors.Is(err, flock.ErrHeld)
 }
 
-// write replaces the state.
+// write replaces the state file.
 func (p places) write(k *Kept) error {
 	b, err := json.MarshalIndent(k, "", "  ")
 	if err != nil {
@@ -90,8 +90,8 @@ func (p places) clear() error {
 	return errors.Join(errs...)
 }
 
-// KeptNamed returns the kept system of a recipe's name, nil where none is. After a kill
-// of its keeper, Up is false and its servers are gone.
+// KeptNamed returns the kept system of the recipe with that name, or nil if there is none. If its
+// keeper was killed, Up is false and its servers are gone.
 func KeptNamed(cache, name string) (*Kept, error) {
 	p := placesOf(cache, name)
 	b, err := os.ReadFile(p.state)

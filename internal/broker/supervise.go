@@ -27,13 +27,12 @@ import (
 	"github.com/weirmq/weir/internal/slowdisk"
 )
 
-// SystemMain is the process that StartSystem starts below a guard: `weir internal system
-// DRIVER RECIPE --dir D --cache C --nodes N --bind IP --groups PATH --place IP=PATH... --set NAME=VALUE...`. args are what
-// follows system. It starts the servers, prints one line on stdout when they answer (and
-// again after each restart that was ordered) and one when a server ends or is
-// another process, its log on stderr as JSON, and runs until ctx ends or SIGTERM comes;
-// it returns nil then. A system that does not start is ErrStart; a system without a
-// process left is an error, too.
+// SystemMain is the process that StartSystem starts below a guard: `weir internal system DRIVER RECIPE
+// --dir D --cache C --nodes N --bind IP --groups PATH --place IP=PATH... --set NAME=VALUE...`. args
+// are the arguments after system. It starts the servers and prints one line on stdout when they answer
+// (and again after each ordered restart) and one whenever a server ends or gets a new process. Its log
+// goes to stderr as JSON. It runs until ctx ends or SIGTERM arrives, and then returns nil. A system
+// that does not start returns ErrStart; a system whose last process has ended is an error, too.
 func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, stdout, stderr io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("system: no driver or recipe")
@@ -82,7 +81,7 @@ func SystemMain(ctx context.Context, args []string, drivers *driver.Registry, st
 			return fmt.Errorf("%w: %w", ErrStart, err)
 		}
 	}
-	// The guard asks by SIGTERM. The servers get one from here (guard.Spec.Orderly).
+	// The guard sends SIGTERM; the servers get theirs from here (guard.Spec.Orderly).
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	s := &supervisor{
@@ -108,15 +107,15 @@ type supervisor struct {
 	layout    *layout
 	servers   []*server
 	ended     chan *server
-	full      map[*unit]*filler         // disks that an order filled
-	slow      map[string]*slowdisk.Disk // disks that can be slow, by the names of processes
-	clocks    clocks                    // those that an order stepped
-	up        bool                      // it has answered once
+	full      map[*unit]*filler         // disks filled by an order
+	slow      map[string]*slowdisk.Disk // slowable disks, by process name
+	clocks    clocks                    // clocks stepped by an order
+	up        bool                      // has answered at least once
 	reaper    *reaper
 	log       *slog.Logger
 }
 
-// run is the life of the system.
+// run runs the system from start to end.
 func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) error {
 	var err error
 	if s.installed, err = s.host.installed(ctx, s.plan.recipe, cache); err != nil {
@@ -140,7 +139,7 @@ func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) er
 		return err
 	}
 	defer end()
-	defer s.endDisks() // after the servers, which still write when they end
+	defer s.endDisks() // after the servers, which still write while they end
 	defer s.stop(context.WithoutCancel(ctx))
 	defer s.clocks.close()
 	if err := s.begin(ctx, stdout); err != nil {
@@ -165,8 +164,8 @@ func (s *supervisor) run(ctx context.Context, cache string, stdout io.Writer) er
 	}
 }
 
-// startAttempts is how often a system is started with other ports, where a port
-// that was free when it was chosen was another's when a server came to it.
+// startAttempts is how often a system is started with new ports when a port that was free when chosen
+// was taken before the server bound it.
 const startAttempts = 3
 
 // begin starts the system for the first time.
@@ -198,15 +197,15 @@ func (s *supervisor) begin(ctx context.Context, stdout io.Writer) error {
 	}
 }
 
-// taken are the words with which servers say that a port is another's.
+// taken matches the messages with which servers report that a port is in use.
 var taken = regexp.MustCompile(`(?i)address (is )?already in use|address in use|eaddrinuse|port is already (allocated|in use)`)
 
-// portTaken reports whether a server that ended may have met another at its port:
-// somebody is there now, or its last words say so.
+// portTaken reports whether a server that ended may have found its port taken: something listens there
+// now, or its last output says so.
 func (s *supervisor) portTaken() bool {
 	for node, ports := range s.plan.ports {
 		if s.plan.apart() {
-			break // no other process is in the namespace of a node
+			break // a node's namespace has no other processes
 		}
 		for _, number := range ports {
 			l, err := net.Listen("tcp", net.JoinHostPort(s.plan.reach(node+1), strconv.Itoa(number)))
@@ -226,8 +225,8 @@ func (s *supervisor) portTaken() bool {
 	return false
 }
 
-// restart ends the servers of these names, or all without a name, and starts them again. It
-// tells of each, and returns when the system answers.
+// restart stops the named servers, or all if there are no names, and starts them again. It announces
+// each, and returns when the system answers.
 func (s *supervisor) restart(ctx context.Context, names []string, stdout io.Writer) error {
 	if len(names) > 0 {
 		if err := s.end(ctx, names, stdout); err != nil {
@@ -247,8 +246,8 @@ func (s *supervisor) restart(ctx context.Context, names []string, stdout io.Writ
 			return err
 		}
 	}
-	// A server of a cluster may end because it was back before its neighbours were. As
-	// a service manager does, this starts it again, with them.
+	// A clustered server may end because it came back before its neighbours. Start it again with them, as
+	// a service manager would.
 	for attempt := 1; ; attempt++ {
 		err := s.start(ctx, false, stdout)
 		if err == nil {
@@ -268,20 +267,20 @@ func (s *supervisor) restart(ctx context.Context, names []string, stdout io.Writ
 	return nil
 }
 
-// linger is how long a system without a server left may still be restarted.
+// linger is how long a system whose last server has ended may still be restarted.
 const linger = 5 * time.Second
 
-// lost tells of a server that ended by itself. It fails when none is left, unless
-// a restart is asked for then.
+// lost reports a server that ended by itself. It returns an error if none is left, unless a restart is
+// ordered in time.
 func (s *supervisor) lost(ctx context.Context, v *server, orders <-chan order, stdout io.Writer) error {
-	// What ends everything may have reached the server first.
+	// Whatever is ending the whole system may have reached the server first.
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-time.After(200 * time.Millisecond):
 	}
 	if !slices.Contains(s.servers, v) || v.meant {
-		return nil // of before a restart, or a fault
+		return nil // from before a restart or a fault
 	}
 	if err := v.tell(stdout, v.whyShort()); err != nil {
 		return err
@@ -301,14 +300,14 @@ func (s *supervisor) lost(ctx context.Context, v *server, orders <-chan order, s
 	return errors.New("no server is left")
 }
 
-// left reports whether a server runs. One that a fault ended counts: it is to come back, or
-// the run goes on without it.
+// left reports whether a server still runs. A server that a fault ended counts: it comes back, or the
+// run continues without it.
 func (s *supervisor) left() bool {
 	return slices.ContainsFunc(s.servers, func(v *server) bool { return v.meant || !v.gone() })
 }
 
-// start starts every process in its turn, waits until the system answers, and
-// says so. The first time it also makes the folders and runs what comes before.
+// start starts all processes in order, waits until the system answers, and announces it. The first
+// time it also creates the folders and runs the preparatory commands.
 func (s *supervisor) start(ctx context.Context, first bool, stdout io.Writer) error {
 	limited, cancel := context.WithTimeout(ctx, s.plan.recipe.within())
 	defer cancel()
@@ -341,7 +340,7 @@ func (s *supervisor) start(ctx context.Context, first bool, stdout io.Writer) er
 	return s.answers(ctx, limited, stdout)
 }
 
-// answers waits until the system answers, for as long as limited, and says so.
+// answers waits until the system answers or limited ends, and announces it.
 func (s *supervisor) answers(ctx, limited context.Context, stdout io.Writer) error {
 	q := &question{
 		def: s.def, address: s.layout.address, options: s.layout.options[s.def.Name],
@@ -363,10 +362,10 @@ func (s *supervisor) answers(ctx, limited context.Context, stdout io.Writer) err
 	return s.announce(stdout, q.options)
 }
 
-// announce says that the system answers.
+// announce prints that the system answers.
 func (s *supervisor) announce(stdout io.Writer, options map[string][]string) error {
 	a := announcement{Address: s.layout.address, Options: options, Version: s.installed.Version, Disks: s.diskPids()}
-	for k := range s.layout.units { // one that was started again stays in its place
+	for k := range s.layout.units { // a restarted server keeps its position
 		if i := slices.IndexFunc(s.servers, func(v *server) bool { return v.unit == &s.layout.units[k] }); i >= 0 {
 			v := s.servers[i]
 			a.Processes = append(a.Processes, Process{v.unit.name, v.unit.node, descendants(v.cmd.Process.Pid), v.unit.logs, s.plan.at(v.unit.part, v.unit.node)})
@@ -380,10 +379,10 @@ func (s *supervisor) announce(stdout io.Writer, options map[string][]string) err
 	return err
 }
 
-// errEnded: a server ended before the system answered.
+// errEnded is returned when a server ended before the system answered.
 var errEnded = errors.New("ended")
 
-// failed returns why the system cannot come up any more: a server that ended.
+// failed returns an error if a server ended, so that the system cannot come up any more.
 func (s *supervisor) failed() error {
 	for _, v := range s.servers {
 		if v.gone() && !v.meant {
@@ -393,8 +392,7 @@ func (s *supervisor) failed() error {
 	return nil
 }
 
-// prepare makes the folder of a process, with its files, and runs what comes
-// before it.
+// prepare creates a process's folder and files, and runs the commands that come before it.
 func (s *supervisor) prepare(ctx context.Context, u *unit) error {
 	if err := s.makeDisk(ctx, u); err != nil {
 		return err
@@ -419,7 +417,7 @@ func (s *supervisor) prepare(ctx context.Context, u *unit) error {
 	return nil
 }
 
-// clear removes the folder of a process that will be prepared again.
+// clear removes the folder of a process before it is prepared again.
 func (s *supervisor) clear(u *unit) error {
 	if err := s.clearDisk(u); err != nil {
 		return err
@@ -427,9 +425,9 @@ func (s *supervisor) clear(u *unit) error {
 	return os.RemoveAll(u.dir)
 }
 
-// stop ends the servers and forgets them. Those of one kind end together, as those must that
-// wait for a quorum in order to end. Kinds end in the reverse of the order in which they
-// started: one may need those before it to end. All of it takes no longer than the recipe's grace.
+// stop ends the servers and forgets them. Servers of one kind end together, since some need a quorum
+// to shut down. Kinds end in reverse start order, since a server may need an earlier one to shut down.
+// In total this takes no longer than the recipe's grace.
 func (s *supervisor) stop(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, s.plan.recipe.grace())
 	defer cancel()
@@ -448,8 +446,8 @@ func (s *supervisor) stop(ctx context.Context) {
 	s.servers = nil
 }
 
-// askToEnd asks servers to end, and kills those that do not in the recipe's grace, or when
-// ctx ends. It does not wait for what it killed.
+// askToEnd sends servers SIGTERM, and kills those that have not ended within the recipe's grace or
+// when ctx ends. It does not wait for killed servers.
 func (s *supervisor) askToEnd(ctx context.Context, those []*server) {
 	for _, v := range those {
 		if v.gone() {
@@ -457,7 +455,7 @@ func (s *supervisor) askToEnd(ctx context.Context, those []*server) {
 		}
 		_ = v.cmd.Process.Signal(syscall.SIGTERM)
 		for _, pid := range descendants(v.cmd.Process.Pid) {
-			_ = syscall.Kill(pid, syscall.SIGCONT) // a stopped process handles nothing
+			_ = syscall.Kill(pid, syscall.SIGCONT) // a stopped process handles no signals
 		}
 	}
 	limit := time.NewTimer(s.plan.recipe.grace())

@@ -20,23 +20,23 @@ import (
 	"github.com/weirmq/weir/internal/netpartition"
 )
 
-// announcement is what the supervising process prints when the system answers.
+// announcement is the line that the supervisor prints when the system answers.
 type announcement struct {
 	Address   []string            `json:"address"`
 	Options   map[string][]string `json:"options,omitempty"`
 	Processes []Process           `json:"processes"`
 	Version   string              `json:"version,omitempty"`
-	Disks     []int               `json:"disks,omitempty"` // processes that serve disks which can be slow
+	Disks     []int               `json:"disks,omitempty"` // processes that serve slowable disks
 }
 
-// settles is how long the supervising process may take beyond the recipe's grace, in which
-// it ends the servers: to reap those that it killed.
+// settles is how long the supervisor may take, beyond the recipe's grace for ending servers, to reap
+// those that it killed.
 const settles = 3 * time.Second
 
-// StartSystem starts real servers by their recipe and returns when they answer,
-// or with ErrStart, which carries what went wrong and what the server said last.
-// The programs must be installed (Ensure). ctx bounds the start only, beside the
-// recipe's own limit. The system runs until Stop, or until this process is gone.
+// StartSystem starts the real servers of a recipe and returns once they answer. The error wraps
+// ErrStart and carries the cause and the last output of the server. The programs must be installed
+// (Ensure). ctx bounds the start only, in addition to the recipe's own limit. The system runs until
+// Stop, or until this process is gone.
 func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	if err := cmp.Or(s.Check(), s.Fits()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
@@ -95,7 +95,7 @@ func StartSystem(ctx context.Context, s Serving) (*Running, error) {
 	return r, nil
 }
 
-// take takes over what the supervising process announced.
+// take applies what the supervisor announced.
 func (r *Running) take(line string) error {
 	var a announcement
 	if err := json.Unmarshal([]byte(line), &a); err != nil {

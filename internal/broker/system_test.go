@@ -25,8 +25,7 @@ import (
 	"github.com/weirmq/weir/internal/guard"
 )
 
-// serving returns what starts a recipe of the fake driver, in a temporary folder
-// of the test's own.
+// serving returns a Serving for a recipe of the fake driver, in a temporary folder of the test.
 func serving(t *testing.T, recipe string, nodes int) Serving {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -43,7 +42,7 @@ func serving(t *testing.T, recipe string, nodes int) Serving {
 	return Serving{Self: self, Definition: def, Recipe: r, Nodes: nodes, Cache: cacheOf(t, recipe)}
 }
 
-// up starts it for the length of the test.
+// up starts a system for the duration of the test.
 func up(t *testing.T, s Serving) *Running {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -125,8 +124,8 @@ func TestFailedSystemStartExplainsAndCleansUp(t *testing.T) {
 	}
 }
 
-// TestASystemIsReadyWhenItConfirms: one may answer, and make destinations, before it has the
-// copies that a confirmation needs.
+// TestASystemIsReadyWhenItConfirms: a cluster may answer and create destinations before it has enough
+// replicas to confirm.
 func TestASystemIsReadyWhenItConfirms(t *testing.T) {
 	s := serving(t, "behind", 2)
 	r := up(t, s)
@@ -143,7 +142,7 @@ func TestASystemIsReadyWhenItConfirms(t *testing.T) {
 	if err := confirms(); err != nil {
 		t.Errorf("when it is ready again: %v", err)
 	}
-	// Without the key it is ready before.
+	// Without the key it is ready earlier.
 	early := serving(t, "fake", 1)
 	early.Settings = map[string]string{"mode": "behind"}
 	r = up(t, early)
@@ -152,8 +151,7 @@ func TestASystemIsReadyWhenItConfirms(t *testing.T) {
 	}
 }
 
-// TestServersStopInReverseStartOrder: one may need those before it in order to end. So it
-// is when a run ends, and when the system starts again.
+// TestServersStopInReverseStartOrder covers both the end of a run and a restart.
 func TestServersStopInReverseStartOrder(t *testing.T) {
 	s := serving(t, "kinds", 2)
 	log := filepath.Join(t.TempDir(), "log")
@@ -192,7 +190,7 @@ func TestPortRetriesAreBounded(t *testing.T) {
 	folders(t, 0)
 }
 
-// An eventLog keeps what is told of servers.
+// An eventLog records server events.
 type eventLog struct {
 	mu  sync.Mutex
 	all []ServerEvent
@@ -214,7 +212,7 @@ func (l *eventLog) texts() []string {
 	return out
 }
 
-// want waits until this has been told.
+// want waits until the given events have been reported.
 func (l *eventLog) want(t *testing.T, want ...string) {
 	t.Helper()
 	until(t, "all has been told", func() bool { return len(l.texts()) >= len(want) })
@@ -299,7 +297,7 @@ func TestSystemExitIsReported(t *testing.T) {
 	if err := r.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	told.want(t) // one that is stopped tells nothing
+	told.want(t) // a stopped server reports nothing
 }
 
 func TestSystemStartIsBoundedByContext(t *testing.T) {
@@ -321,7 +319,7 @@ func TestServersIgnoringSIGTERMAreKilled(t *testing.T) {
 	s.Recipe.Stop.Grace = duration(300 * time.Millisecond)
 	running := up(t, s)
 	if noProc() {
-		return // who stems from whom cannot be asked here
+		return // the process tree is not available here
 	}
 	if len(running.Pids) != 2 {
 		t.Errorf("processes %v; want the server and its child", running.Pids)
@@ -348,7 +346,7 @@ func TestRestartKeepsServerAddresses(t *testing.T) {
 	}
 }
 
-// TestOneServerIsRestarted leaves the others as they are, each in its place.
+// TestOneServerIsRestarted checks that the other servers keep running in place.
 func TestOneServerIsRestarted(t *testing.T) {
 	r := up(t, serving(t, "fake", 2))
 	pids := slices.Clone(r.Pids)
@@ -425,7 +423,7 @@ func weirThat(t *testing.T, what, cache string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, bufio.NewScanner(out)
 }
 
-// fakes returns the processes that stem from a process and serve.
+// fakes returns the serving descendants of a process.
 func fakes(pid int) []int {
 	var out []int
 	for _, p := range descendants(pid) {
@@ -441,7 +439,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func TestKillingWeirRemovesServersAndFolders(t *testing.T) {
 	if noProc() {
-		return // which processes there are cannot be asked here
+		return // the list of processes is not available here
 	}
 	for _, c := range []struct{ what, recipe string }{
 		{"hanging", "hanging"}, // in the middle of the start
@@ -471,12 +469,12 @@ func TestKillingWeirRemovesServersAndFolders(t *testing.T) {
 	}
 }
 
-// TestKillingAllWeirProcessesStopsServers is `pkill -9 weir`: weir, the guard and
-// the supervisor are one program. The servers must go without any of them, those
-// that the servers started among them.
+// TestKillingAllWeirProcessesStopsServers simulates `pkill -9 weir`: weir, the guard and the
+// supervisor are one program. The servers, and the processes that they started, must end without any
+// of them.
 func TestKillingAllWeirProcessesStopsServers(t *testing.T) {
 	if noProc() {
-		return // which processes there are cannot be asked here
+		return // the list of processes is not available here
 	}
 	s := serving(t, "fake", 1)
 	cmd, said := weirThat(t, "stubborn", s.Cache)
@@ -546,7 +544,7 @@ func TestKeptSystemStaysUntilDown(t *testing.T) {
 	if alive(k.Processes[0].Pids[0]) {
 		t.Error("a server is left")
 	}
-	until(t, "the keeper has ended", func() bool { return !alive(k.Keeper) }) // it let go of its lock just now
+	until(t, "the keeper has ended", func() bool { return !alive(k.Keeper) }) // released its lock just now
 	if was, err := down(); was || err != nil {
 		t.Errorf("Down of what is not up: %v, %v", was, err)
 	}
@@ -568,7 +566,7 @@ func TestKilledKeeperStopsItsServers(t *testing.T) {
 		t.Errorf("Down: %v, %v", was, err)
 	}
 	folders(t, 0)
-	// And what is left of it does not stand in the way.
+	// Leftovers do not block the next start.
 	again, err := Keep(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)

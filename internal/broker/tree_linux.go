@@ -12,24 +12,23 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 )
 
-// descendants returns a process and all that stem from it, as long as their
-// parents live.
+// descendants returns a process and all its descendants whose parents are still alive.
 func descendants(pid int) []int {
 	below := proctree.Below(proctree.All(proctree.Host()), pid)
 	slices.Sort(below)
 	return append([]int{pid}, below...)
 }
 
-// dieWithParent has the kernel kill a child when the thread that started it ends.
+// dieWithParent makes the kernel kill a child when the thread that started it ends.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// beginIn has a child begin in a control group, with all that it starts.
+// beginIn starts a child, and everything that it starts, in a control group.
 func beginIn(a *syscall.SysProcAttr, group *os.File) {
 	a.UseCgroupFD, a.CgroupFD = true, int(group.Fd())
 }
 
-// inSpace calls f in the network namespace at a path, "" the thread's own. The calling
-// goroutine is locked to its thread.
+// inSpace calls f in the network namespace at path; "" is the thread's own. The calling goroutine is
+// locked to its thread.
 func inSpace(path string, f func() error) error {
 	if path == "" {
 		return f()

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// descendants returns the process alone: who stems from it cannot be asked here
-// without running another program.
+// descendants returns only the process itself: listing its children would require another program
+// here.
 func descendants(pid int) []int { return []int{pid} }
 
-// dieWithParent does nothing: the kernel has no such service here.
+// dieWithParent does nothing: this kernel has no equivalent.
 func dieWithParent(*syscall.SysProcAttr) {}
 
 // beginIn does nothing: only Linux has control groups.

@@ -14,14 +14,13 @@ import (
 	"strings"
 )
 
-// Bounds of what an archive may become.
+// Limits on an unpacked archive.
 const (
 	maxUnpacked = 4 << 30
 	maxEntries  = 200_000
 )
 
-// unpack unpacks a tar.gz, zip, jar or wheel into a folder. Nothing outside of
-// the folder is written.
+// unpack unpacks a tar.gz, zip, jar or wheel into a folder. It writes nothing outside of the folder.
 func unpack(ctx context.Context, file, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -50,7 +49,7 @@ type unpacking struct {
 	entries int
 }
 
-// enter counts an entry and refuses a path that leads out.
+// enter counts an entry and rejects a path that leaves the folder.
 func (u *unpacking) enter(name string) error {
 	if err := u.ctx.Err(); err != nil {
 		return err
@@ -71,7 +70,7 @@ func (u *unpacking) folder(name string) error {
 	return u.root.MkdirAll(name, 0o755)
 }
 
-// file writes one file; that it can be executed is kept of its mode.
+// file writes one file, of whose mode only the executable bit is kept.
 func (u *unpacking) file(name string, mode fs.FileMode, r io.Reader) error {
 	if err := u.folder(filepath.Dir(name)); err != nil {
 		return err

@@ -10,10 +10,10 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// dotted finds the first version in a text.
+// dotted matches the first version in a text.
 var dotted = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
 
-// number returns the numbers of a version, nil where it has none.
+// number returns the numbers of a version, or nil if there are none.
 func number(version string) []int {
 	text := dotted.FindString(version)
 	if text == "" {
@@ -33,11 +33,10 @@ func number(version string) []int {
 // older reports whether version a comes before b.
 func older(a, b string) bool { return slices.Compare(number(a), number(b)) < 0 }
 
-// pinned stands for the version in the texts of a recipe's source and in its images.
+// pinned is the placeholder for the version in a recipe's source and images.
 const pinned = "{{.Version}}"
 
-// pin writes the version where pinned stands, and returns in how many texts of the source
-// it stood.
+// pin replaces pinned with the version and returns how many texts of the source contained it.
 func (r *Recipe) pin() int {
 	n := 0
 	fill := func(texts ...*string) {
@@ -79,10 +78,10 @@ func (r *Recipe) pin() int {
 	return n
 }
 
-// Other reports whether the recipe has another version than its own.
+// Other reports whether the recipe was given a version other than its default.
 func (r *Recipe) Other() bool { return r.other }
 
-// Ref returns the name by which RecipeOf finds the recipe in its version.
+// Ref returns the name with which RecipeOf finds this recipe in this version.
 func (r *Recipe) Ref() string {
 	if r.other {
 		return r.Name + "@" + r.Version
@@ -90,8 +89,8 @@ func (r *Recipe) Ref() string {
 	return r.Name
 }
 
-// versionOf returns r in a version; "" and its own leave it as it is. One that it does not
-// list is driver.ErrUnsupported.
+// versionOf returns r in the given version; "" or its default leaves it unchanged. A version that the
+// recipe does not list returns driver.ErrUnsupported.
 func versionOf(def driver.Definition, r *Recipe, version string) (*Recipe, error) {
 	if version == "" || version == r.Version {
 		return r, nil

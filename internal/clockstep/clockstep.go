@@ -1,14 +1,14 @@
-// Package clockstep steps the wall clock that a process sees, and no other one: that of the
-// host stays. Linux has no namespace for it. But programs read clocks in the vDSO, code that
-// the kernel puts into each process. The C library and the JVM do so, and Go programs, too.
+// Package clockstep steps the wall clock that one process sees; the host's clock and other processes
+// are not affected. Linux has no namespace for the wall clock, but programs read clocks through the
+// vDSO, code that the kernel maps into each process. The C library, the JVM and Go programs all do.
 //
-// A Stepper writes into the vDSO of a process: its three functions that tell the wall clock jump
-// to a few instructions, which ask the kernel and add the step. The process is held meanwhile,
-// for about a millisecond. Until then it is untouched, and afterwards it has its code back. The
-// memory is its own, so nothing of it outlives the process.
+// A Stepper modifies the vDSO of a process: the three functions that return the wall clock jump to a
+// few instructions that ask the kernel and add the step. The process is stopped for about a
+// millisecond while the code is written. Undoing the step restores the original code. The memory is
+// private to the process, so that no change outlives it.
 //
-// Clocks that count from a start (CLOCK_MONOTONIC) do not step. What the kernel itself does by
-// the wall clock does not step either: times of files, timers for an instant of it.
+// Monotonic clocks (CLOCK_MONOTONIC) do not step. Neither does what the kernel itself does by the wall
+// clock: file times, and timers for an instant.
 package clockstep
 
 import (
@@ -21,24 +21,24 @@ import (
 	"time"
 )
 
-// ErrMissing: this host does not let weir step the clock of a process.
+// ErrMissing is returned when this host does not let weir step the clock of a process.
 var ErrMissing = errors.New("this host does not let weir step the clock of a process")
 
-// Means is what steps a clock, for results.
+// Means names, for results, the mechanism that steps a clock.
 const Means = "vDSO"
 
-// Most is the largest step, in each direction.
+// Most is the largest step in either direction.
 const Most = 366 * 24 * time.Hour
 
-// probed is the step of a probe. It is one that no clock makes of itself.
+// probed is the step of a probe: a value that no clock reaches by itself.
 const probed = -1234567 * time.Millisecond
 
-// near is how far from its step the clock of a probe may be.
+// near is how far a probe's clock may be from its step.
 const near = 10 * time.Second
 
-// Check refuses, with ErrMissing and what is needed, a host on which no clock can be stepped. It
-// starts a process, self with the arguments of Main, steps its clock, looks at both clocks of
-// the process, and takes the step back.
+// Check returns ErrMissing, with what is missing, if clocks cannot be stepped on this host. It starts
+// a process, self with the arguments of Main, steps its clock, checks both clocks of the process, and
+// undoes the step.
 func Check(self string) error {
 	steps := NewStepper(self)
 	defer steps.Close()
@@ -50,10 +50,10 @@ func Check(self string) error {
 	return probe(c, steps)
 }
 
-// probe steps the clock of a process and looks at it.
+// probe steps the clock of a process and checks it.
 func probe(c *clock, steps *Stepper) error {
-	// moved returns how far the wall clock of the process has moved since it answered first,
-	// beside its monotonic one.
+	// moved returns how far the process's wall clock has moved since its first answer, relative to its
+	// monotonic clock.
 	var first time.Duration
 	moved := func() (time.Duration, error) {
 		said, err := c.ask("")
@@ -88,21 +88,22 @@ func probe(c *clock, steps *Stepper) error {
 	return nil
 }
 
-// A Stepper steps clocks of processes. A process of weir's own does it, since it traces them: a
-// process that traces its own child takes each stop for an end. It is for one goroutine.
+// A Stepper steps clocks of processes. It uses a separate process because it traces the targets: a
+// process that traces its own child would take each stop for its end. It is not safe for concurrent
+// use.
 type Stepper struct {
 	self  string
 	clock *clock // nil: not started
 }
 
-// NewStepper returns one that starts its process, self with the arguments of Main, when the first
-// clock is to step.
+// NewStepper returns a Stepper that starts its process, self with the arguments of Main, when it first
+// steps a clock.
 func NewStepper(self string) *Stepper { return &Stepper{self: self} }
 
-// Set has the wall clock of a process be apart from that of the host by a step; 0: not at all.
-// Children that it makes later by fork have the step, too, and programs that they become have
-// not. A process that is gone is not an error, and one that is stopped stays so. What went wrong
-// before anything was written is ErrMissing.
+// Set makes the wall clock of a process differ from the host's by a step; 0 removes the difference.
+// Children forked later inherit the step, but programs that they execute do not. A process that is
+// gone is not an error, and a stopped one stays stopped. A failure before anything was written is
+// ErrMissing.
 func (s *Stepper) Set(pid int, by time.Duration) error {
 	if by.Abs() > Most {
 		return fmt.Errorf("stepping a clock by %v: at most %v", by, Most)
@@ -116,7 +117,7 @@ func (s *Stepper) Set(pid int, by time.Duration) error {
 	}
 	said, err := s.clock.ask(fmt.Sprintf("%d %d", pid, int64(by)))
 	if err != nil {
-		s.Close() // and the next one starts another
+		s.Close() // the next call starts another
 		return fmt.Errorf("stepping the clock of process %d: %w", pid, err)
 	}
 	if said != done {
@@ -125,7 +126,7 @@ func (s *Stepper) Set(pid int, by time.Duration) error {
 	return nil
 }
 
-// Pid is the number of its process; 0: it has none at this time.
+// Pid returns the pid of the Stepper's process; 0 if it is not running.
 func (s *Stepper) Pid() int {
 	if s.clock == nil {
 		return 0
@@ -133,7 +134,7 @@ func (s *Stepper) Pid() int {
 	return s.clock.cmd.Process.Pid
 }
 
-// Close ends the process. Clocks keep their steps.
+// Close ends the Stepper's process. Clocks keep their steps.
 func (s *Stepper) Close() {
 	if s.clock != nil {
 		s.clock.end()
@@ -162,7 +163,7 @@ func start(self string) (*clock, error) {
 	return c, c.cmd.Start()
 }
 
-// ask writes a line and returns the one that answers it.
+// ask writes a line and returns the reply.
 func (c *clock) ask(line string) (string, error) {
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
 		return "", err
@@ -176,13 +177,12 @@ func (c *clock) end() {
 	_ = c.cmd.Wait()
 }
 
-// done is the answer to what was done.
+// done is the reply to a successful request.
 const done = "done"
 
-// Main is the process of a Stepper and of a probe: `weir internal clock`. To an empty line of in
-// it answers its wall clock and a monotonic one, ns. A line with the number of a process and ns
-// has it step the clock of that one, and it answers that it is done, or why it is not. It returns
-// when in ends.
+// Main is the process of a Stepper and of a probe: `weir internal clock`. It answers an empty line of
+// in with its wall clock and a monotonic clock, in ns. A line with a pid and ns makes it step that
+// process's clock; it answers with done or an error. It returns at the end of in.
 func Main(in io.Reader, out io.Writer) error {
 	began := time.Now()
 	lines := bufio.NewScanner(in)
@@ -201,7 +201,7 @@ func Main(in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// obey does what a line says.
+// obey carries out a line.
 func obey(line string) error {
 	var pid int
 	var by time.Duration

@@ -20,7 +20,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// busyWord makes the test binary a process that looks at its clocks all the time.
+// busyWord makes the test binary a process that reads its clocks all the time.
 const busyWord = "busy"
 
 func TestMain(m *testing.M) {
@@ -41,11 +41,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// busyStep is the only step that busy meets.
+// busyStep is the only step applied to busy.
 const busyStep = -time.Hour
 
-// busy looks at its clocks in several threads until its input ends. The wall clock is that of
-// the host, or a step apart, and the monotonic one never goes back.
+// busy reads its clocks in several threads until its input ends. The wall clock must be the host's or
+// one step away, and the monotonic clock must never go back.
 func busy() error {
 	began, end := time.Now(), make(chan struct{})
 	var all sync.WaitGroup
@@ -87,7 +87,7 @@ func busy() error {
 	}
 }
 
-// allowed skips the test where this host does not let weir step clocks.
+// allowed skips the test if this host does not let weir step clocks.
 func allowed(t *testing.T) (self string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -100,7 +100,7 @@ func allowed(t *testing.T) (self string) {
 	return self
 }
 
-// A child answers each line of its input with one of its own.
+// A child answers each line of its input with a line.
 type child struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -156,7 +156,7 @@ func (c *child) step(by time.Duration) {
 	}
 }
 
-// TestEveryClockFunctionSteps asks by clock_gettime, gettimeofday and time, as bash does.
+// TestEveryClockFunctionSteps covers clock_gettime, gettimeofday and time, which bash uses.
 func TestEveryClockFunctionSteps(t *testing.T) {
 	allowed(t)
 	script := `while read -r _; do printf '%s %s %s\n' "$(date +%s)" "${EPOCHREALTIME%[.,]*}" "$EPOCHSECONDS"; done`
@@ -171,7 +171,7 @@ func TestEveryClockFunctionSteps(t *testing.T) {
 		for i, what := range []string{"date, which is another program", "gettimeofday", "time"} {
 			want := now.Add(by)
 			if i == 0 {
-				want = now // what a program becomes has a vDSO of its own
+				want = now // an executed program gets a new vDSO
 			}
 			got, err := strconv.ParseInt(words[i], 10, 64)
 			if err != nil || (time.Unix(got, 0).Sub(want)).Abs() > 20*time.Second {
@@ -192,7 +192,7 @@ func TestTheFractionOfAStepCounts(t *testing.T) {
 		return time.Duration(wall - monotonic)
 	}
 	first := apart()
-	// The host's own clock may be slewed meanwhile, and not by much.
+	// The host's own clock may be slewed slightly in the meantime.
 	for _, by := range []time.Duration{1700 * time.Millisecond, -1700 * time.Millisecond, 300 * time.Millisecond, -300 * time.Millisecond} {
 		c.step(by)
 		if got := apart() - first; (got - by).Abs() > 100*time.Millisecond {
@@ -201,7 +201,7 @@ func TestTheFractionOfAStepCounts(t *testing.T) {
 	}
 }
 
-// TestForkedChildInheritsStep has bash ask in a subshell.
+// TestForkedChildInheritsStep reads the clock in a bash subshell.
 func TestForkedChildInheritsStep(t *testing.T) {
 	allowed(t)
 	c := begin(t, "bash", "-c", `while read -r _; do ( echo "$EPOCHSECONDS" ); done`)
@@ -213,7 +213,7 @@ func TestForkedChildInheritsStep(t *testing.T) {
 	}
 }
 
-// TestBusyReaderStepsRepeatedly writes into code that runs.
+// TestBusyReaderStepsRepeatedly modifies code while it runs.
 func TestBusyReaderStepsRepeatedly(t *testing.T) {
 	self := allowed(t)
 	c := begin(t, self, "internal", busyWord)
@@ -278,7 +278,7 @@ func TestAStoppedProcessStays(t *testing.T) {
 	c.ask()
 }
 
-// TestStopDuringStepIsKept has another one stop a process at about the instant of a step.
+// TestStopDuringStepIsKept stops a process at about the instant of a step.
 func TestStopDuringStepIsKept(t *testing.T) {
 	self := allowed(t)
 	c := begin(t, self, "internal", busyWord)
@@ -292,7 +292,7 @@ func TestStopDuringStepIsKept(t *testing.T) {
 			time.Sleep(time.Duration(i%20) * 50 * time.Microsecond)
 			stopped <- unix.Kill(pid, unix.SIGSTOP)
 		}()
-		// A busy program may be stopped where it looks at its clock. That is said.
+		// A busy program may be stopped while it reads its clock, which is reported.
 		if err := c.steps.Set(pid, []time.Duration{busyStep, 0}[i%2]); err != nil && !strings.Contains(err.Error(), errStays.Error()) {
 			t.Fatal(err)
 		}
@@ -317,7 +317,7 @@ func TestStopDuringStepIsKept(t *testing.T) {
 	}
 }
 
-// states are those of the threads of a process, each once.
+// states returns the distinct states of a process's threads.
 func states(t *testing.T, pid int) string {
 	t.Helper()
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "task")
@@ -347,7 +347,8 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestExitDuringStepIsDetected has a process die at about the instant of a step. Its parent sees that.
+// TestExitDuringStepIsDetected lets a process die at about the instant of a step. Its parent sees
+// that.
 func TestExitDuringStepIsDetected(t *testing.T) {
 	self := allowed(t)
 	for i := range 20 {
@@ -387,7 +388,7 @@ func TestUnsupportedProcessCannotBeStepped(t *testing.T) {
 	if err := c.steps.Set(c.cmd.Process.Pid, time.Hour); err != nil {
 		t.Errorf("of a process that is gone: %v", err)
 	}
-	if err := c.steps.Set(2, time.Hour); err == nil { // a thread of the kernel
+	if err := c.steps.Set(2, time.Hour); err == nil { // a kernel thread
 		t.Error("a process without a vDSO")
 	}
 }

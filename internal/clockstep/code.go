@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// code is what the functions of the vDSO jump to, for amd64. Each address in it is relative.
+// code is the amd64 code that the vDSO functions jump to. All addresses in it are relative.
 var code = []byte{
 	// clock_gettime(edi: clock, rsi: timespec)
 	0xb8, 0xe4, 0x00, 0x00, 0x00, // mov eax, 228 (clock_gettime)
@@ -69,18 +69,18 @@ var code = []byte{
 	0xcc, // int3
 }
 
-// entries are the functions of the vDSO that tell the wall clock, with what of code takes the
-// place of each.
+// entries maps the vDSO functions that return the wall clock to the offset of their replacement in
+// code.
 var entries = map[string]int{"__vdso_clock_gettime": 0x00, "__vdso_gettimeofday": 0x49, "__vdso_time": 0x8b}
 
 const (
-	stepBytes = 16 // behind the code: seconds, nanoseconds
+	stepBytes = 16 // after the code: seconds, nanoseconds
 	jumpBytes = 5  // jmp rel32
 
-	betweenFrom, betweenTo = 0x20, 0x24 // in the code: the nanoseconds of the step are read, its seconds are not
+	betweenFrom, betweenTo = 0x20, 0x24 // range in the code between reading the step's nanoseconds and its seconds
 )
 
-// stepped is the code for a step.
+// stepped returns the code for a step.
 func stepped(by time.Duration) []byte {
 	seconds, ns := int64(by/time.Second), int64(by%time.Second)
 	if ns < 0 {
@@ -91,7 +91,7 @@ func stepped(by time.Duration) []byte {
 	return binary.LittleEndian.AppendUint64(all, uint64(ns))
 }
 
-// jump is the instruction at from that goes on at to.
+// jump returns the instruction at from that jumps to to.
 func jump(from, to uint64) []byte {
 	return binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(int32(int64(to)-int64(from)-jumpBytes)))
 }

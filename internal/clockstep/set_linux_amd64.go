@@ -16,22 +16,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of the time in which a process is stopped.
+// Limits on how long a process is stopped.
 const (
-	stopLimit = 2 * time.Second // until each of its threads stands, and until they go on
+	stopLimit = 2 * time.Second // for stopping all its threads, and for resuming them
 	stopPause = 100 * time.Microsecond
-	awayPause = time.Millisecond // in which it goes on, where a thread stands in what is to be changed
+	awayPause = time.Millisecond // pause to let a thread leave the code that is to be changed
 	attempts  = 50
 
-	dyingLimit = 100 * time.Millisecond // until a process that is about to end is gone
+	dyingLimit = 100 * time.Millisecond // wait for a process that is about to end
 )
 
-// errStays: a thread stands in what is to be changed, and stays there. One of a process that
-// somebody stopped may do so.
+// errStays is returned when a thread stays in the code that is to be changed, as one of a stopped
+// process may.
 var errStays = errors.New("its threads do not leave the clock (where it is stopped, let it go on first)")
 
-// set has the wall clock of a process be apart from that of the host by a step. This process
-// is not the parent of that one: the parent would take what set does for an end of its child.
+// set makes the wall clock of a process differ from the host's by a step. This process must not be the
+// parent of that one: the parent would take set's actions for the end of its child.
 func set(pid int, by time.Duration) error {
 	v, err := find()
 	if err != nil {
@@ -49,14 +49,14 @@ func set(pid int, by time.Duration) error {
 	return fmt.Errorf("process %d: %w", pid, err)
 }
 
-// A vdso is that of this kernel.
+// A vdso describes the vDSO of this kernel.
 type vdso struct {
 	image []byte
-	at    map[uint64]int // of the functions, in the image, with what of code takes their place
-	room  uint64         // in the image, for the code
+	at    map[uint64]int // offsets of the functions in the image, with those of their replacements in code
+	room  uint64         // offset in the image of free space for the code
 }
 
-// find reads that of this process.
+// find reads the vDSO of this process.
 func find() (*vdso, error) {
 	mem, from, to, err := mapped(os.Getpid(), os.O_RDONLY)
 	if err != nil {
@@ -82,7 +82,7 @@ func find() (*vdso, error) {
 		}
 		v.at[symbols[i].Value] = start
 	}
-	// Behind what the file says of itself there is nothing to the end of the page.
+	// After the content described by the file, the page is empty.
 	used := uint64(len(bytes.TrimRight(v.image, "\x00")))
 	for _, s := range file.Sections {
 		if s.Type != elf.SHT_NOBITS {
@@ -90,14 +90,14 @@ func find() (*vdso, error) {
 		}
 	}
 	const sectionHeader = 64
-	used += sectionHeader // the last may end in zeros
+	used += sectionHeader // the last one may end in zeros
 	if v.room = (used + 15) &^ 15; v.room+uint64(len(code))+stepBytes > uint64(len(v.image)) {
 		return nil, fmt.Errorf("the vDSO of this kernel has no room for %d bytes", len(code)+stepBytes)
 	}
 	return v, nil
 }
 
-// mapped opens the memory of a process, and says where its vDSO is.
+// mapped opens the memory of a process, and locates its vDSO.
 func mapped(pid, flag int) (mem *os.File, from, to uint64, err error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	maps, err := os.ReadFile(filepath.Join(dir, "maps"))
@@ -117,7 +117,7 @@ func mapped(pid, flag int) (mem *os.File, from, to uint64, err error) {
 	return nil, 0, 0, errors.New("it has no vDSO")
 }
 
-// set writes a step into a process, or takes it out.
+// set writes a step into a process, or removes it.
 func (v *vdso) set(pid int, by time.Duration) error {
 	mem, from, to, err := mapped(pid, os.O_RDWR)
 	if err != nil {
@@ -150,7 +150,7 @@ func (v *vdso) set(pid int, by time.Duration) error {
 	return errStays
 }
 
-// owns reports whether an image is this vDSO, changed by this package or not.
+// owns reports whether an image is this vDSO, possibly changed by this package.
 func (v *vdso) owns(image []byte) bool {
 	if len(image) != len(v.image) {
 		return false
@@ -164,7 +164,7 @@ func (v *vdso) owns(image []byte) bool {
 	return bytes.Equal(image, v.image)
 }
 
-// untouched reports whether the functions of an image are those of the kernel.
+// untouched reports whether the functions of an image are the kernel's.
 func (v *vdso) untouched(image []byte) bool {
 	for at := range v.at {
 		if !bytes.Equal(image[at:at+jumpBytes], v.image[at:at+jumpBytes]) {
@@ -174,7 +174,7 @@ func (v *vdso) untouched(image []byte) bool {
 	return true
 }
 
-// write writes a step, or takes it out, while the process stands, and reads it again.
+// write writes or removes a step while the process is stopped, and verifies it.
 func (v *vdso) write(mem *os.File, base uint64, by time.Duration) error {
 	put := func(at uint64, b []byte) error {
 		if _, err := mem.WriteAt(b, int64(base+at)); err != nil {
@@ -202,8 +202,8 @@ func (v *vdso) write(mem *os.File, base uint64, by time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// onThread calls f on a thread that ends with it, and returns when it has ended. What f traces
-// goes on then, and each signal that came meanwhile does what it would have done.
+// onThread calls f on a new thread and returns when that thread has ended. That resumes what f traces,
+// with all signals that arrived in the meantime.
 func onThread(f func() error) error {
 	type ended struct {
 		thread int
@@ -211,9 +211,9 @@ func onThread(f func() error) error {
 	}
 	done := make(chan ended)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: so the thread ends
+		runtime.LockOSThread() // never unlocked, so that the thread ends
 		if unix.Gettid() == unix.Getpid() {
-			done <- ended{0, onThread(f)} // the main thread does not end, and is taken now
+			done <- ended{0, onThread(f)} // the main thread never ends, so keep it busy and use another
 			runtime.UnlockOSThread()
 			return
 		}
@@ -231,11 +231,11 @@ func onThread(f func() error) error {
 	return e.err
 }
 
-// hold has all threads of a process stand until the calling thread ends. clear reports whether
-// none stands where something is to be written.
+// hold stops all threads of a process until the calling thread ends. clear reports whether no thread
+// is inside code that is to be written.
 //
-// It traces them, since a trace is not a signal. A process that somebody stops (SIGSTOP) before,
-// meanwhile or afterwards stays stopped, and one that somebody continues goes on.
+// It traces the threads, since tracing does not send a signal: a process that somebody stops (SIGSTOP)
+// before, during or afterwards stays stopped, and one that somebody continues continues.
 func (v *vdso) hold(pid int, base uint64) (clear bool, err error) {
 	held := map[int]bool{}
 	for limit := time.Now().Add(stopLimit); ; time.Sleep(stopPause) {
@@ -255,8 +255,8 @@ func (v *vdso) hold(pid int, base uint64) (clear bool, err error) {
 	}
 }
 
-// seize traces the threads of a process that are not held yet, and interrupts them. grown
-// reports whether there were some.
+// seize traces and interrupts the threads of a process that are not held yet. grown reports whether
+// there were any.
 func seize(pid int, held map[int]bool) (grown bool, err error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "task")
 	entries, err := os.ReadDir(dir)
@@ -274,7 +274,7 @@ func seize(pid int, held map[int]bool) (grown bool, err error) {
 		if err := unix.PtraceSeize(thread); err != nil {
 			stat, gone := os.ReadFile(filepath.Join(dir, e.Name(), "stat"))
 			if errors.Is(err, unix.ESRCH) || gone != nil || state(stat) == 'Z' || state(stat) == 'X' {
-				continue // it ended
+				continue // it has ended
 			}
 			return false, fmt.Errorf("holding a thread: %w (run weir as root, without a debugger at the server)", err)
 		}
@@ -286,7 +286,7 @@ func seize(pid int, held map[int]bool) (grown bool, err error) {
 	return grown, nil
 }
 
-// state is that of a thread in what the kernel tells of it, or 0.
+// state returns a thread's state from its stat file, or 0.
 func state(stat []byte) byte {
 	if i := bytes.LastIndex(stat, []byte(") ")); i >= 0 && len(stat) > i+2 {
 		return stat[i+2]
@@ -294,9 +294,9 @@ func state(stat []byte) byte {
 	return 0
 }
 
-// threads looks at those of a process that are held: whether all stand, and whether none is
-// within what is to be written. One that waits in the kernel stands: it does not come back from
-// there.
+// threads checks the held threads of a process: whether all are stopped, and whether none is inside
+// code that is to be written. A thread that waits in the kernel counts as stopped: it cannot return
+// from there.
 func (v *vdso) threads(pid int, base uint64) (stand, clear bool, err error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "task")
 	entries, err := os.ReadDir(dir)
@@ -309,7 +309,7 @@ func (v *vdso) threads(pid int, base uint64) (stand, clear bool, err error) {
 		call, err2 := os.ReadFile(filepath.Join(dir, e.Name(), "syscall"))
 		if err := errors.Join(err1, err2); err != nil {
 			if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-				continue // it ended
+				continue // it has ended
 			}
 			return false, false, err
 		}
@@ -322,7 +322,7 @@ func (v *vdso) threads(pid int, base uint64) (stand, clear bool, err error) {
 			return false, false, nil
 		}
 		if now != 't' && slices.Contains(makesThreads, words[0]) {
-			return false, false, nil // what it makes is not held
+			return false, false, nil // the thread it creates would not be held
 		}
 		pc, err := strconv.ParseUint(words[len(words)-1], 0, 64)
 		if err != nil {
@@ -335,12 +335,12 @@ func (v *vdso) threads(pid int, base uint64) (stand, clear bool, err error) {
 	return true, clear, nil
 }
 
-// makesThreads are the system calls that make threads: clone and clone3.
+// makesThreads are the system calls that create threads: clone and clone3.
 var makesThreads = []string{strconv.Itoa(unix.SYS_CLONE), strconv.Itoa(unix.SYS_CLONE3)}
 
-// within reports whether an offset is inside what is written: in a function behind its first
-// byte, since it may begin with what is there then, or between the two reads of a step. The
-// rest of the code is the same each time.
+// within reports whether an offset is inside of what is written: in a function after its first byte (a
+// thread at the first byte runs whatever is there then), or between the two reads of a step. The rest
+// of the code never changes.
 func (v *vdso) within(at uint64) bool {
 	for start := range v.at {
 		if at > start && at < start+jumpBytes {

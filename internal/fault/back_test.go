@@ -6,7 +6,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// TestContinuingFailureIsNotRecovered: of two messages in each step one fails, and the others are as
+// TestContinuingFailureIsNotRecovered: in each step one of two messages fails, and the others are as
 // fast as before the fault.
 func TestContinuingFailureIsNotRecovered(t *testing.T) {
 	const step = int64(1e8)

@@ -17,48 +17,50 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A System is what faults happen to.
+// A System is what faults are applied to.
 type System struct {
 	Servers []Server
-	// Order does something to processes and returns when, on the clock of Now: "kill",
-	// "stop", "restart", "fill", "slow" and "clock" begin a fault, "start" ends a kill,
-	// "continue" a stop, "empty" a fill, "quicken" a slow and "correct" a clock. by is how much
-	// longer operations take with slow, and how far a clock steps.
+	// Order acts on processes and returns when it was done, on the clock of Now. "kill", "stop",
+	// "restart", "fill", "slow" and "clock" start a fault; "start" ends a kill, "continue" a stop, "empty"
+	// a fill, "quicken" a slow and "correct" a clock. by is the added delay for slow, and the step for
+	// clock.
 	Order func(ctx context.Context, do string, by time.Duration, processes ...string) (result.Span, error)
-	// Sever breaks the connections of some clients to processes, and returns how many; nil
-	// where it cannot.
+	// Sever breaks connections of the given group of clients to processes, and returns how many; nil if
+	// unsupported.
 	Sever func(group tcpreset.Group, processes ...string) (n int, err error)
-	// Part has nothing pass between the nodes of each pair until they are parted no more: Part
-	// gets all pairs that are parted from then on. 0 stands for the clients.
+	// Part drops all packets between the nodes of each pair until the next call: it always receives all
+	// pairs that are partitioned from then on. 0 stands for the clients.
 	Part func(pairs [][2]int) error
-	// Parting is what Part does it by, for results.
+	// Parting names, for results, the mechanism behind Part.
 	Parting string
-	// Leaders returns the addresses of the servers that lead parts of the run's
-	// destinations; nil where the driver cannot tell.
+	// Leaders returns the addresses of the servers that lead partitions of the run's destinations; nil if
+	// the driver cannot tell.
 	Leaders func(ctx context.Context) ([]string, error)
-	// Now returns the time since the epoch of the run, ns.
+	// Now returns the time since the run's epoch, in ns.
 	Now func() int64
-	// Tell takes each step for the events of the run.
+	// Tell receives each step, for the run's events.
 	Tell func(at int64, text string)
-	// Keep takes what is known of the n-th fault, from 0, before Tell has its step; nil: not wanted.
+	// Keep receives what is known of the n-th fault, counted from 0, before Tell receives its step; may be
+	// nil.
 	Keep func(n int, f result.Fault)
-	// Agent is the name of this process, to whom Order does faults of Agents; "": it is not one.
+	// Agent is the name of this process, to which Order applies faults of Agents; "": not an agent.
 	Agent string
-	// Others reports whether Sever reaches some of the clients only: finding no connection is not an error then.
+	// Others reports whether Sever reaches only some of the clients, in which case finding no connection
+	// is not an error.
 	Others bool
 }
 
 const (
-	leadersLimit = 5 * time.Second        // asking who leads; a system between two leaders is asked again
-	leadersPause = 200 * time.Millisecond // between two such questions
+	leadersLimit = 5 * time.Second        // for finding the leader; retried while the system elects one
+	leadersPause = 200 * time.Millisecond // between two attempts
 	orderLimit   = 2 * time.Minute        // a server may take long to start
-	severPause   = 20 * time.Millisecond  // a connection made during a disconnect lives about so long
+	severPause   = 20 * time.Millisecond  // roughly how long a connection made during a disconnect lives
 )
 
-// Conduct carries out faults until ctx ends, and returns what was done, in order of
-// time. from and window are the measured window's beginning, since the epoch, and its
-// length, 0 where it is not known; a fault that is due after its end does not happen, but
-// one that has begun is undone in its time. It returns when the last is.
+// Conduct carries out faults until ctx ends, and returns what was done, in order of time. from and
+// window are the start of the measured window, since the epoch, and its length, 0 if unknown. A fault
+// due after the window's end does not happen, but one that has started is undone on time. Conduct
+// returns after the last.
 func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Duration) []result.Fault {
 	var done, parted []*begun
 	steps, down := plan(faults, from, window), map[string]Verb{}
@@ -103,16 +105,16 @@ func Conduct(ctx context.Context, s System, faults []Fault, from, window time.Du
 	return all
 }
 
-// begun is a fault that was carried out.
+// begun is a fault that has been carried out.
 type begun struct {
 	result.Fault
-	word   string                                    // what undoes it
-	undo   func(context.Context) (at int64, e error) // does so, and returns when it was done
-	pairs  [][2]int                                  // that a cut parts
-	settle func()                                    // ends what still goes on, and completes the Fault; nil: nothing does
+	word   string                                    // the order that undoes it
+	undo   func(context.Context) (at int64, e error) // undoes it and returns when that was done
+	pairs  [][2]int                                  // pairs that a cut partitions
+	settle func()                                    // ends background work and completes the Fault; may be nil
 }
 
-// Until waits for an instant on the clock of now, ns; false: ctx ended before.
+// Until waits for an instant on now's clock, in ns; it returns false if ctx ended first.
 func Until(ctx context.Context, now func() int64, at int64) bool {
 	for {
 		left := time.Duration(at - now())
@@ -127,16 +129,16 @@ func Until(ctx context.Context, now func() int64, at int64) bool {
 	}
 }
 
-// begin does what a step says, which is the n-th. down has the processes that earlier faults
-// killed or stopped, parted the cuts that are not mended.
+// begin carries out the n-th step. down has the processes that earlier faults killed or stopped,
+// parted the cuts still in force.
 func begin(ctx context.Context, s System, next step, n int, down map[string]Verb, parted *[]*begun) *begun {
 	x := next.fault
 	f := &begun{Fault: result.Fault{Do: string(x.Do), To: x.To, From: x.From, ByNS: int64(x.By), DueNS: next.at}}
-	var over int64 // when it was done, where that takes time
+	var over int64 // when it was done, if that takes time
 	limited, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
 	processes, err := choose(limited, s, x.Target(), down)
-	f.BeganNS = s.Now() // not later, whatever fails and however long it takes
+	f.BeganNS = s.Now() // the start, even if it fails or takes long
 	if err == nil {
 		f.Processes = processes
 		switch x.Do {
@@ -153,14 +155,14 @@ func begin(ctx context.Context, s System, next step, n int, down map[string]Verb
 		s.tell(n, f, s.Now(), fmt.Sprintf("%s failed: %v", x, err))
 		return f
 	}
-	if x.Do == Restart { // the order ended when the process ran again
+	if x.Do == Restart { // the order ended when the process was running again
 		f.UndoneNS = &over
 	}
 	s.tell(n, f, f.BeganNS, f.text(x))
 	return f
 }
 
-// tell tells of a step of the n-th fault.
+// tell reports a step of the n-th fault.
 func (s *System) tell(n int, f *begun, at int64, text string) {
 	if s.Keep != nil {
 		s.Keep(n, f.Fault)
@@ -168,7 +170,7 @@ func (s *System) tell(n int, f *begun, at int64, text string) {
 	s.Tell(at, text)
 }
 
-// text says what was done.
+// text describes what was done.
 func (f *begun) text(x Fault) string {
 	text := f.Do + " "
 	if x.Do == Disconnect {
@@ -190,7 +192,7 @@ func (f *begun) text(x Fault) string {
 	return text
 }
 
-// broken says how many connections a disconnect broke.
+// broken describes how many connections a disconnect broke.
 func (f *begun) broken() string {
 	if f.Connections == 1 {
 		return "1 connection"
@@ -198,7 +200,7 @@ func (f *begun) broken() string {
 	return fmt.Sprintf("%d connections", f.Connections)
 }
 
-// order has a fault carried out by who started the servers, and returns when that was done.
+// order has whoever started the servers carry out a fault, and returns when that was done.
 func (f *begun) order(ctx context.Context, s System, x Fault) (over int64, err error) {
 	switch x.Do {
 	case Stop:
@@ -223,7 +225,7 @@ func (f *begun) order(ctx context.Context, s System, x Fault) (over int64, err e
 	return took.ToNS, err
 }
 
-// disconnect breaks connections once, or again and again until it is undone.
+// disconnect breaks connections once, or repeatedly until it is undone.
 func (f *begun) disconnect(ctx context.Context, s System, x Fault) error {
 	f.Means, f.word = tcpreset.Means, "reconnect"
 	n, err := s.Sever(tcpreset.Group(x.To), f.Processes...)
@@ -268,12 +270,12 @@ func (f *begun) disconnect(ctx context.Context, s System, x Fault) error {
 	return nil
 }
 
-// noConnection says that a disconnect found nothing to break.
+// noConnection describes a disconnect that found nothing to break.
 func noConnection(group string) string {
 	return fmt.Sprintf("no connection of %s carried messages there", group)
 }
 
-// cut parts nodes from others. parted has the cuts that are not mended, and has this one then.
+// cut partitions nodes from others. parted has the cuts in force, to which it adds this one.
 func (f *begun) cut(s System, x Fault, parted *[]*begun) error {
 	if s.Part == nil {
 		return errors.New("the servers are not in places of their own")
@@ -299,7 +301,7 @@ func (f *begun) cut(s System, x Fault, parted *[]*begun) error {
 	return part()
 }
 
-// pairs are those of the processes' nodes and the others that from names; 0 stands for the
+// pairs returns the pairs of the processes' nodes and the nodes that from names; 0 stands for the
 // clients.
 func pairs(servers []Server, processes []string, from string) (all [][2]int) {
 	var cut []int
@@ -314,7 +316,7 @@ func pairs(servers []Server, processes []string, from string) (all [][2]int) {
 		}
 		for _, other := range nodes(servers) {
 			named := from == All || from == Nodes || from == strconv.Itoa(other)
-			if named && other != n && !slices.Contains(cut[:i], other) { // once each
+			if named && other != n && !slices.Contains(cut[:i], other) { // each pair once
 				all = append(all, [2]int{n, other})
 			}
 		}
@@ -342,8 +344,8 @@ func undo(ctx context.Context, s System, f *begun, n int) {
 	s.tell(n, f, at, text+strings.Join(f.Processes, ", "))
 }
 
-// choose returns the processes of a target, which are the agent itself where it is Agents. All
-// are those that run, and neither leads nor follows what is down.
+// choose returns the processes of a target; for an agent, the agent itself. All, Leader and Follower
+// exclude processes that are down.
 func choose(ctx context.Context, s System, target string, down map[string]Verb) ([]string, error) {
 	up := slices.DeleteFunc(slices.Clone(s.Servers), func(x Server) bool {
 		if target == All {
@@ -366,7 +368,7 @@ func choose(ctx context.Context, s System, target string, down map[string]Verb) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, leadersLimit)
 	defer cancel()
-	var why error // the latest answer; of a question without one it says more
+	var why error // the last answer of the system, which says more than a timeout
 	for {
 		leaders, err := s.Leaders(ctx)
 		if err == nil {

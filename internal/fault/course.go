@@ -8,33 +8,33 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Course is how a run went, in parts of equal length, for what followed a fault. The
-// zero value is ready. One goroutine at a time uses it.
+// A Course records how a run went, in steps of equal length, to determine the effects of faults. The
+// zero value is ready to use. It is not safe for concurrent use.
 type Course struct {
 	parts []part
-	step  int // intervals in each part; 0 stands for 1
-	held  int // intervals in the last one
+	step  int // intervals in each step; 0 means 1
+	held  int // intervals in the last step
 
 	closed                bool
-	due, sent, done       uint64 // until now: that became due, were sent, and ended: confirmed, failed or given up
-	delivered, subscribed bool   // at all
+	due, sent, done       uint64 // totals so far: due, sent, and finished (acked, failed or given up)
+	delivered, subscribed bool   // whether there were any
 }
 
-// A part is some time of the run.
+// A part is one step of the run.
 type part struct {
 	from, to                    int64 // ns since the epoch
 	sent, confirmed, failed, in uint64
-	p99, worst                  int64  // of what was delivered first, or confirmed where nothing is received; -1: nothing was
-	n                           uint64 // that p99 is of
-	owed                        bool   // something was due, or neither confirmed nor failed
+	p99, worst                  int64  // of first deliveries, or of confirmations if none is received; -1: none
+	n                           uint64 // samples behind p99
+	owed                        bool   // something was due, or neither acked nor failed
 	waits                       measure.Backlog
 }
 
-// mostParts bounds a Course: an hour at ten parts a second. After that two become one.
+// mostParts limits a Course to an hour at ten steps a second; beyond that, pairs are merged.
 const mostParts = 36_000
 
-// Add takes what is new of the run, in the order of time. closed is that of a closed
-// loop, which has service times only.
+// Add adds the next interval of the run, in order of time. closed marks a closed loop, which has
+// service times only.
 func (c *Course) Add(iv *measure.Interval, closed bool) {
 	e2e, send := measure.E2EResponse, measure.SendResponse
 	if closed {
@@ -74,8 +74,8 @@ func (c *Course) Add(iv *measure.Interval, closed bool) {
 	}
 }
 
-// tail returns the 99th percentile and the maximum of a kind over both phases, -1 of
-// none, and of how many. Of few samples the percentile is the maximum.
+// tail returns the 99th percentile and the maximum of a kind over both phases, -1 if there are none,
+// and the number of samples. With few samples the percentile is the maximum.
 func tail(iv *measure.Interval, k measure.Kind) (p99, worst int64, n uint64) {
 	var all measure.Counts
 	one := &all
@@ -98,7 +98,7 @@ func join(a, b part) part {
 	return part{a.from, b.to, a.sent + b.sent, a.confirmed + b.confirmed, a.failed + b.failed, a.in + b.in, max(a.p99, b.p99), max(a.worst, b.worst), a.n + b.n, a.owed || b.owed, b.waits}
 }
 
-// halve makes one part of every two.
+// halve merges pairs of steps.
 func (c *Course) halve() {
 	for i := 0; i+1 < len(c.parts); i += 2 {
 		c.parts[i/2] = join(c.parts[i], c.parts[i+1])
@@ -107,12 +107,12 @@ func (c *Course) halve() {
 	c.step = 2 * max(c.step, 1)
 }
 
-// Effects completes faults, which are in order of time, with what followed each: until
-// the next that began, or the end of the measured window. from and to are that window's,
-// since the epoch; what is delivered later, until the run ended, is the last fault's, too. A
-// failure counts for one fault. end says what had not come when the run ended.
+// Effects completes faults, which are in order of time, with their effects: until the next fault
+// starts, or the measured window ends. from and to delimit that window, since the epoch; later
+// deliveries until the end of the run belong to the last fault. A failure counts for one fault only.
+// end describes what had not arrived when the run ended.
 func (c *Course) Effects(faults []result.Fault, from, to, ended int64, end End) {
-	var calm []part // before the first
+	var calm []part // before the first fault
 	counted := int64(math.MinInt64)
 	for i := range faults {
 		f := &faults[i]
@@ -133,7 +133,7 @@ func (c *Course) Effects(faults []result.Fault, from, to, ended int64, end End) 
 		}
 		f.Effect = c.effect(calm, began, until, late, end)
 		for _, p := range c.between(began, late) {
-			// A step counts once, for the first fault that began in it, or else for the latest before.
+			// A step counts once: for the first fault that started in it, or else for the latest one before.
 			if p.from < counted || !last && p.to > late && p.from > began {
 				continue
 			}
@@ -154,7 +154,8 @@ func failed(e *result.FaultEffect, p part) {
 	e.Failing.ToNS = p.to
 }
 
-// earliest is when a fault began at the earliest, as far as the clock of who did it is known.
+// earliest returns the earliest possible start of a fault, given the error of the clock that recorded
+// it.
 func earliest(f *result.Fault) int64 {
 	if f.BoundNS == nil {
 		return f.BeganNS
@@ -162,22 +163,22 @@ func earliest(f *result.Fault) int64 {
 	return f.BeganNS - *f.BoundNS
 }
 
-// settle is what is left out at the beginning of a run without a warm-up before its first
-// fault: connections are fresh then.
+// settle is left out at the start of a run without warm-up before the first fault, while connections
+// are new.
 const settle = int64(1e9)
 
-// calm returns the parts of the measured window before the first fault, or those of the
-// warm-up, too, where that is too short.
+// calm returns the steps of the measured window before the first fault, including the warm-up if there
+// are too few.
 func (c *Course) calm(from, first int64) []part {
 	const few = 5
 	if parts := c.between(from, first); len(parts) >= few {
-		return parts[:len(parts)-1] // the last may reach into the fault
+		return parts[:len(parts)-1] // the last step may overlap the fault
 	}
 	parts := c.between(settle, first)
 	return parts[:max(0, len(parts)-1)]
 }
 
-// effect is what happened from a fault on, until an instant, beside how it was before.
+// effect computes what happened from a fault until an instant, compared with the time before.
 func (c *Course) effect(calm []part, from, until, late int64, end End) *result.FaultEffect {
 	parts, all := c.between(from, until), c.between(from, late)
 	e := &result.FaultEffect{UntilNS: until}
@@ -212,7 +213,7 @@ func (c *Course) effect(calm []part, from, until, late int64, end End) *result.F
 			slow = measure.Rank(99, p.n+n) > p.n || p.worst > band
 		}
 		switch {
-		case slow || p.failed > 0 || stalled >= band+e.StepNS: // what failed is in no percentile
+		case slow || p.failed > 0 || stalled >= band+e.StepNS: // failed messages are in no percentile
 			back = -1
 		case p.n > 0:
 			if seen = true; back < 0 {
@@ -231,20 +232,20 @@ func (c *Course) effect(calm []part, from, until, late int64, end End) *result.F
 	return e
 }
 
-// An End is what had not come when a run ended.
+// An End describes what had not arrived when a run ended.
 type End struct {
-	Censored *[measure.NumKinds][measure.NumPhases]measure.Censored // nil: all came
+	Censored *[measure.NumKinds][measure.NumPhases]measure.Censored // nil: everything arrived
 	Lost     []*measure.Lost                                        // by subscription
 }
 
-// awaits reports whether a delivery was due in a part, or waited for. Of a run that sends nothing
-// that is not known: there it always is.
+// awaits reports whether a delivery was due or outstanding in a step. A run that sends nothing cannot
+// tell, and always reports true.
 func (c *Course) awaits(p part, end End) bool {
 	return c.subscribed && (p.owed || c.due+c.sent == 0 || p.waits.Net(p.to, end.Lost) > 0)
 }
 
-// never returns how many messages that never came were due in each part, of the kind of which
-// most did not, and whether that is known of all.
+// never returns how many messages due in each step never arrived, of the kind with the most losses,
+// and whether that is known for all of them.
 func (c *Course) never(parts []part, from, until int64, end End) (never []uint64, dated bool) {
 	never, dated = make([]uint64, len(parts)), true
 	kinds := []measure.Kind{measure.E2EResponse, measure.SendResponse, measure.RTTResponse}
@@ -280,8 +281,8 @@ func (c *Course) never(parts []part, from, until int64, end End) (never []uint64
 	return never, dated
 }
 
-// bandOf is what the 99th percentile of a part may be to count as it was: twice the
-// median of those before, or the greatest of them where that is more.
+// bandOf returns the highest 99th percentile that counts as normal: twice the median of the steps
+// before, or their maximum if that is more.
 func bandOf(calm []part) (int64, bool) {
 	var all []int64
 	for _, p := range calm {
@@ -296,8 +297,8 @@ func bandOf(calm []part) (int64, bool) {
 	return max(2*all[len(all)/2], all[len(all)-1]), true
 }
 
-// quiet returns the longest time in which nothing is counted although something was due; nil
-// where there is none. Parts in which nothing was due neither begin nor end it.
+// quiet returns the longest span in which nothing was counted although something was due; nil if there
+// is none. Steps in which nothing was due neither start nor end it.
 func quiet(parts []part, count func(part) (n uint64, due bool)) *result.Span {
 	var most, open *result.Span
 	for i, p := range parts {
@@ -320,7 +321,7 @@ func quiet(parts []part, count func(part) (n uint64, due bool)) *result.Span {
 	return most
 }
 
-// longer returns a where it is more than twice as long as such a time was before.
+// longer returns a if it is more than twice as long as the corresponding span before.
 func longer(a, before *result.Span) *result.Span {
 	if a == nil || before != nil && a.ToNS-a.FromNS <= 2*(before.ToNS-before.FromNS) {
 		return nil
@@ -328,7 +329,7 @@ func longer(a, before *result.Span) *result.Span {
 	return a
 }
 
-// between returns the parts that end after from and begin before to.
+// between returns the steps that end after from and start before to.
 func (c *Course) between(from, to int64) []part {
 	lo, _ := slices.BinarySearchFunc(c.parts, from, func(p part, at int64) int {
 		if p.to <= at {

@@ -1,5 +1,5 @@
-// Package fault says what is done to the servers of a run, and when; does it; and says
-// what followed. It knows no process: who starts the servers carries out its orders.
+// Package fault plans faults on the servers of a run, carries them out, and computes their effects. It
+// does not deal with processes itself: whoever started the servers carries out its orders.
 package fault
 
 import (
@@ -17,61 +17,61 @@ import (
 	"github.com/weirmq/weir/internal/tcpreset"
 )
 
-// A Verb is what is done.
+// A Verb is the kind of a fault.
 type Verb string
 
 // The verbs.
 const (
-	Kill    Verb = "kill"    // the process ends at once (SIGKILL), with all that it started
-	Stop    Verb = "stop"    // the process stays and does nothing (SIGSTOP)
-	Restart Verb = "restart" // the process is asked to end (SIGTERM) and starts again at once
+	Kill    Verb = "kill"    // kills the process and its children at once (SIGKILL)
+	Stop    Verb = "stop"    // suspends the process (SIGSTOP)
+	Restart Verb = "restart" // terminates the process (SIGTERM) and starts it again at once
 
-	Disconnect Verb = "disconnect" // connections of clients break; with a length new ones do, too
-	Cut        Verb = "cut"        // nothing passes between a node and others, and no process is told
-	Fill       Verb = "fill"       // the disk that a server has for its data has no room left
-	Clock      Verb = "clock"      // the wall clock that a server or an agent sees steps, and that of the host does not
-	Slow       Verb = "slow"       // flushes and reads of the disk that a server has for its data take longer
+	Disconnect Verb = "disconnect" // breaks client connections; with a duration also new ones
+	Cut        Verb = "cut"        // silently drops packets between a node and others
+	Fill       Verb = "fill"       // fills the disk that holds a server's data
+	Clock      Verb = "clock"      // steps the wall clock as seen by a server or an agent; the host's stays
+	Slow       Verb = "slow"       // delays flushes and reads of the disk that holds a server's data
 )
 
-// Verbs lists them.
+// Verbs lists the verbs.
 func Verbs() []string {
 	return []string{string(Kill), string(Stop), string(Restart), string(Disconnect), string(Cut), string(Fill), string(Slow), string(Clock)}
 }
 
-// Targets beside the number of a node and the name of a process.
+// Targets other than a node number or a process name.
 const (
 	All      = "all"
-	Leader   = "leader"   // the node that leads the most of the run's destinations at that time
+	Leader   = "leader"   // the node that leads most of the run's destinations at that time
 	Follower = "follower" // the first node that leads none of them
 )
 
-// Others, from which a Cut severs a node, beside All and the number of a node.
+// What a Cut separates a node from, other than All and a node number.
 const (
 	Clients = "clients"
 	Nodes   = "nodes"
 )
 
-// Agents, to which a Clock may be: those of a fleet that send or receive.
+// Agents is a target of Clock: the agents of a fleet that send or receive.
 const Agents = "agents"
 
-// groups are those with connections that a Disconnect breaks.
+// groups returns the connection groups that a Disconnect can break.
 func groups() []string {
 	return []string{string(tcpreset.Clients), string(tcpreset.Producers), string(tcpreset.Consumers)}
 }
 
-// A Fault is something to do to servers, once or again and again.
+// A Fault is an action on servers, once or repeatedly.
 type Fault struct {
 	Do    Verb
-	To    string        // All, Leader, Follower, the number of a node, or the name of a process; of a Disconnect a tcpreset.Group
-	From  string        // of a Disconnect: to which servers, as To has them; of a Cut from whom, All, Clients, Nodes or the number of a node; "": All
-	On    string        // of a Clock to Agents: the name of the only one; "": each
-	By    time.Duration // of a Slow: how much longer an operation takes; of a Clock: how far it steps, below 0 back
-	At    time.Duration // since the beginning of the measured window
-	For   time.Duration // until it is undone; 0: it is not, or there is nothing to undo
-	Every time.Duration // from one to the next; 0: it happens once
+	To    string        // All, Leader, Follower, a node number, a process name; Disconnect: a tcpreset.Group
+	From  string        // Disconnect: servers, as in To; Cut: All, Clients, Nodes or a node number; "": All
+	On    string        // Clock on Agents: name of a single agent; "": all
+	By    time.Duration // Slow: added delay of an operation; Clock: step, negative is backwards
+	At    time.Duration // since the start of the measured window
+	For   time.Duration // until it is undone; 0: never, or nothing to undo
+	Every time.Duration // from one start to the next; 0: once
 }
 
-// String says what is done: "kill leader".
+// String describes the action: "kill leader".
 func (f Fault) String() string {
 	text := string(f.Do) + " " + f.To
 	if f.From != "" {
@@ -86,11 +86,11 @@ func (f Fault) String() string {
 	return text
 }
 
-// OfAgents reports whether it is done to processes of agents, not to servers.
+// OfAgents reports whether the target is processes of agents rather than servers.
 func (f Fault) OfAgents() bool { return f.Do == Clock && f.To == Agents }
 
-// Target is the servers that it is done to: All, Leader, Follower, the number of a node, or
-// the name of a process; Agents where it is done to none.
+// Target returns the servers concerned: All, Leader, Follower, a node number or a process name; Agents
+// if there are none.
 func (f Fault) Target() string {
 	if f.Do == Disconnect {
 		return cmp.Or(f.From, All)
@@ -98,22 +98,22 @@ func (f Fault) Target() string {
 	return f.To
 }
 
-// Most is how many faults a run has at the most, repetitions included.
+// Most is the largest number of faults in a run, repetitions included.
 const Most = 1000
 
-// A step is one thing to do, at an instant since the epoch of the run.
+// A step is an action at an instant since the run's epoch.
 type step struct {
 	at     int64
 	fault  Fault
-	undoes *begun // nil: it begins one
+	undoes *begun // nil: it starts a fault
 }
 
-// Steps returns how often faults happen in a measured window of that length; 0 is one
-// without a known end, in which each that repeats does so as often as it may.
+// Steps returns how many faults start in a measured window of the given length. 0 means an unknown
+// end, where repeating faults repeat as often as allowed.
 func Steps(faults []Fault, window time.Duration) int { return len(plan(faults, 0, window)) }
 
-// plan returns every begin of a fault, in order of time. from is the beginning of the
-// measured window, since the epoch.
+// plan returns every start of a fault, in order of time. from is the start of the measured window,
+// since the epoch.
 func plan(faults []Fault, from, window time.Duration) []step {
 	var all []step
 	for _, f := range faults {
@@ -132,12 +132,11 @@ func plan(faults []Fault, from, window time.Duration) []step {
 // A Server is a process of the system.
 type Server struct {
 	Name string   // "server-2"
-	Node int      // 1 and up
-	At   []string // host:port of each port of it, as clients reach it
+	Node int      // from 1
+	At   []string // host:port of each of its ports, as clients reach it
 }
 
-// perNode returns the process that stands for a node: the last of its processes, which
-// the others serve.
+// perNode returns the process that represents a node: its last process, which the others support.
 func perNode(servers []Server, node int) (Server, bool) {
 	for _, s := range slices.Backward(servers) {
 		if s.Node == node {
@@ -159,8 +158,7 @@ func nodes(servers []Server) []int {
 	return all
 }
 
-// CheckTarget refuses the number of a node and the name of a process that are not among
-// servers.
+// CheckTarget returns an error if a node number or process name is not among servers.
 func CheckTarget(target string, servers []Server) error {
 	if _, err := fixed(target, servers); err != nil {
 		return fmt.Errorf("%w (all, leader, follower, a node from 1 to %d, or %s)", err, len(nodes(servers)), names(servers))
@@ -168,7 +166,7 @@ func CheckTarget(target string, servers []Server) error {
 	return nil
 }
 
-// number reads that of a node, 0 where it is none.
+// number parses a node number; 0 if it is not one.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -177,7 +175,7 @@ func number(text string) int {
 	return n
 }
 
-// names lists processes.
+// names lists process names.
 func names(servers []Server) string {
 	var all []string
 	for _, s := range servers {
@@ -186,7 +184,7 @@ func names(servers []Server) string {
 	return strings.Join(all, ", ")
 }
 
-// fixed returns the processes of a target that does not depend on who leads.
+// fixed returns the processes of a target that does not depend on leadership.
 func fixed(target string, servers []Server) ([]string, error) {
 	if target == All {
 		var names []string
@@ -210,8 +208,7 @@ func fixed(target string, servers []Server) ([]string, error) {
 	return nil, fmt.Errorf("no process is named %q", target)
 }
 
-// led returns the process of the node that leads the most, or of the first that leads
-// nothing.
+// led returns the process of the node that leads most, or of the first node that leads nothing.
 func led(target string, servers []Server, leaders []string) ([]string, error) {
 	leads := map[int]int{}
 	for _, address := range leaders {
@@ -242,15 +239,15 @@ func led(target string, servers []Server, leaders []string) ([]string, error) {
 	return []string{s.Name}, nil
 }
 
-// Seeks reports whether the target depends on which node leads.
+// Seeks reports whether the target depends on leadership.
 func (f Fault) Seeks() bool { return seeks(f.Target()) }
 
 func seeks(target string) bool { return target == Leader || target == Follower }
 
-// Form is how a fault is written, for messages.
+// Form describes the syntax of a fault, for messages.
 const Form = `a fault such as "kill leader at 10s for 5s", "stop 2 at 5s for 1s every 10s", "restart all at 20s", "disconnect consumers at 5s", "cut leader from nodes at 5s for 5s", "fill 1 at 5s for 5s", "slow leader by 20ms at 5s for 5s", "clock 1 by -5s at 5s for 5s" or "clock agents by -5s at 5s for 5s"`
 
-// Text writes a fault as Parse reads it.
+// Text formats a fault in the syntax of Parse.
 func (f Fault) Text() string {
 	text := f.String() + " at " + f.At.String()
 	if f.For > 0 {
@@ -262,10 +259,10 @@ func (f Fault) Text() string {
 	return text
 }
 
-// Scaled returns the fault with its times multiplied by factor, each at least a millisecond
-// where it was above 0.
+// Scaled returns the fault with its times multiplied by factor; each non-zero time is at least a
+// millisecond.
 func (f Fault) Scaled(factor float64) Fault {
-	for _, name := range []string{"at", "for", "every"} { // by is of the fault, not of the run
+	for _, name := range []string{"at", "for", "every"} { // by describes the fault, not the run
 		if t := f.When(name); *t > 0 {
 			*t = max(time.Millisecond, time.Duration(float64(*t)*factor).Round(time.Millisecond))
 		}
@@ -273,8 +270,8 @@ func (f Fault) Scaled(factor float64) Fault {
 	return f
 }
 
-// Parse reads a fault of its text: a verb, a target, from with another, and by, at, for and
-// every, each with a duration. Only at is needed. It does not Check it.
+// Parse parses a fault: a verb, a target, an optional from with another target, and by, at, for and
+// every with a duration each. Only at is required. It does not call Check.
 func Parse(text string) (Fault, error) {
 	words := strings.Fields(text)
 	for i := range words { // kill 1 at 2s, for 1s
@@ -329,7 +326,7 @@ func Parse(text string) (Fault, error) {
 	return f, nil
 }
 
-// verbs are those that do what other tools call so, "" where that is not known.
+// verbs returns the verbs that other tools call by this word; "" if unknown.
 func verbs(word string) string {
 	switch strings.ToLower(word) {
 	case "pause", "freeze", "suspend", "sigstop":
@@ -346,7 +343,7 @@ func verbs(word string) string {
 	return ""
 }
 
-// instant offers at where a duration stands without a word before it.
+// instant suggests "at" for a duration without a preceding word.
 func instant(word string) string {
 	if _, err := Step(word); err != nil {
 		return ""
@@ -354,7 +351,7 @@ func instant(word string) string {
 	return fmt.Sprintf(", did you mean \"at %s\"?", word)
 }
 
-// Step reads a duration that may be negative.
+// Step parses a duration that may be negative.
 func Step(text string) (time.Duration, error) {
 	back, ok := strings.CutPrefix(text, "-")
 	if !ok || strings.HasPrefix(back, "+") {
@@ -364,7 +361,7 @@ func Step(text string) (time.Duration, error) {
 	return -v, err
 }
 
-// Times are the names of the times of what a verb does.
+// Times returns the names of the times that a verb supports.
 func Times(do Verb) []string {
 	if do == Slow || do == Clock {
 		return []string{"by", "at", "for", "every"}
@@ -372,7 +369,7 @@ func Times(do Verb) []string {
 	return []string{"at", "for", "every"}
 }
 
-// When returns the time of one of Times, nil of another name.
+// When returns the time of that name; nil if it is not one of Times.
 func (f *Fault) When(name string) *time.Duration {
 	switch name {
 	case "by":
@@ -387,12 +384,12 @@ func (f *Fault) When(name string) *time.Duration {
 	return nil
 }
 
-// Words are the names of what else a fault may say beside its Times, each with its verbs.
+// Words returns the names of a fault's other fields, each with the verbs that support it.
 func Words() map[string][]Verb {
 	return map[string][]Verb{"from": {Disconnect, Cut}, "on": {Clock}}
 }
 
-// Word returns the value of one of Words, nil of another name.
+// Word returns the field of that name; nil if it is not one of Words.
 func (f *Fault) Word(name string) *string {
 	switch name {
 	case "from":
@@ -403,7 +400,7 @@ func (f *Fault) Word(name string) *string {
 	return nil
 }
 
-// Check refuses what cannot be done, with what is allowed.
+// Check returns an error, with the allowed values, if the fault is invalid.
 func (f Fault) Check() error {
 	switch {
 	case !slices.Contains(Verbs(), string(f.Do)):

@@ -83,7 +83,7 @@ func TestFaultTextRoundTrip(t *testing.T) {
 	}
 }
 
-// three are the servers of a cluster in which each node has a helper beside its server.
+// three returns the servers of a cluster in which each node has a helper process next to its server.
 func three() []Server {
 	var all []Server
 	for n := 1; n <= 3; n++ {
@@ -123,8 +123,8 @@ func TestATargetIsAProcess(t *testing.T) {
 	}
 }
 
-// conducted does faults to three servers in virtual time, and returns what was ordered,
-// with the second of each order, and what was told.
+// conducted applies faults to three servers in virtual time, and returns the orders, with the second
+// of each, and the reported steps.
 func conducted(t *testing.T, length time.Duration, order func(do string) error, texts ...string) (ordered []string, done []result.Fault) {
 	t.Helper()
 	var faults []Fault
@@ -273,7 +273,7 @@ func TestSlowDiskReportsDelayAndMechanism(t *testing.T) {
 	}
 }
 
-// TestAnAgentStepsItsOwnClock: the fault names the agent, and a process that is not one cannot.
+// TestAnAgentStepsItsOwnClock: the fault names the agent; a process that is not an agent cannot do it.
 func TestAnAgentStepsItsOwnClock(t *testing.T) {
 	for agent, want := range map[string]string{"b": "3s clock b by -1h0m0s, 5s correct b", "": ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -315,8 +315,8 @@ func TestScalingKeepsFaultIntensity(t *testing.T) {
 	}
 }
 
-// TestAFaultBeginsWithItsFirstSignal: however long a fault takes, and whether it succeeds or not,
-// what fails meanwhile came after it began. It is undone when that is done.
+// TestAFaultBeginsWithItsFirstSignal: a fault starts before all failures it causes, however long it
+// takes and whether or not it succeeds. It is undone only after it is done.
 func TestAFaultBeginsWithItsFirstSignal(t *testing.T) {
 	const takes = 700 * time.Millisecond
 	for text, undone := range map[string]int64{
@@ -348,8 +348,8 @@ func TestFailedFaultIsReportedNotUndone(t *testing.T) {
 	}
 }
 
-// tenths fills a course with tenths of a second: each letter is one. "." is as always, "x"
-// confirms and delivers nothing, "f" fails everything, "s" is slow.
+// tenths fills a course with tenths of a second, one per letter: "." is normal, "x" acks and delivers
+// nothing, "f" fails everything, "s" is slow.
 func tenths(c *Course, text string) {
 	for i, x := range text {
 		iv := &measure.Interval{From: int64(i) * 1e8, To: int64(i+1) * 1e8}
@@ -417,8 +417,8 @@ func TestEffectOfFault(t *testing.T) {
 	}
 }
 
-// TestFailureCountsForOneFault: two faults begin within one step of the course, in which 100
-// messages fail.
+// TestFailureCountsForOneFault: two faults start within one step of the course, in which 100 messages
+// fail.
 func TestFailureCountsForOneFault(t *testing.T) {
 	const calm, first = "....................", int64(20 * 1e8)
 	for name, x := range map[string]struct {
@@ -452,7 +452,7 @@ func TestFailureCountsForOneFault(t *testing.T) {
 	}
 }
 
-// TestFaultStartIncludesClockError: the agent's clock may be off by what the fault says.
+// TestFaultStartIncludesClockError: the agent's clock may be off by the fault's stated error.
 func TestFaultStartIncludesClockError(t *testing.T) {
 	for bound, want := range map[int64]uint64{0: 0, 2e6: 100} {
 		var c Course
@@ -484,8 +484,8 @@ func TestACourseIsBounded(t *testing.T) {
 	}
 }
 
-// TestMissingLeaderErrorComesFromSystem: the system says at first that it has no leader, and then
-// nothing. The error is what it said, not that the last question got no answer.
+// TestMissingLeaderErrorComesFromSystem: the system first answers that it has no leader, and then not
+// at all. The error must be its answer, not the timeout.
 func TestMissingLeaderErrorComesFromSystem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none, asked := errors.New("the stream has no leader"), 0

@@ -7,7 +7,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// steps gives a course of tenths of a second: so many sent, confirmed and delivered in each.
+// steps returns a course of tenths of a second with the given numbers of sent, acked and delivered
+// messages.
 func steps(n int, of func(i int) (sent, confirmed, in uint64)) *Course {
 	c := &Course{}
 	var missing uint64
@@ -24,8 +25,8 @@ func steps(n int, of func(i int) (sent, confirmed, in uint64)) *Course {
 	return c
 }
 
-// TestGapBetweenMessagesIsNotOutage: one message a second before the fault at 10 s, one in three
-// seconds after it, each confirmed within its step.
+// TestGapBetweenMessagesIsNotOutage: one message a second before the fault at 10 s, one every three
+// seconds after it, each acked within its step.
 func TestGapBetweenMessagesIsNotOutage(t *testing.T) {
 	for name, open := range map[string]bool{"nothing is open": false, "a closed loop stands still": true} {
 		c := steps(200, func(i int) (uint64, uint64, uint64) {
@@ -51,8 +52,8 @@ func TestGapBetweenMessagesIsNotOutage(t *testing.T) {
 	}
 }
 
-// TestConfirmedButUndeliveredIsNotRecovered: after the fault confirmations are as before, and
-// nothing is delivered.
+// TestConfirmedButUndeliveredIsNotRecovered: after the fault acks are normal, but nothing is
+// delivered.
 func TestConfirmedButUndeliveredIsNotRecovered(t *testing.T) {
 	c := steps(200, func(i int) (uint64, uint64, uint64) {
 		if i >= 100 {
@@ -69,7 +70,7 @@ func TestConfirmedButUndeliveredIsNotRecovered(t *testing.T) {
 
 func effects(c *Course, faults []result.Fault, to int64) { c.Effects(faults, 0, to, to, End{}) }
 
-// TestMissingMessagesAreNotRecovered: a message due after the fault never comes.
+// TestMissingMessagesAreNotRecovered: a message due after the fault never arrives.
 func TestMissingMessagesAreNotRecovered(t *testing.T) {
 	for _, k := range []measure.Kind{measure.SendResponse, measure.E2EResponse} {
 		for due, want := range map[int64]int64{0: 0, 10.55e9: 6e8, 19.95e9: -1} {

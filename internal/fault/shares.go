@@ -8,9 +8,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Apart parts the faults of a run by several processes: those that happen to servers, which
-// who started these does, and those of connections and of agents' clocks, which each process
-// with clients does to its own.
+// Apart splits a run's faults: those of servers, done by whoever started them, and those of
+// connections and agents' clocks, which each process with clients applies to its own.
 func Apart(faults []Fault) (servers, clients []Fault) {
 	for _, f := range faults {
 		if f.Do == Disconnect || f.OfAgents() {
@@ -22,7 +21,7 @@ func Apart(faults []Fault) (servers, clients []Fault) {
 	return servers, clients
 }
 
-// Share returns the faults of connections and of agents' clocks that the agent of a name does.
+// Share returns the faults of connections and agents' clocks that the named agent carries out.
 func Share(clients []Fault, agent string) (own []Fault) {
 	for _, f := range clients {
 		if f.On == "" || f.On == agent {
@@ -32,7 +31,7 @@ func Share(clients []Fault, agent string) (own []Fault) {
 	return own
 }
 
-// Named returns the verbs of faults, each once, in their order.
+// Named returns the distinct verbs of faults, in order.
 func Named(faults []Fault) (verbs []string) {
 	for _, f := range faults {
 		if !slices.Contains(verbs, string(f.Do)) {
@@ -42,13 +41,12 @@ func Named(faults []Fault) (verbs []string) {
 	return verbs
 }
 
-// Merge joins what several processes did of the same faults, each to its own connections or its
-// own clock: a fault began when the first of them did it, was undone when the last of them had,
-// and broke the connections that all of them broke. A Disconnect without any connection is an
-// error.
+// Merge combines what several processes did for the same faults, each on its own connections or clock:
+// a fault starts with the first of them, is undone with the last, and broke the total of their
+// connections. A Disconnect without any connection is an error.
 func Merge(shares ...[]result.Fault) (all []result.Fault) {
 	for _, share := range shares {
-		joined := map[int]bool{} // of all, with one of this share
+		joined := map[int]bool{} // merged with one of this share
 		for _, f := range share {
 			i := 0
 			for i < len(all) && (joined[i] || !alike(&all[i], &f)) {
@@ -70,7 +68,7 @@ func Merge(shares ...[]result.Fault) (all []result.Fault) {
 	return all
 }
 
-// alike reports whether two are shares of the same fault.
+// alike reports whether two belong to the same fault.
 func alike(a, b *result.Fault) bool {
 	return a.Do == b.Do && a.To == b.To && a.From == b.From && a.ByNS == b.ByNS && a.DueNS == b.DueNS
 }

@@ -1,5 +1,5 @@
-// Package flock locks files, so that one of several processes works on something at a time.
-// A lock ends when its file is closed or its process ends, however it ends.
+// Package flock locks files between processes. A lock ends when its file is closed or its process
+// ends, however it ends.
 package flock
 
 import (
@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// ErrHeld: another process holds the lock.
+// ErrHeld is returned when another process holds the lock.
 var ErrHeld = errors.New("another process holds the lock")
 
-// poll is how often Wait tries again.
+// poll is how often Wait retries.
 const poll = 50 * time.Millisecond
 
-// Open locks an open file until it is closed. The error wraps ErrHeld where another process,
-// or this one through another open file, holds the lock.
+// Open locks an open file until it is closed. The error wraps ErrHeld if another process, or this one
+// through another open file, holds the lock.
 func Open(f *os.File) error {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
@@ -34,21 +34,21 @@ func Open(f *os.File) error {
 	}
 }
 
-// Try locks the file at path until the returned file is closed. It makes the file, and the
-// folder that holds it. The holder may remove the file: what others had opened before is then
-// no lock to them.
+// Try locks the file at path until the returned file is closed. It creates the file and its folder if
+// necessary. The holder may remove the file: then it is no longer a lock for those who opened it
+// before.
 func Try(path string) (*os.File, error) {
 	for {
 		err := os.MkdirAll(filepath.Dir(path), 0o755)
 		if errors.Is(err, os.ErrExist) || errors.Is(err, os.ErrNotExist) {
-			continue // the folder was made by another and removed meanwhile
+			continue // another process created and removed the folder
 		}
 		if err != nil {
 			return nil, err
 		}
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // the folder was removed meanwhile
+			continue // the folder has been removed
 		}
 		if err != nil {
 			return nil, err
@@ -61,12 +61,12 @@ func Try(path string) (*os.File, error) {
 				return f, nil
 			}
 		}
-		_ = f.Close() // it was removed meanwhile
+		_ = f.Close() // the file has been removed
 	}
 }
 
-// Wait is Try that waits until the lock is free or ctx ends. It calls held once, before it
-// waits; held may be nil.
+// Wait is like Try but waits until the lock is free or ctx ends. Before waiting it calls held once,
+// unless held is nil.
 func Wait(ctx context.Context, path string, held func()) (*os.File, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

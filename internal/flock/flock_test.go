@@ -18,7 +18,7 @@ func TestLockIsHeldUntilClosed(t *testing.T) {
 	if _, err := Try(path); !errors.Is(err, ErrHeld) {
 		t.Errorf("a second one: %v; want ErrHeld", err)
 	}
-	other, err := os.Open(path) // reading is enough
+	other, err := os.Open(path) // read access is enough
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestWaitAnnouncesOnce(t *testing.T) {
 	}
 }
 
-// TestRemovedLockIsFree has many take turns, where each removes the file and its folder.
+// TestRemovedLockIsFree has many goroutines take turns, each of which removes the file and its folder.
 func TestRemovedLockIsFree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	path := filepath.Join(dir, "lock")
@@ -74,7 +74,7 @@ func TestRemovedLockIsFree(t *testing.T) {
 					return
 				}
 				turns++
-				mu.Unlock() // the lock ends with its file's name, before it is closed
+				mu.Unlock() // removing the file releases the lock before it is closed
 				_ = os.Remove(path)
 				_ = os.Remove(dir)
 				_ = f.Close()

@@ -1,21 +1,18 @@
 //go:build unix
 
-// Package guard starts child processes that cannot outlive this one.
+// Package guard starts child processes that cannot outlive this process.
 //
-// Between weir and a child stands a guard: weir's own binary, started with a
-// hidden argument, in a session of its own. It holds the read end of a pipe.
-// Only weir has the write end. However weir ends (a return, a panic, kill -9),
-// the kernel closes that end, and the guard reads end of file. It sends SIGTERM
-// to the whole tree, after a grace SIGKILL, reaps everything and removes the
-// child's folder. On Linux the guard is a child subreaper, so that processes
-// that double-forked away from their parent come back to it. Elsewhere it
-// reaches those that stayed in the child's process group.
+// Between weir and a child stands a guard: weir's own binary, started with a hidden argument in its
+// own session. It holds the read end of a pipe of which only weir has the write end. However weir ends
+// (a return, a panic, kill -9), the kernel closes the write end and the guard reads EOF. It then sends
+// SIGTERM to the whole tree, SIGKILL after a grace period, reaps everything and removes the child's
+// folder. On Linux the guard is a child subreaper, so that it adopts processes that double-forked away
+// from their parent. Elsewhere it reaches only those that stayed in the child's process group.
 //
-// PR_SET_PDEATHSIG alone would not do: it follows the thread that forked, is
-// cleared by set-user-id programs and misses grandchildren. Here it is only the
-// second line, for the case that the guard itself is killed.
+// PR_SET_PDEATHSIG alone is not enough: it follows the thread that forked, is cleared by set-user-ID
+// programs and misses grandchildren. It is only the fallback in case the guard itself is killed.
 //
-// A program that starts guards calls Main before anything else.
+// A program that starts guards must call Main before anything else.
 package guard
 
 import (
@@ -34,42 +31,42 @@ import (
 	"time"
 )
 
-// argument is the hidden first argument that makes a process a guard.
+// argument is the hidden first argument that turns a process into a guard.
 const argument = "__guard"
 
-// DefaultGrace is the time between SIGTERM and SIGKILL where Spec.Grace is 0.
+// DefaultGrace is the time from SIGTERM to SIGKILL if Spec.Grace is 0.
 const DefaultGrace = 5 * time.Second
 
-// endLimit is how long a guard may take beyond the grace to end its tree.
+// endLimit is how long a guard may take, beyond the grace, to end its tree.
 const endLimit = 30 * time.Second
 
-// Files that stand in for Spec.Stdout and Spec.Stderr in Spec.Dir.
+// Default output files in Spec.Dir, used if Spec.Stdout or Spec.Stderr is nil.
 const (
 	StdoutFile = "stdout.log"
 	StderrFile = "stderr.log"
 )
 
-// Exit codes of a guard that could not do its work. A child's own code may be
-// the same; Process.Err tells them apart by the line that the guard printed.
+// Exit codes of a guard that failed. A child's own code may be the same; Process.Err distinguishes
+// them by the line that the guard printed.
 const (
-	codeBadGuard = 125 // the guard was called wrongly or lost its footing
+	codeBadGuard = 125 // the guard was called wrongly or failed
 	codeNotFound = 127 // the child could not be started
 )
 
 // A Spec describes a child process.
 type Spec struct {
 	Args      []string      // the program, looked up in PATH, and its arguments
-	Env       []string      // as of os.Environ; nil: that of this process
-	Dir       string        // an existing folder: the working folder
-	RemoveDir bool          // remove Dir and all in it when the tree is gone
-	Group     string        // path of a control group that the tree makes, removed with those in it when the tree is gone; "": none
-	Stdout    *os.File      // nil: StdoutFile in Dir; stays the caller's, who may close it after Start
+	Env       []string      // as in os.Environ; nil: that of this process
+	Dir       string        // the working folder, which must exist
+	RemoveDir bool          // remove Dir and its content when the tree is gone
+	Group     string        // path of a control group that the tree creates; removed with the tree; "": none
+	Stdout    *os.File      // nil: StdoutFile in Dir; the caller may close it after Start
 	Stderr    *os.File      // nil: StderrFile in Dir; likewise
-	Grace     time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
-	Orderly   bool          // the program itself ends what it started: only what it leaves behind gets SIGTERM from the guard
+	Grace     time.Duration // from SIGTERM to SIGKILL; 0: DefaultGrace
+	Orderly   bool          // the program ends its own children: only those left behind get SIGTERM
 }
 
-// validate reports every fault in s, joined.
+// validate returns every fault in s, joined.
 func (s *Spec) validate() error {
 	var errs []error
 	if len(s.Args) == 0 || s.Args[0] == "" {
@@ -88,35 +85,34 @@ func (s *Spec) validate() error {
 	return errors.Join(errs...)
 }
 
-// A Process is a child under its guard. Its methods may be called concurrently.
+// A Process is a child under its guard. Its methods are safe for concurrent use.
 type Process struct {
 	pid     int
 	command string
-	remove  string // the folder to remove should the guard not live to do it; "" for none
-	group   string // likewise the control group
+	remove  string // folder to remove if the guard dies before it could; "" for none
+	group   string // likewise, the control group
 	cmd     *exec.Cmd
 	done    chan struct{}
 	err     error // written before done is closed
 
 	mu      sync.Mutex
-	life    *os.File // the write end; closing it ends the tree
+	life    *os.File // write end; closing it ends the tree
 	stopped bool
 }
 
-// An ExitError says that a child ended by itself, and not well.
+// An ExitError reports that a child ended by itself, unsuccessfully.
 type ExitError struct {
 	Command string
-	Code    int // of the child; 128 + the signal where one killed it
+	Code    int // exit code of the child; 128 + signal if it was killed
 }
 
-// Error returns the command and its code.
+// Error returns the command and its exit code.
 func (e *ExitError) Error() string { return fmt.Sprintf("%s: exit code %d", e.Command, e.Code) }
 
-// Start starts spec's program under a guard. self is the path of a binary that
-// calls Main first in main, as a rule os.Executable's. ctx bounds the start only;
-// where it ends, Start returns when what it began is gone, as after Stop.
-// The process runs until it ends by itself, Stop is called, or this process is
-// gone. The goroutine that waits for it ends with it.
+// Start starts spec's program under a guard. self is the path of a binary whose main calls Main first,
+// usually os.Executable's. ctx bounds the start only; if it ends, Start returns once everything it
+// started is gone, as after Stop. The process runs until it ends by itself, Stop is called, or this
+// process is gone. The goroutine that waits for it ends with it.
 func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) {
 	if err := errors.Join(spec.validate(), ctx.Err()); err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
@@ -140,7 +136,7 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) 
 		grace = DefaultGrace
 	}
 
-	var close3 []io.Closer // this process's copies of what the guard inherits
+	var close3 []io.Closer // this process's copies of the guard's descriptors
 	defer func() {
 		for _, c := range close3 {
 			_ = c.Close()
@@ -164,8 +160,8 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
 	}
-	// os.Pipe sets close-on-exec on both ends: no other child of this process
-	// keeps the write end open.
+	// os.Pipe sets close-on-exec on both ends, so that no other child of this process keeps the write end
+	// open.
 	lifeR, lifeW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
@@ -196,7 +192,7 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) 
 	if spec.RemoveDir {
 		p.remove = dir
 	}
-	// Our copy must go now, or end of file would never come.
+	// Close our copy now, or EOF would never arrive.
 	_ = statusW.Close()
 	first := make(chan string, 1)
 	status := bufio.NewReader(statusR)
@@ -225,12 +221,11 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Process, err error) 
 		}
 		return nil, fmt.Errorf("guard: starting %s: %s", p.command, rest)
 	case <-ctx.Done():
-		// The guard ends at the end of file, once it comes to read it. What is no
-		// guard after all may never do so.
+		// A guard ends when it reads EOF. A program that is not a guard may never do so.
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace+endLimit)
 		defer cancel()
 		err := errors.Join(ctx.Err(), p.Stop(limit))
-		_ = cmd.Process.Kill() // no process any more, as a rule
+		_ = cmd.Process.Kill() // usually gone by now
 		return nil, fmt.Errorf("guard: starting %s: %w", p.command, err)
 	}
 }
@@ -250,8 +245,7 @@ func (p *Process) finish(waited error, trouble string) {
 	case errors.As(waited, &exit) && exit.Exited():
 		p.err = &ExitError{p.command, exit.ExitCode()}
 	default:
-		// The guard itself was killed: its work falls to us, as far as the
-		// child's process group goes.
+		// The guard itself was killed: clean up here, as far as the child's process group reaches.
 		p.err = fmt.Errorf("guard: %w", waited)
 		if pid > 1 {
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
@@ -264,19 +258,19 @@ func (p *Process) finish(waited error, trouble string) {
 	close(p.done)
 }
 
-// Pid returns the child's process id, not the guard's.
+// Pid returns the process ID of the child, not of the guard.
 func (p *Process) Pid() int { return p.pid }
 
-// GuardPid returns the guard's process id.
+// GuardPid returns the process ID of the guard.
 func (p *Process) GuardPid() int { return p.cmd.Process.Pid }
 
-// Done is closed when the child and all its descendants are gone and, where
-// asked, its folder is removed.
+// Done is closed when the child and all its descendants are gone and, if requested, its folder is
+// removed.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns, after Done, nil where the child was stopped or ended with code 0,
-// an *ExitError where it ended by itself otherwise, and any other error where
-// the guard could not do all of its work. It returns nil before.
+// Err returns, after Done, nil if the child was stopped or ended with code 0, an *ExitError if it
+// ended by itself otherwise, and any other error if the guard could not do all of its work. Before
+// Done it returns nil.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -286,9 +280,8 @@ func (p *Process) Err() error {
 	}
 }
 
-// Stop ends the child and all its descendants: SIGTERM, after the grace SIGKILL.
-// It returns when they are gone, or with ctx's error; they still go then. It is
-// idempotent.
+// Stop ends the child and all its descendants: SIGTERM, then SIGKILL after the grace. It returns when
+// they are gone, or with ctx's error while they are still ending. It is idempotent.
 func (p *Process) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.stopped {
@@ -304,8 +297,8 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// removeGroup removes a control group with those in it. Processes that were killed may still be
-// in one, so that it is tried for a while. A group that is not there is none to remove.
+// removeGroup removes a control group with its subgroups. It retries for a while, since killed
+// processes may still be in one. A missing group is not an error.
 func removeGroup(path string) error {
 	if path == "" {
 		return nil

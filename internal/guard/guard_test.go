@@ -24,11 +24,10 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// The test binary plays every part: guard, weir, and the children, told apart
-// by this variable.
+// The test binary plays every role: guard, weir, and the children, selected by this variable.
 const role = "GUARD_TEST_ROLE"
 
-// quick has processes built with the race detector end without its pause of 1 s.
+// quick removes the 1 s pause at the exit of binaries built with the race detector.
 const quick = "GORACE=atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
@@ -45,8 +44,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// playWeir starts the child named by its argument, says where, and waits to be
-// killed.
+// playWeir starts the child named by its argument, reports where, and waits to be killed.
 func playWeir() {
 	self, _ := os.Executable()
 	dir, err := os.MkdirTemp(os.Args[2], "child")
@@ -64,7 +62,7 @@ func playWeir() {
 	os.Exit(1)
 }
 
-// playChild writes its pid, and those it starts, as files of its folder.
+// playChild writes its pid, and those of its children, to files in its folder.
 func playChild(part string) {
 	write := func(name string, pid int) {
 		_ = os.WriteFile(name+".tmp", []byte(strconv.Itoa(pid)), 0o600)
@@ -83,7 +81,7 @@ func playChild(part string) {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		write("pid", os.Getpid())
-	case "parent": // and a grandchild that nobody waits for, in a session of its own
+	case "parent": // with a grandchild that is not waited for, in its own session
 		fork("middle")
 		write("pid", os.Getpid())
 	case "leaver": // leaves a daemon behind
@@ -92,7 +90,7 @@ func playChild(part string) {
 			time.Sleep(time.Millisecond)
 		}
 		os.Exit(7)
-	case "orderly": // looks who else is asked before it ends
+	case "orderly": // records which other processes get a signal before it ends
 		asked := make(chan os.Signal, 1)
 		signal.Notify(asked, syscall.SIGTERM)
 		fork("asked")
@@ -129,7 +127,7 @@ func playChild(part string) {
 	default:
 		write("pid", os.Getpid())
 	}
-	time.Sleep(5 * time.Minute) // a test that fails leaves nothing for long
+	time.Sleep(5 * time.Minute) // so that a failed test leaves nothing for long
 }
 
 func exists(path string) error {
@@ -149,7 +147,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("not within a minute: %s", what)
 }
 
-// alive reports whether the process runs; a zombie does not.
+// alive reports whether the process is running; zombies are not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -174,7 +172,7 @@ func readPid(t *testing.T, path string) int {
 	return pid
 }
 
-// start starts a child that plays part and returns it with its folder.
+// start starts a child with the given role and returns it with its folder.
 func start(t *testing.T, part string, remove bool) (*Process, string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -192,7 +190,7 @@ func start(t *testing.T, part string, remove bool) (*Process, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// The guard itself may have been killed by the test.
+		// The test may have killed the guard itself.
 		if err := p.Stop(context.Background()); err != nil && part != "exit7" && part != "leaver" && part != "killed" && !strings.Contains(err.Error(), "signal: killed") {
 			t.Error(err)
 		}
@@ -200,7 +198,7 @@ func start(t *testing.T, part string, remove bool) (*Process, string) {
 	return p, dir
 }
 
-// TestWellBehavedChildOnlyGetsSIGTERM: what it leaves behind is asked when it is gone.
+// TestWellBehavedChildOnlyGetsSIGTERM: what it leaves behind gets its signal afterwards.
 func TestWellBehavedChildOnlyGetsSIGTERM(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		needs.Host(t, "linux", "processes that left their parent's group are found")
@@ -314,7 +312,7 @@ func TestKillingWeirKillsTreeAndRemovesFolder(t *testing.T) {
 			}
 			guard, _ := strconv.Atoi(f[2])
 			pids = append(pids, guard)
-			// The guard must survive what a terminal or a service manager sends.
+			// The guard must survive the signals of a terminal or a service manager.
 			for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM} {
 				_ = syscall.Kill(guard, s)
 			}
@@ -389,8 +387,7 @@ func TestChildExitIsReported(t *testing.T) {
 	}
 }
 
-// Whoever gives up a start has nothing left of it, whether the guard was there yet
-// or not.
+// Cancelling a start leaves nothing behind, whether the guard was running yet or not.
 func TestAbandonedStartLeavesNothing(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -423,8 +420,8 @@ func TestAbandonedStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// children are the processes that this one has started and nobody has waited for,
-// where the kernel tells.
+// children returns the processes started by this one that have not been waited for, if the kernel
+// reports them.
 func children(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/self/task/*/children")
@@ -433,7 +430,7 @@ func children(t *testing.T) []string {
 	}
 	var pids []string
 	for _, path := range all {
-		b, _ := os.ReadFile(path) // a thread may be gone
+		b, _ := os.ReadFile(path) // a thread may have ended
 		pids = append(pids, strings.Fields(string(b))...)
 	}
 	return pids
@@ -471,7 +468,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// TestProcessGroupDiesWithTree: a folder stands for a control group. Both are removed by rmdir.
+// TestProcessGroupDiesWithTree uses a folder in place of a control group. Both are removed by rmdir.
 func TestProcessGroupDiesWithTree(t *testing.T) {
 	for name, end := range map[string]func(*Process){
 		"stopped":             func(p *Process) { _ = p.Stop(t.Context()) },
@@ -487,7 +484,7 @@ func TestProcessGroupDiesWithTree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, one := range []string{"1", "shared"} { // the tree makes them
+			for _, one := range []string{"1", "shared"} { // created by the tree
 				if err := os.MkdirAll(filepath.Join(group, one), 0o700); err != nil {
 					t.Fatal(err)
 				}

@@ -19,21 +19,20 @@ import (
 
 // Inherited descriptors of a guard.
 const (
-	fdLife   = 3 // read end: end of file when weir is gone
-	fdStatus = 4 // write end: "pid N", then nothing or what went wrong
+	fdLife   = 3 // read end: EOF when weir is gone
+	fdStatus = 4 // write end: "pid N", then nothing or an error
 )
 
-// killPasses bounds the hunt for processes that fork as fast as they are killed.
-// A pass takes at least killPause: 5 s in all.
+// killPasses bounds the attempts to kill processes that fork as fast as they are killed. A pass takes
+// at least killPause: 5 s in total.
 const (
 	killPasses = 500
 	killPause  = 10 * time.Millisecond
 )
 
-// Main makes this process a guard when args (os.Args) say that it is one, and
-// then returns the code to exit with and true. It must be called before flags are
-// read, goroutines are started or signals are caught. The code is the child's
-// where that ended by itself, and 128 + the signal where one killed it.
+// Main turns this process into a guard if args (os.Args) say so, and then returns its exit code and
+// true. It must be called before flags are parsed, goroutines are started or signals are caught. The
+// code is that of a child that ended by itself, or 128 + signal if a signal killed it.
 func Main(args []string) (code int, handled bool) {
 	if len(args) < 2 || args[1] != argument {
 		return 0, false
@@ -44,8 +43,7 @@ func Main(args []string) (code int, handled bool) {
 		fmt.Fprintln(os.Stderr, "weir guard: not started by guard.Start")
 		return codeBadGuard, true
 	}
-	// Neither may live on in the child: the status pipe would never end, and
-	// the child has no business with the other.
+	// The child must inherit neither: it would keep the status pipe open, and has no use for the other.
 	syscall.CloseOnExec(fdLife)
 	syscall.CloseOnExec(fdStatus)
 	grace, err1 := time.ParseDuration(args[2])
@@ -64,19 +62,18 @@ type warden struct {
 	dir     string
 	remove  bool
 	orderly bool
-	group   string // a control group to remove, "": none
+	group   string // control group to remove; "": none
 	grace   time.Duration
 	life    *os.File
 	status  io.WriteCloser
 }
 
-// run starts the child, waits until it or weir ends, and clears up.
+// run starts the child, waits until it or weir ends, and cleans up.
 func (w *warden) run(program string, args []string) int {
-	// PDEATHSIG follows the forking thread: it must be one that stays.
+	// PDEATHSIG follows the forking thread, so that thread must stay.
 	runtime.LockOSThread()
-	// Caught rather than ignored: an ignored signal stays ignored in the child.
-	// weir decides when the tree ends; a Ctrl-C or the stop of a service reaches
-	// weir too, which drains first.
+	// Caught rather than ignored, because the child would inherit an ignored signal. weir decides when the
+	// tree ends: Ctrl-C or a service stop reaches weir too, which drains first.
 	catch := make(chan os.Signal, 8)
 	signal.Notify(catch, syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGABRT)
 	go func() {
@@ -89,7 +86,7 @@ func (w *warden) run(program string, args []string) int {
 		fmt.Fprintln(w.status, "error", oneLine(err))
 		return codeBadGuard
 	}
-	// The guard's own standard input is the null device (os/exec), so is the child's.
+	// The guard's standard input is the null device (os/exec), and so is the child's.
 	child, err := os.StartProcess(program, args, &os.ProcAttr{
 		Dir: w.dir, Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: childAttributes(),
 	})
@@ -99,12 +96,12 @@ func (w *warden) run(program string, args []string) int {
 		return codeNotFound
 	}
 	pid := child.Pid
-	_ = child.Release() // reaped below, with everybody else
+	_ = child.Release() // reaped below, with all others
 	fmt.Fprintln(w.status, "pid", pid)
 
 	gone := make(chan struct{})
 	go func() {
-		// weir never writes: this returns when its end is closed.
+		// weir never writes: this returns when weir's end is closed.
 		_, _ = io.Copy(io.Discard, w.life)
 		close(gone)
 	}()
@@ -118,20 +115,20 @@ func (w *warden) run(program string, args []string) int {
 			return 0
 		}
 	}
-	// The child ended by itself; what it left behind goes too.
+	// The child ended by itself; remove what it left behind.
 	code := r.code
 	w.end(pid, r, reap)
 	return code
 }
 
-// end stops whatever is left of the tree and removes the folder.
+// end stops what is left of the tree and removes the folder.
 func (w *warden) end(pid int, r *reaper, reap <-chan os.Signal) {
 	r.collect()
 	deadline := time.NewTimer(w.grace)
 	defer deadline.Stop()
 	poll := time.NewTicker(killPause)
 	defer poll.Stop()
-	asked := map[int]bool{} // one SIGTERM each: a second may mean "at once" to it
+	asked := map[int]bool{} // one SIGTERM each: a process may take a second one as "at once"
 	for expired := false; !expired; {
 		left := tree(pid, r)
 		if len(left) == 0 {
@@ -139,12 +136,12 @@ func (w *warden) end(pid int, r *reaper, reap <-chan os.Signal) {
 		}
 		for _, p := range left {
 			if w.orderly && p != pid && slices.Contains(left, pid) {
-				continue // the child asks it
+				continue // the child ends it
 			}
 			if !asked[p] {
 				asked[p] = true
 				_ = syscall.Kill(p, syscall.SIGTERM)
-				// A stopped process handles nothing until it is continued.
+				// A stopped process handles signals only once continued.
 				_ = syscall.Kill(p, syscall.SIGCONT)
 			}
 		}
@@ -176,8 +173,8 @@ func (w *warden) end(pid int, r *reaper, reap <-chan os.Signal) {
 	w.clear()
 }
 
-// clear removes the control group and the folder where asked. A process that is being killed may
-// still create files, so that it is tried a few times.
+// clear removes the control group and the folder, if requested. It retries a few times, since a dying
+// process may still create files.
 func (w *warden) clear() {
 	if err := removeGroup(w.group); err != nil {
 		fmt.Fprintln(w.status, oneLine(err))
@@ -197,14 +194,14 @@ func (w *warden) clear() {
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// A reaper collects ended children, adopted ones included.
+// A reaper collects ended children, including adopted ones.
 type reaper struct {
 	child int
-	ended bool // the child proper has
+	ended bool // whether the child proper has ended
 	code  int  // its exit code
 }
 
-// collect reaps all that have ended, without waiting.
+// collect reaps all ended children without waiting.
 func (r *reaper) collect() {
 	for {
 		var ws syscall.WaitStatus

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// MemoryAvailable returns how many bytes of memory a process may still take
-// without swapping, as the kernel reckons; 0 where the host does not tell.
+// MemoryAvailable returns the kernel's estimate of how many bytes a process can still allocate without
+// swapping; 0 if the host does not report it.
 func MemoryAvailable() uint64 {
 	b, err := fs.ReadFile(os.DirFS("/"), "proc/meminfo")
 	if err != nil {

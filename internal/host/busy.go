@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Bounds of looking at other processes.
+// Limits on looking at other processes.
 const (
-	mostProcesses = 8192 // beyond them no process is looked at
-	mostBusiest   = 3    // that are named
-	leastBusy     = 0.02 // cores, from which on a process counts for its program
+	mostProcesses = 8192 // with more, no process is looked at
+	mostBusiest   = 3    // how many are named
+	leastBusy     = 0.02 // cores; from here on a process counts towards its program
 )
 
-// use is what has been used of the processor and of swap since boot.
+// use is the usage of processor and swap since boot.
 type use struct {
 	jiffies         jiffies
 	swapIn, swapOut counter // pages
@@ -28,7 +28,7 @@ func readUse(root fs.FS) use {
 	return u
 }
 
-// observeUse compares the processor's use at two instants.
+// observeUse compares the usage at two instants.
 func (o *observed) observeUse(before, after use, now fs.FS) {
 	if j := after.jiffies; j.ok {
 		o.stealBoot = new(float64(j.steal) / float64(j.total))
@@ -69,7 +69,7 @@ func (o *observed) observeUse(before, after use, now fs.FS) {
 	o.busiest = o.busiest[:min(len(o.busiest), mostBusiest)]
 }
 
-// processors counts the lines "cpuN ..." of /proc/stat.
+// processors counts the "cpuN ..." lines of /proc/stat.
 func processors(stat string) int {
 	n := 0
 	for line := range strings.Lines(stat) {
@@ -80,13 +80,13 @@ func processors(stat string) int {
 	return n
 }
 
-// A processUse is what a process has used of the processor since it began.
+// A processUse is a process's processor use since it started.
 type processUse struct {
 	name  string
 	ticks uint64
 }
 
-// readProcesses reads every process's use, by its number.
+// readProcesses reads every process's use, by pid.
 func readProcesses(root fs.FS) map[string]processUse {
 	entries, err := fs.ReadDir(root, "proc")
 	if err != nil || len(entries) > mostProcesses {
@@ -103,10 +103,10 @@ func readProcesses(root fs.FS) map[string]processUse {
 	return all
 }
 
-// readProcessUse reads "123 (a name) S 1 ... utime stime ...", proc_pid_stat(5).
-// The name may hold anything, brackets included.
+// readProcessUse parses "123 (a name) S 1 ... utime stime ...", see proc_pid_stat(5). The name may
+// contain any characters, including parentheses.
 func readProcessUse(stat string) (processUse, bool) {
-	const utime, stime = 11, 12 // fields after the name's bracket
+	const utime, stime = 11, 12 // counted after the name's closing parenthesis
 	left, right := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
 	if left < 0 || right < left {
 		return processUse{}, false
@@ -120,7 +120,7 @@ func readProcessUse(stat string) (processUse, bool) {
 	return processUse{printable(stat[left+1 : right]), user + system}, err1 == nil && err2 == nil
 }
 
-// printable returns a process's name without what would move a terminal's cursor.
+// printable removes control characters that would affect a terminal from a process name.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strconv.IsPrint(r) {

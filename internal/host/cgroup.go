@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// A cgroup is where the kernel keeps the limits of this process: for the
-// processor and for memory the folder of its own group and those of the groups
-// that it is in, up to the one where the hierarchy is mounted. Each of them
-// limits, so all are read. Both versions of the hierarchy are known, also
-// side by side. Folders are relative to the root of the file system.
+// A cgroup locates the kernel's limits on this process, for processor and memory: the folder of its
+// own group and those of all parent groups up to the mount point. All are read, because each of them
+// limits. Both versions of the hierarchy are supported, also side by side. Folders are relative to the
+// root of the file system.
 type cgroup struct {
 	cpu, memory     []string
 	cpuV2, memoryV2 bool
@@ -22,11 +21,11 @@ type cgroup struct {
 type cgroupMount struct {
 	root, point string
 	v2          bool
-	controllers []string // of version 1
+	controllers []string // for version 1
 }
 
-// findCgroup locates the groups of this process. Where it cannot, the lists
-// are empty and all that is asked of it is unknown.
+// findCgroup locates the groups of this process. If it cannot, the lists are empty and all figures are
+// unknown.
 func findCgroup(root fs.FS) cgroup {
 	own, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -68,9 +67,9 @@ func cgroupMounts(mountinfo string) []cgroupMount {
 	return mounts
 }
 
-// cgroupFolders lists the folders that limit this process by a controller. own is
-// /proc/self/cgroup. Its lines read 4:cpu,cpuacct:/a/b in version 1 and 0::/a/b in
-// version 2, which counts where no hierarchy of version 1 has the controller.
+// cgroupFolders lists the folders whose limits apply to this process for a controller. own is
+// /proc/self/cgroup, with lines such as 4:cpu,cpuacct:/a/b in version 1 and 0::/a/b in version 2.
+// Version 2 applies only if no version 1 hierarchy has the controller.
 func cgroupFolders(own string, mounts []cgroupMount, controller string) (folders []string, v2 bool) {
 	for _, v2 = range []bool{false, true} {
 		for line := range strings.Lines(own) {
@@ -91,9 +90,8 @@ func cgroupFolders(own string, mounts []cgroupMount, controller string) (folders
 	return nil, false
 }
 
-// upTo lists the folder of a group within a mounted hierarchy and its parents
-// up to the mount. A group outside of what is mounted, as a container sees its
-// host's, leaves the mount itself.
+// upTo lists a group's folder within a mounted hierarchy and its parents up to the mount. For a group
+// outside of the mount, as when a container sees its host's path, it returns the mount itself.
 func upTo(m cgroupMount, group string) []string {
 	point := strings.TrimPrefix(path.Clean(m.point), "/")
 	rel := ""
@@ -113,8 +111,8 @@ func upTo(m cgroupMount, group string) []string {
 	return folders
 }
 
-// cores returns the processor quota in cores, the tightest of all groups; ok
-// is false where there is none, or it cannot be read.
+// cores returns the tightest processor quota of all groups, in cores; ok is false if there is none or
+// it cannot be read.
 func (g cgroup) cores(root fs.FS) (cores float64, ok bool) {
 	for _, dir := range g.cpu {
 		var quota, period float64
@@ -126,7 +124,7 @@ func (g cgroup) cores(root fs.FS) (cores float64, ok bool) {
 			}
 			quota, err1 = strconv.ParseFloat(f[0], 64)
 			period, err2 = strconv.ParseFloat(f[1], 64)
-		} else { // -1 is none
+		} else { // -1: no quota
 			quota, err1 = strconv.ParseFloat(text(root, path.Join(dir, "cpu.cfs_quota_us")), 64)
 			period, err2 = strconv.ParseFloat(text(root, path.Join(dir, "cpu.cfs_period_us")), 64)
 		}
@@ -140,12 +138,12 @@ func (g cgroup) cores(root fs.FS) (cores float64, ok bool) {
 	return cores, ok
 }
 
-// unlimitedMemory is from where a limit of version 1 means none: the kernel
-// writes the largest number of whole pages below 2^63.
+// unlimitedMemory is the threshold above which a version 1 limit means none: the kernel reports the
+// largest number of whole pages below 2^63.
 const unlimitedMemory = 1 << 62
 
-// memoryLimit returns the memory limit in bytes, the tightest of all groups;
-// ok is false where there is none, or it cannot be read.
+// memoryLimit returns the tightest memory limit of all groups, in bytes; ok is false if there is none
+// or it cannot be read.
 func (g cgroup) memoryLimit(root fs.FS) (limit uint64, ok bool) {
 	file := "memory.limit_in_bytes"
 	if g.memoryV2 {
@@ -163,9 +161,8 @@ func (g cgroup) memoryLimit(root fs.FS) (limit uint64, ok bool) {
 	return limit, ok
 }
 
-// memoryRoom returns how many bytes can be had before one of the groups meets
-// its limit, page cache that can be given up not counted as used; ok is false
-// where there is no limit, or it cannot be read.
+// memoryRoom returns how many bytes can be allocated before one of the groups reaches its limit, not
+// counting reclaimable page cache as used; ok is false if there is no limit or it cannot be read.
 func (g cgroup) memoryRoom(root fs.FS) (room uint64, ok bool) {
 	used, cache := "memory.usage_in_bytes", "total_inactive_file"
 	if g.memoryV2 {
@@ -191,11 +188,10 @@ func (g cgroup) memoryRoom(root fs.FS) (room uint64, ok bool) {
 	return room, ok
 }
 
-// throttled returns for how long, and in how many periods, the quotas stopped
-// this process. Times of nested groups are added up, although two may have
-// stopped it at once. A group that counts no such time, as where version 2 has
-// not given it the controller or it is the root, has no quota. ok is false where
-// no group can be read.
+// throttled returns for how long, and in how many periods, quotas stopped this process. Times of
+// nested groups are added, although two groups may have stopped it at once. A group without these
+// counters (the root, or a version 2 group without the controller) has no quota. ok is false if no
+// group can be read.
 func (g cgroup) throttled(root fs.FS) (ns, periods uint64, ok bool) {
 	for _, dir := range g.cpu {
 		for key, n := range pairs(text(root, path.Join(dir, "cpu.stat"))) {

@@ -5,7 +5,7 @@ import (
 	"testing/fstest"
 )
 
-// files makes a file system of names and texts.
+// files returns a file system with the given names and contents.
 func files(of map[string]string) fstest.MapFS {
 	root := fstest.MapFS{}
 	for name, text := range of {

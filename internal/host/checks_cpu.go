@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Limits of the checks of the processor.
+// Limits for the processor checks.
 const (
-	enoughCores = 4 // a lane, the client library, the system and the rest each have one
-	fewCores    = 2 // with fewer a lane and the system wait for each other
+	enoughCores = 4 // one each for a pacer, the client library, the system and the rest
+	fewCores    = 2 // with fewer, a pacer and the system wait for each other
 
-	// The exit latency of an idle state that a p99 of some 100 µs would show.
-	// C1E of Intel's servers has 10 µs or less, C6 100 µs and more.
+	// deepIdleUS is the exit latency of an idle state that would show in a p99 of about 100 µs. On Intel
+	// servers C1E takes 10 µs or less, C6 100 µs and more.
 	deepIdleUS = 50
 
-	// Shares of the time of all cores. Over the sample of a second on two cores
-	// 1 % is two ticks of the kernel's clock.
+	// Shares of the time of all cores. In a sample of one second on two cores, 1 % is two ticks of the
+	// kernel's clock.
 	stealWarn, stealBad = 0.01, 0.05
 	stealBootWarn       = 0.01
 	othersWarn          = 0.05
@@ -74,8 +74,7 @@ func checkGovernor(o *observed) Finding {
 	}
 	const do = "Keep the frequency up while measuring; a restart undoes it."
 	const command = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
-	// Under these drivers powersave adapts the frequency; under the others it
-	// is the lowest one, always.
+	// With these drivers powersave adapts the frequency; with others it always means the lowest.
 	adaptive := slices.Contains([]string{"intel_pstate", "amd-pstate-epp"}, o.scaling)
 	if slices.Contains(strings.Split(governors, ","), "powersave") && !adaptive {
 		return bad(found, do, command)
@@ -108,7 +107,7 @@ func checkIdle(o *observed) Finding {
 	return warn(found, "Keep cores out of deep sleep while measuring.", fmt.Sprintf("sudo cpupower idle-set -D %d", deepIdleUS))
 }
 
-// vdsoClocks are the clock sources that a process reads without a system call.
+// vdsoClocks are the clock sources that can be read without a system call.
 var vdsoClocks = [...]string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "stp", "timebase", "riscv_clocksource"}
 
 func checkClockSource(o *observed) Finding {

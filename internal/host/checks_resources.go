@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Limits of the checks of what the host has.
+// Limits for the resource checks.
 const (
 	memoryBad, memoryWarn = 512 << 20, 2 << 30 // bytes; weir's own limit is 1 GiB
 	diskBad, diskWarn     = 1 << 30, 5 << 30   // bytes
 	swappinessMost        = 10                 // of 200, with swap
-	filesBad, filesWarn   = 1024, 65536        // 1024 is what many systems begin with
-	memlockWarn           = 8 << 20            // bytes; the kernel's own since 5.16
+	filesBad, filesWarn   = 1024, 65536        // 1024 is the default of many systems
+	memlockWarn           = 8 << 20            // bytes; the kernel's default since 5.16
 	portsFew              = 10_000
-	portsWarn, portsBad   = 0.5, 0.9 // of the range
-	backlogFew            = 1024     // the kernel's own was 128 before 5.4, and is 4096
+	portsWarn, portsBad   = 0.5, 0.9 // of the port range
+	backlogFew            = 1024     // the kernel's default: 128 before 5.4, 4096 since
 )
 
-// notTold is why most of what is not known is not.
+// notTold is the usual reason why a property is unknown.
 const notTold = "the host does not show it"
 
 func checkMemory(o *observed) Finding {
@@ -202,7 +202,7 @@ func diskText(d *diskState) string {
 	return s
 }
 
-// bytesText writes a number of bytes in units of 1024 to three digits.
+// bytesText formats bytes in units of 1024, to three digits.
 func bytesText(n uint64) string {
 	if n < 1<<10 {
 		return strconv.FormatUint(n, 10) + " B"
@@ -217,7 +217,7 @@ func bytesText(n uint64) string {
 	return strconv.FormatFloat(v, 'f', digits, 64) + " " + unit
 }
 
-// thousands writes a number with its thousands separated by commas.
+// thousands formats a number with comma separators.
 func thousands(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -226,7 +226,7 @@ func thousands(n uint64) string {
 	return s
 }
 
-// limitText returns s, a limit of n written out, or that it is none.
+// limitText returns s, the text for a limit n, or says that there is none.
 func limitText(n uint64, s string) string {
 	if n >= math.MaxInt64 { // macOS's RLIM_INFINITY; Linux's is larger
 		return "unlimited"
@@ -234,7 +234,7 @@ func limitText(n uint64, s string) string {
 	return s
 }
 
-// percent writes a share to one digit behind the point.
+// percent formats a share to one decimal.
 func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 1, 64) + " %" }
 
 func plural(n int, what string) string {
@@ -244,7 +244,7 @@ func plural(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// microseconds writes a time in µs or ms.
+// microseconds formats a duration in µs or ms.
 func microseconds(us int64) string {
 	if us >= 10_000 {
 		return thousands(uint64(us/1000)) + " ms"

@@ -13,23 +13,22 @@ import (
 	"time"
 )
 
-// chronyLimit is how long chronyc is waited for. It answers within milliseconds,
-// or gives up by itself after some seconds without a daemon.
+// chronyLimit is the timeout for chronyc, which answers within milliseconds, or gives up by itself
+// after some seconds without a daemon.
 const chronyLimit = 10 * time.Second
 
-// Chrony asks the host's chronyd how far the wall clock may be off. It runs
-// `chronyc -n -c tracking`, which needs no privilege and changes nothing, and
-// blocks until that has answered, for ten seconds at most.
+// Chrony asks the host's chronyd how far the wall clock may be off. It runs `chronyc -n -c tracking`,
+// which needs no privilege and changes nothing, and blocks until it has answered, for at most ten
+// seconds.
 //
-// The error wraps exec.ErrNotFound where there is no chronyc, and
-// ErrUnsynchronised where chronyd follows no clock. Without a chronyd, or
-// with one that may not be asked, it has chronyc's own words.
+// The error wraps exec.ErrNotFound if chronyc is missing, and ErrUnsynchronised if chronyd follows no
+// clock. If chronyd does not run or refuses the query, the error has chronyc's message.
 func Chrony(ctx context.Context) (Tracking, error) {
 	ctx, cancel := context.WithTimeout(ctx, chronyLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "chronyc", "-n", "-c", "tracking")
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.WaitDelay = time.Second // for who inherited its output
+	cmd.WaitDelay = time.Second // for children that inherited its output
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -44,43 +43,39 @@ func Chrony(ctx context.Context) (Tracking, error) {
 	return ParseTracking(out.String())
 }
 
-// ErrUnsynchronised is the error where chrony runs but follows no clock that it
-// could be compared by: none at all, or only the host's own.
+// ErrUnsynchronised is returned when chrony runs but follows no external clock: none at all, or only
+// the host's own.
 var ErrUnsynchronised = errors.New("not synchronised")
 
-// A Tracking is what chrony knows of the host's wall clock.
+// A Tracking is chrony's view of the host's wall clock.
 type Tracking struct {
-	// Source is the address or name of what it follows: a server, or the name of
-	// a reference clock, such as PPS.
+	// Source is the address or name of the source it follows: a server, or a reference clock such as PPS.
 	Source string
-	// Stratum is how many servers away the reference clock is, 1 at one.
+	// Stratum is the distance to the reference clock in servers; 1 is a server that has one.
 	Stratum int
-	// Offset is what must be added to the wall clock to get chrony's idea of the
-	// time: what it has not corrected yet.
+	// Offset is the remaining correction: add it to the wall clock to get chrony's estimate of the time.
 	Offset time.Duration
-	// RootDelay is the delay there and back of all the way to the reference clock,
-	// RootDispersion what all clocks on the way may be off beside that.
+	// RootDelay is the round-trip delay to the reference clock; RootDispersion is the additional error of
+	// all clocks on the way.
 	RootDelay      time.Duration
 	RootDispersion time.Duration
-	// Leap is chrony's word on leap seconds: Normal, or that one is due.
+	// Leap is chrony's leap second status: Normal, or that one is due.
 	Leap string
 }
 
-// Bound is how far the host's wall clock may be from true time: the offset that
-// is left, the root dispersion and half of the root delay, as chrony's FAQ has it
-// ("How accurate is my system clock?").
+// Bound returns how far the host's wall clock may be from true time: remaining offset + root
+// dispersion + half of the root delay, as in chrony's FAQ ("How accurate is my system clock?").
 func (t Tracking) Bound() time.Duration {
 	return t.Offset.Abs() + t.RootDispersion + t.RootDelay/2
 }
 
-// localClock is chrony's reference identifier of the host's own clock, which the
-// directive `local` lets it pass for a source (127.127.1.1).
+// localClock is chrony's reference ID for the host's own clock, which the directive `local` allows as
+// a source (127.127.1.1).
 const localClock = "7F7F0101"
 
-// ParseTracking reads the output of `chronyc -c tracking`: fourteen fields with
-// commas between them, in seconds and parts per million, as chrony 4.3 writes
-// them. The error says which field is wrong; it wraps ErrUnsynchronised where
-// nothing is wrong but chrony follows no clock.
+// ParseTracking parses the output of `chronyc -c tracking`: fourteen comma-separated fields in seconds
+// and parts per million, as printed by chrony 4.3. The error names the invalid field; it wraps
+// ErrUnsynchronised if the output is valid but chrony follows no clock.
 func ParseTracking(output string) (Tracking, error) {
 	const (
 		refID = iota
@@ -89,7 +84,7 @@ func ParseTracking(output string) (Tracking, error) {
 		_ // time of the last measurement
 		system
 		_ // offset at the last measurement
-		_ // root mean square of those
+		_ // root mean square of the offsets
 		_ // frequency
 		_ // residual frequency
 		_ // skew
@@ -128,7 +123,7 @@ func ParseTracking(output string) (Tracking, error) {
 		{&t.RootDispersion, "root dispersion", f[rootDispersion], 0},
 	} {
 		s, err := strconv.ParseFloat(d.text, 64)
-		if err != nil || !(s >= d.least && s <= mostOff) { // what is not a number compares to none
+		if err != nil || !(s >= d.least && s <= mostOff) { // NaN fails every comparison
 			return Tracking{}, fmt.Errorf("reading chrony's tracking: %s %q", d.name, d.text)
 		}
 		*d.into = time.Duration(math.Round(s * 1e9))
@@ -136,6 +131,6 @@ func ParseTracking(output string) (Tracking, error) {
 	return t, nil
 }
 
-// mostOff bounds the durations that are taken, in seconds: fifty years, so that a
-// bound made of them is not overflow.
+// mostOff is the longest duration accepted, in seconds: fifty years, so that sums for a bound cannot
+// overflow.
 const mostOff = 50 * 365 * 86400

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// chronyc puts a program of that name, a script, before all others.
+// chronyc puts a script of that name first in PATH.
 func chronyc(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestParseTracking(t *testing.T) {
 
 	got, err = ParseTracking(manualTracking)
 	want = Tracking{
-		Source: "foo.example.net", Stratum: 3, Offset: 6523 * time.Nanosecond, // slow: to be added
+		Source: "foo.example.net", Stratum: 3, Offset: 6523 * time.Nanosecond, // slow: must be added
 		RootDelay: 13_639_022 * time.Nanosecond, RootDispersion: 1_100_737 * time.Nanosecond, Leap: "Normal",
 	}
 	if err != nil || got != want {

@@ -9,23 +9,23 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// daemonLimit is how long the time daemon is waited for.
+// daemonLimit is the timeout for the time daemon.
 const daemonLimit = 2 * time.Second
 
-// A Daemon is what a host's time daemon, chrony, says of its wall clock, and where
-// that stood against the host's monotonic clock.
+// A Daemon is what a host's time daemon, chrony, reports about its wall clock, and that clock's offset
+// from the host's monotonic clock.
 type Daemon struct {
-	Source         string `json:"source,omitempty"` // what it follows; "": nothing is known
+	Source         string `json:"source,omitempty"` // what it follows; "": unknown
 	Stratum        int    `json:"stratum,omitempty"`
-	AtNS           int64  `json:"at_ns,omitempty"`    // of the host's monotonic clock
-	AheadNS        int64  `json:"ahead_ns,omitempty"` // the wall clock's reading less that
-	BoundNS        int64  `json:"bound_ns,omitempty"` // of AheadNS, were the wall clock's time true
+	AtNS           int64  `json:"at_ns,omitempty"`    // reading of the host's monotonic clock
+	AheadNS        int64  `json:"ahead_ns,omitempty"` // the wall clock's reading minus AtNS
+	BoundNS        int64  `json:"bound_ns,omitempty"` // error of AheadNS if the wall clock's time were true time
 	Unsynchronised bool   `json:"unsynchronised,omitempty"`
-	Why            string `json:"why,omitempty"` // nothing is known because
+	Why            string `json:"why,omitempty"` // reason if nothing is known
 }
 
-// AskDaemon asks the time daemon of this host, for two seconds at most. c is this host's
-// monotonic clock.
+// AskDaemon queries this host's time daemon, for at most two seconds. c is this host's monotonic
+// clock.
 func AskDaemon(ctx context.Context, c *pace.Clock) Daemon {
 	ctx, cancel := context.WithTimeout(ctx, daemonLimit)
 	defer cancel()
@@ -43,18 +43,18 @@ func AskDaemon(ctx context.Context, c *pace.Clock) Daemon {
 	return d
 }
 
-// Known reports whether the daemon said how right the wall clock is.
+// Known reports whether the daemon stated the accuracy of the wall clock.
 func (d *Daemon) Known() bool {
 	return d.Source != "" && d.BoundNS > 0 && d.BoundNS < longest && d.AheadNS > -longest && d.AheadNS < longest
 }
 
-// longest bounds what is taken of daemons, so that no sum is an overflow: some 73
-// years.
+// longest is the largest value accepted from a daemon, some 73 years, so that sums cannot overflow.
 const longest = 1 << 61
 
-// Apart returns by how much what the daemons of an agent's host and of this one say differs
-// from a measured offset, which is to be added to the agent's readings, to within bound: beyond
-// all bounds; 0: they agree. It is not known where either daemon says nothing.
+// Apart compares the clock offset implied by the daemons of an agent's host and of this one with a
+// measured offset, which is to be added to the agent's readings and is accurate to within bound. It
+// returns by how much they differ beyond all bounds; 0 means that they agree. The result is unknown if
+// either daemon reports nothing.
 func (d *Daemon) Apart(own *Daemon, add, bound int64) (ns int64, known bool) {
 	if !d.Known() || !own.Known() {
 		return 0, false

@@ -1,9 +1,7 @@
-// Package host tells what the machine is and what it did while a run went on:
-// its facts (for environment.json), the stalls that a thread of ours met
-// (hiccups), what the process used of the processor and what was taken from
-// it (steal, throttling, swapping, switches), and Go's garbage collections.
+// Package host describes the machine and what it did during a run: its facts (for environment.json),
+// scheduling stalls that a probe thread met (hiccups), what the process used of the processor and what
+// was withheld from it (steal, throttling, swapping, context switches), and Go's garbage collections.
 //
-// It only reads. Nothing is guessed: what a host does not tell is left out,
-// and the reader of a field can see that it is not there. Which readings make
-// a run doubtful is not decided here.
+// The package only reads, and guesses nothing: what a host does not report is left out, so that a
+// reader of a field can tell. It does not decide which readings make a run doubtful.
 package host

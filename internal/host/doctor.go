@@ -6,39 +6,38 @@ import (
 	"time"
 )
 
-// A Health is how well one property of the host suits a measurement.
+// A Health rates how well one property of the host suits a measurement.
 type Health string
 
-// The healths. Bad is what makes figures useless or a run fail, Warn what makes
-// them worse than they need be, or less repeatable.
+// The health values. Bad makes figures useless or a run fail; Warn makes figures worse than necessary,
+// or less repeatable.
 const (
 	Healthy Health = "ok"
 	Warn    Health = "warn"
 	Bad     Health = "bad"
-	Unknown Health = "not known" // the host does not tell
+	Unknown Health = "not known" // the host does not report it
 )
 
 // A Finding is what one check found.
 type Finding struct {
 	Name     string   `json:"name"`
 	Health   Health   `json:"health"`
-	Found    string   `json:"found"`              // what the host says; for Unknown why nothing is known
-	Why      string   `json:"why"`                // what it has to do with a measurement
-	Do       string   `json:"do,omitempty"`       // one sentence; empty where nothing is to be done
-	Commands []string `json:"commands,omitempty"` // that do it, to be typed as they are, one after the other
+	Found    string   `json:"found"`              // what the host reports; for Unknown, why it is not known
+	Why      string   `json:"why"`                // how it affects a measurement
+	Do       string   `json:"do,omitempty"`       // one sentence; empty if nothing needs to be done
+	Commands []string `json:"commands,omitempty"` // commands for it, to be typed in this order
 }
 
-// A CheckTarget says what Examine looks at beside the host itself.
+// A CheckTarget tells Examine what to check besides the host itself.
 type CheckTarget struct {
-	Work   string        // folder in which results are written
-	Temp   string        // folder in which the systems that weir starts keep their files
-	Sample time.Duration // how long the processor is watched; 0: a second
+	Work   string        // folder for results
+	Temp   string        // folder for the files of systems that weir starts
+	Sample time.Duration // how long to watch the processor; 0: one second
 }
 
-// Examine looks for what would spoil a measurement on this host, as it is now,
-// and returns the findings of all checks, in their order. It only reads, starts
-// nothing, and takes the sample's time and some milliseconds; when ctx ends the
-// sample is cut short.
+// Examine looks for properties of this host, as it is now, that would spoil a measurement, and returns
+// the findings of all checks in order. It only reads and starts nothing. It takes the sample's time
+// and some milliseconds; when ctx ends, the sample is cut short.
 func Examine(ctx context.Context, p CheckTarget) []Finding {
 	if p.Sample <= 0 {
 		p.Sample = time.Second
@@ -48,7 +47,7 @@ func Examine(ctx context.Context, p CheckTarget) []Finding {
 	return examine(&o)
 }
 
-// examine judges what was observed.
+// examine rates the observations.
 func examine(o *observed) []Finding {
 	findings := make([]Finding, len(checks))
 	for i, c := range checks {
@@ -59,14 +58,14 @@ func examine(o *observed) []Finding {
 	return findings
 }
 
-// A check judges one property of a host.
+// A check rates one property of a host.
 type check struct {
 	name  string
 	why   string
 	judge func(o *observed) Finding
 }
 
-// checks are all of them, in the order in which they are shown.
+// checks lists all checks in display order.
 var checks = [...]check{
 	{"cores", "the generator's threads (lanes), the client library, the system and everything else share them; with too few each waits for the others", checkCores},
 	{"processor quota", "a control group that has used its quota stands still for the rest of a period, mostly 100 ms", checkQuota},
@@ -105,7 +104,7 @@ func bad(found, do string, commands ...string) Finding {
 	return Finding{Health: Bad, Found: found, Do: do, Commands: commands}
 }
 
-// Worst is the worst health of findings. What is not known does not count.
+// Worst returns the worst health of findings, ignoring unknowns.
 func Worst(fs []Finding) Health {
 	for _, h := range []Health{Bad, Warn} {
 		if slices.ContainsFunc(fs, func(f Finding) bool { return f.Health == h }) {

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// observe asks macOS what it tells by sysctl; the rest is not known. Nothing is
-// sampled.
+// observe queries macOS by sysctl; everything else is unknown. Nothing is sampled.
 func observe(_ context.Context, p CheckTarget) observed {
 	o := observed{work: disk(p.Work), temp: disk(p.Temp)}
 	sysctl := func(name string) *uint64 {
@@ -45,7 +44,7 @@ func observe(_ context.Context, p CheckTarget) observed {
 	return o
 }
 
-// disk tells where a folder is; nil where it cannot be asked.
+// disk describes the file system of a folder, or returns nil if it cannot.
 func disk(folder string) *diskState {
 	var s unix.Statfs_t
 	if folder == "" || unix.Statfs(folder, &s) != nil {

@@ -18,8 +18,8 @@ func observe(ctx context.Context, p CheckTarget) observed {
 	return observeLinux(before, root, linuxCalls{sync: kernelTime(), work: disk(p.Work), temp: disk(p.Temp)})
 }
 
-// kernelTime asks the kernel about its clock, without changing it; nil where it
-// may not be asked, as in some containers.
+// kernelTime queries the kernel's clock state without changing it; nil if that is not permitted, as in
+// some containers.
 func kernelTime() *syncState {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)
@@ -33,9 +33,9 @@ func kernelTime() *syncState {
 	}
 }
 
-// fileSystem names those file systems that tell something, by statfs(2)'s number.
+// fileSystem returns the name of a known file system for statfs(2)'s number.
 func fileSystem(number int64) string {
-	switch uint32(number) { // the sign of the larger ones differs between platforms
+	switch uint32(number) { // the sign of large numbers differs between platforms
 	case unix.TMPFS_MAGIC:
 		return "tmpfs"
 	case unix.RAMFS_MAGIC:
@@ -60,7 +60,7 @@ func fileSystem(number int64) string {
 	return ""
 }
 
-// disk tells where a folder is; nil where it cannot be asked.
+// disk describes the file system of a folder, or returns nil if it cannot.
 func disk(folder string) *diskState {
 	var s unix.Statfs_t
 	if folder == "" || unix.Statfs(folder, &s) != nil {

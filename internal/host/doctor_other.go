@@ -4,5 +4,5 @@ package host
 
 import "context"
 
-// observe knows nothing here.
+// observe returns nothing: this platform is not supported.
 func observe(context.Context, CheckTarget) observed { return observed{} }

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/internal/golden"
 )
 
-// A patient is a host of a test: its files, those that differ a second before,
-// and what its system calls tell.
+// A patient is a simulated host: its files, the ones that differed a second earlier, and the results
+// of its system calls.
 type patient struct {
 	name   string
 	now    map[string]string
@@ -23,7 +23,7 @@ type patient struct {
 
 const cpu = "sys/devices/system/cpu/"
 
-// server is a host as one wishes it to be.
+// server returns the files of a host without any findings.
 func server() map[string]string {
 	f := map[string]string{
 		"proc/cpuinfo":                               "model name : X\nflags : fpu tsc\n",
@@ -71,7 +71,7 @@ func server() map[string]string {
 	return f
 }
 
-// cores are the lines of /proc/stat whose number counts.
+// cores returns the lines of /proc/stat for n processors.
 func cores(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -80,7 +80,7 @@ func cores(n int) string {
 	return b.String()
 }
 
-// with returns files changed; an empty text takes one away.
+// with returns files with changes; an empty text removes a file.
 func with(files map[string]string, changes map[string]string) map[string]string {
 	f := maps.Clone(files)
 	for name, s := range changes {
@@ -257,8 +257,8 @@ func TestDoctorFindsMeasurementProblems(t *testing.T) {
 	}
 }
 
-// TestDoctorsFindingsAreComplete holds every finding of every host to what its
-// reader needs.
+// TestDoctorsFindingsAreComplete checks every finding of every host for the fields that its reader
+// needs.
 func TestDoctorsFindingsAreComplete(t *testing.T) {
 	healths := map[string][]Health{}
 	for _, p := range patients() {

@@ -7,26 +7,24 @@ import (
 	"time"
 )
 
-// The runtime/metrics that are read. Neither stops the world.
+// The runtime/metrics that are read. Reading them does not stop the world.
 const (
 	metricCycles = "/gc/cycles/total:gc-cycles"
 	metricPauses = "/sched/pauses/total/gc:seconds"
 )
 
-// A GC is what the garbage collector did over some span.
+// A GC summarizes the garbage collector's work over a period.
 type GC struct {
-	Cycles uint64 `json:"cycles"` // completed
-	Pauses uint64 `json:"pauses"` // stops of the world for the collector: two a cycle
-	// PauseNS is the time the world stood, and LongestNS the longest single
-	// stop. The runtime keeps pauses in a histogram with four buckets to a
-	// power of two; these are from the buckets' upper edges, thus never too
-	// small, and from 256 ns up at most 25 % too large.
+	Cycles uint64 `json:"cycles"` // completed cycles
+	Pauses uint64 `json:"pauses"` // stop-the-world pauses of the collector: two per cycle
+	// PauseNS is the total time the world was stopped, LongestNS the longest single pause. The runtime
+	// keeps pauses in a histogram with four buckets per power of two. Both figures use the buckets' upper
+	// edges: they are never too small, and from 256 ns up at most 25 % too large.
 	PauseNS   int64 `json:"pause_ns"`
 	LongestNS int64 `json:"longest_ns"`
 }
 
-// GCEvents tells what the collector did since it was last asked. One goroutine
-// at a time may use it.
+// GCEvents reports what the collector did since the previous call. It is not safe for concurrent use.
 type GCEvents struct {
 	reader gcReader
 	last   gcTotals
@@ -40,8 +38,8 @@ func NewGCEvents() *GCEvents {
 	return g
 }
 
-// Next returns what happened since the call before, or since NewGCEvents. It
-// takes some microseconds.
+// Next returns what happened since the previous call, or since NewGCEvents. It takes some
+// microseconds.
 func (g *GCEvents) Next() GC {
 	now := g.reader.read()
 	gc := now.since(g.last)
@@ -49,15 +47,15 @@ func (g *GCEvents) Next() GC {
 	return gc
 }
 
-// A Cycle is a collection of garbage that ended.
+// A Cycle is one completed garbage collection.
 type Cycle struct {
-	Ago     time.Duration // since its end
-	Stopped time.Duration // how long it stopped the world, both times together
+	Ago     time.Duration // time since its end
+	Stopped time.Duration // total of its stop-the-world pauses
 }
 
-// Cycles returns the last n cycles, the earliest first; nil where the runtime does not keep
-// so many. It stops nothing, and waits for the lock of the heap. Where the wall clock was
-// stepped since, Ago is off by as much.
+// Cycles returns the last n cycles, earliest first; nil if the runtime does not keep that many. It
+// does not stop the world, but waits for the heap lock. If the wall clock has been stepped since, Ago
+// is off by the step.
 func (g *GCEvents) Cycles(n uint64) []Cycle {
 	debug.ReadGCStats(&g.stats)
 	now := time.Now()
@@ -66,17 +64,17 @@ func (g *GCEvents) Cycles(n uint64) []Cycle {
 	}
 	all := make([]Cycle, n)
 	for i := range all {
-		k := len(all) - 1 - i // they stand latest first
+		k := len(all) - 1 - i // the source has the latest first
 		all[i] = Cycle{max(0, now.Sub(g.stats.PauseEnd[k])), g.stats.Pause[k]}
 	}
 	return all
 }
 
-// gcTotals is what the collector did since the process began.
+// gcTotals is the collector's work since the process started.
 type gcTotals struct {
 	cycles uint64
-	pauses []uint64 // counts of the buckets
-	upper  []int64  // upper edges of the buckets, ns; the lower one where there is no upper
+	pauses []uint64 // bucket counts
+	upper  []int64  // upper edges of the buckets, ns; the lower edge for an unbounded bucket
 }
 
 // A gcReader reads totals. The runtime reuses the samples' memory.
@@ -91,7 +89,7 @@ func newGCReader() gcReader {
 func (r gcReader) read() gcTotals {
 	metrics.Read(r.samples)
 	var t gcTotals
-	// A metric that a later Go drops is of KindBad: it stays zero.
+	// A metric removed in a later Go version is of KindBad: it stays zero.
 	if v := r.samples[0].Value; v.Kind() == metrics.KindUint64 {
 		t.cycles = v.Uint64()
 	}
@@ -103,8 +101,8 @@ func (r gcReader) read() gcTotals {
 	return t
 }
 
-// upperEdges converts the edges of n buckets, n+1 of them in seconds, to the n
-// upper ones in ns. The last bucket may have no upper edge.
+// upperEdges converts the n+1 edges of n buckets, in seconds, to the n upper edges in ns. The last
+// bucket may be unbounded.
 func upperEdges(edges []float64) []int64 {
 	if len(edges) == 0 {
 		return nil
@@ -120,7 +118,7 @@ func upperEdges(edges []float64) []int64 {
 	return upper
 }
 
-// since returns what happened between two readings.
+// since returns the difference between two readings.
 func (t gcTotals) since(earlier gcTotals) GC {
 	gc := GC{Cycles: t.cycles - earlier.cycles}
 	for i, n := range t.pauses {
@@ -132,7 +130,7 @@ func (t gcTotals) since(earlier gcTotals) GC {
 		}
 		gc.Pauses += n
 		gc.PauseNS += int64(n) * t.upper[i]
-		gc.LongestNS = t.upper[i] // edges ascend
+		gc.LongestNS = t.upper[i] // edges are ascending
 	}
 	return gc
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestGCEventsCountSinceLastCall(t *testing.T) {
-	runtime.GC() // before: not counted
+	runtime.GC() // earlier, so not counted
 	g := NewGCEvents()
 	for range 3 {
 		runtime.GC()
@@ -25,7 +25,7 @@ func TestGCEventsCountSinceLastCall(t *testing.T) {
 	if got.LongestNS <= 0 || got.PauseNS < got.LongestNS {
 		t.Errorf("pauses of %d ns in all, the longest %d", got.PauseNS, got.LongestNS)
 	}
-	// The collector may run by itself, though not as often in no time.
+	// The collector may run by itself, but not that often in so short a time.
 	if next := g.Next(); next.Cycles >= got.Cycles {
 		t.Errorf("%d cycles since then, though %d had been told already", next.Cycles, got.Cycles)
 	}

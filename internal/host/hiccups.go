@@ -8,36 +8,33 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// HiccupPeriod is how often the probe wakes unless told otherwise: jHiccup's
-// interval, short enough to meet a stall of some milliseconds, and less than
-// a hundredth of a core.
+// HiccupPeriod is the probe's default period, that of jHiccup: short enough to detect a stall of a few
+// milliseconds, at less than a hundredth of a core.
 const HiccupPeriod = time.Millisecond
 
-// shortestPeriod keeps the probe from becoming a load of its own.
+// shortestPeriod keeps the probe from becoming a load itself.
 const shortestPeriod = 100 * time.Microsecond
 
-// StartHiccups starts the probe for stalls: a thread that does nothing but
-// wake at every multiple of the period after now (at least 0.1 ms), and tells
-// record how late it woke. What delays this thread delays any other on the
-// host: a hypervisor, a busy core, an interrupt, Go's own stops of the world.
+// StartHiccups starts the probe for scheduling stalls: a thread that only wakes at every multiple of
+// the period after now (at least 0.1 ms), and passes each wake-up delay to record. Whatever delays
+// this thread delays any other thread on the host: a hypervisor, a busy core, an interrupt, Go's own
+// stops of the world.
 //
-// record gets the instant of waking and the overshoot, both in ns of c, the
-// latter never negative. It includes what a sleep on this host overshoots by
-// itself (pace.Calibration), as the probe does not spin. Instants that a stall
-// has passed over are recorded too, each with its own overshoot, as a message
-// due then would have met it: the counts are those of a schedule, not of the
-// wakings (jHiccup corrects its histogram to the same end).
+// record receives the wake-up instant and the overshoot, both in ns of c; the overshoot is never
+// negative. It includes the usual overshoot of a sleep on this host (pace.Calibration), since the
+// probe does not spin. Instants missed during a stall are recorded too, each with its own overshoot,
+// as a message due then would have met it: the counts are those of a schedule, not of wake-ups
+// (jHiccup corrects its histogram for the same reason).
 //
-// record is called on the probe's own goroutine, one call at a time, and must
-// be quick. stop ends the probe and returns when record will not be called
-// again, a period later at most on a host that is well; it may be called
-// again, by anybody but record.
+// record is called on the probe's own goroutine, one call at a time, and must be quick. stop ends the
+// probe and returns once record will not be called again, which takes at most a period on a healthy
+// host; it may be called again, but not from record.
 func StartHiccups(c *pace.Clock, period time.Duration, record func(at, overshoot int64)) (stop func()) {
 	var ended atomic.Bool
 	var probe sync.WaitGroup
 	start := c.Now()
 	probe.Go(func() {
-		w := pace.NewWaiter(c, pace.Calibration{}) // sleeps to the instant: does not spin
+		w := pace.NewWaiter(c, pace.Calibration{}) // sleeps to the instant; does not spin
 		defer w.Lock()()
 		step := int64(max(period, shortestPeriod))
 		for due := start + step; ; due += step {

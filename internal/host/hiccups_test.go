@@ -8,9 +8,8 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// The probe keeps its schedule whatever happens to it: no instant is skipped
-// and none is recorded before its time. The one stall that is certain is the
-// test's own.
+// The probe keeps its schedule under load: it skips no instant and records none early. The only
+// certain stall is the one that the test causes.
 func TestStallMeterRecordsEveryScheduledInstant(t *testing.T) {
 	type sample struct{ at, overshoot int64 }
 	c := pace.NewClock()

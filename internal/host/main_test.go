@@ -8,5 +8,5 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// at returns a pointer to a value, as known fields are given.
+// at returns a pointer to a value, for fields that are known.
 func at[T any](v T) *T { return &v }

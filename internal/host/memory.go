@@ -8,21 +8,20 @@ import (
 	"runtime/metrics"
 )
 
-// memoryShare is the part of what a control group leaves this process that Go's
-// collector keeps within. The rest is for what Go does not count: threads' stacks
-// of C, the page cache that the kernel charges to the group.
+// memoryShare is the share of a control group's remaining memory that Go's collector may use. The rest
+// is for what Go does not count: stacks of C threads and page cache charged to the group.
 const memoryShare = 0.9
 
-// MemoryRoom returns how many bytes this process can still get before one of its
-// control groups meets its limit, where the kernel ends one of the processes in it.
-// ok is false where there is no limit, or it cannot be read.
+// MemoryRoom returns how many bytes this process can still allocate before one of its control groups
+// reaches its limit, at which point the kernel kills a process in it. ok is false if there is no limit
+// or it cannot be read.
 func MemoryRoom() (room uint64, ok bool) { return memoryRoomIn(os.DirFS("/")) }
 
 func memoryRoomIn(root fs.FS) (uint64, bool) { return findCgroup(root).memoryRoom(root) }
 
-// KeepWithin has Go's collector keep this process within nine tenths of what it
-// has and of room, as MemoryRoom returns it. A limit that is in force already, such
-// as GOMEMLIMIT's, stays where it is lower. It returns the limit in force, in bytes.
+// KeepWithin sets Go's memory limit to nine tenths of what this process has plus room, as returned by
+// MemoryRoom. A lower limit already in force, such as GOMEMLIMIT's, stays. It returns the limit in
+// force, in bytes.
 func KeepWithin(room uint64) int64 {
 	held := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(held)

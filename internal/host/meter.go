@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// A Meter reads what the process used of the host and what the host withheld
-// from it. One goroutine at a time may use it. It holds no file open.
+// A Meter measures what the process used of the host and what the host withheld from it. It is not
+// safe for concurrent use. It holds no file open.
 type Meter struct {
 	clock  *pace.Clock
 	root   fs.FS
@@ -20,8 +20,8 @@ type Meter struct {
 	pageSz uint64
 }
 
-// StartMeter returns a meter with readings stamped by c. The control group of the process
-// and the cores it may use are looked up now.
+// StartMeter returns a meter whose readings use clock c. It looks up the process's control group and
+// the cores it may use once, now.
 func StartMeter(c *pace.Clock) *Meter { return startMeter(c, os.DirFS("/")) }
 
 func startMeter(c *pace.Clock, root fs.FS) *Meter {
@@ -32,8 +32,8 @@ func startMeter(c *pace.Clock, root fs.FS) *Meter {
 	return m
 }
 
-// A Reading is all that a Meter counts, since the process or the host began.
-// Only differences of two readings of one meter mean something: Since.
+// A Reading holds a Meter's counters since the process or the host started. Only differences between
+// two readings of one meter are meaningful: see Since.
 type Reading struct {
 	At int64 // ns on the meter's clock
 
@@ -43,29 +43,28 @@ type Reading struct {
 	swapIn, swapOut  counter // bytes
 	throttledNS      counter
 	throttledPeriods counter
-	waitedNS         counter // its threads were ready to run and had no core
+	waitedNS         counter // threads were ready to run but had no core
 	gc               gcTotals
 }
 
-// A counter is a number that only grows, where the host tells it.
+// A counter is a monotonic number that the host may not report.
 type counter struct {
 	n  uint64
 	ok bool
 }
 
-// process is what getrusage tells of this process, all its threads together.
+// process is getrusage's data for this process, all threads together.
 type process struct {
 	userNS, systemNS, majorFaults, voluntary, involuntary counter
 }
 
-// cpu is user and system time together, in ns.
+// cpu returns user plus system time, in ns.
 func (p process) cpu() counter {
 	return counter{p.userNS.n + p.systemNS.n, p.userNS.ok && p.systemNS.ok}
 }
 
-// Read takes a reading: a system call and a few small files, some 50 us to
-// 1 ms, the more cores the host has. It is meant for once a second and
-// disturbs nothing else.
+// Read takes a reading: one system call and a few small files, some 50 µs to 1 ms depending on the
+// number of cores. It is meant to be called once a second and disturbs nothing else.
 func (m *Meter) Read() Reading {
 	r := Reading{cores: m.cores, process: readProcess(), jiffies: readJiffies(m.root), gc: m.gc.read()}
 	r.swapIn, r.swapOut = readSwap(m.root)
@@ -79,40 +78,38 @@ func (m *Meter) Read() Reading {
 	return r
 }
 
-// A Usage is what happened between two readings. A nil field, absent from
-// JSON, is one that the host did not tell, or told nonsense about (a counter
-// that went back).
+// A Usage is the difference between two readings. A nil field, absent from JSON, was not reported by
+// the host, or was invalid (a counter that went back).
 type Usage struct {
 	SpanS float64 `json:"span_s"` // between the readings
-	Cores float64 `json:"cores"`  // that the process may use: its processors, or the quota where that is less
+	Cores float64 `json:"cores"`  // cores available to the process: its processors, or its quota if that is less
 
-	// Of this process, child processes not included.
+	// For this process, without child processes.
 	CPUSeconds          *float64 `json:"cpu_s,omitempty"`                // user and system
-	CPUShare            *float64 `json:"cpu_share,omitempty"`            // of all Cores: 0 to 1
-	VoluntarySwitches   *uint64  `json:"voluntary_switches,omitempty"`   // its threads waited
-	InvoluntarySwitches *uint64  `json:"involuntary_switches,omitempty"` // its threads were pushed off a core
-	MajorFaults         *uint64  `json:"major_faults,omitempty"`         // pages that had to come from a disk
+	CPUShare            *float64 `json:"cpu_share,omitempty"`            // share of all Cores: 0 to 1
+	VoluntarySwitches   *uint64  `json:"voluntary_switches,omitempty"`   // threads blocked
+	InvoluntarySwitches *uint64  `json:"involuntary_switches,omitempty"` // threads were preempted
+	MajorFaults         *uint64  `json:"major_faults,omitempty"`         // pages read from disk
 
-	// Of the host, all cores together, 0 to 1. The kernel counts in ticks of
-	// mostly 10 ms a core, so that over a second a share is good to a hundredth
-	// of a core.
-	HostBusyShare *float64 `json:"host_busy_share,omitempty"` // neither idle, nor waiting for a disk, nor stolen
+	// For the host, all cores together, 0 to 1. The kernel usually counts in ticks of 10 ms per core, so
+	// that over a second a share is accurate to a hundredth of a core.
+	HostBusyShare *float64 `json:"host_busy_share,omitempty"` // neither idle, waiting for a disk, nor stolen
 	StealShare    *float64 `json:"steal_share,omitempty"`     // ready to run while the hypervisor ran others
 	SwapInBytes   *uint64  `json:"swap_in_bytes,omitempty"`
 	SwapOutBytes  *uint64  `json:"swap_out_bytes,omitempty"`
 
-	// Of the control groups that limit this process.
-	ThrottledS       *float64 `json:"throttled_s,omitempty"`       // stopped by a quota; cores and nested quotas add up
-	ThrottledPeriods *uint64  `json:"throttled_periods,omitempty"` // in which that was so
+	// For the control groups that limit this process.
+	ThrottledS       *float64 `json:"throttled_s,omitempty"`       // by quotas; cores and nested quotas add up
+	ThrottledPeriods *uint64  `json:"throttled_periods,omitempty"` // periods with such a stop
 
-	// Core-seconds that its threads were ready for, while other processes or the hypervisor
-	// had as many: what they took, at most.
+	// TakenS is an upper bound on the core-seconds that other processes or the hypervisor took from this
+	// process's runnable threads.
 	TakenS *float64 `json:"taken_s,omitempty"`
 
 	GC GC `json:"gc"`
 }
 
-// Since returns what happened from an earlier reading of the same meter to r.
+// Since returns the difference between r and an earlier reading of the same meter.
 func (r Reading) Since(earlier Reading) Usage {
 	u := Usage{
 		SpanS:               time.Duration(r.At - earlier.At).Seconds(),
@@ -141,10 +138,10 @@ func (r Reading) Since(earlier Reading) Usage {
 	return u
 }
 
-// ticks is how many of a core's jiffies there are in a second, as Linux shows them.
+// ticks is the number of jiffies per second and core that Linux reports in.
 const ticks = 100
 
-// since is the growth of a counter; nil where it is not known.
+// since returns the growth of a counter; nil if unknown.
 func (c counter) since(earlier counter) *uint64 {
 	if !c.ok || !earlier.ok || c.n < earlier.n {
 		return nil
@@ -160,7 +157,7 @@ func (j jiffies) since(earlier jiffies) (busy, steal *float64) {
 	}
 	total := float64(j.total - earlier.total)
 	share := func(now, then uint64) *float64 {
-		if now < then { // steal is known to go back on some hypervisors
+		if now < then { // steal goes back on some hypervisors
 			return nil
 		}
 		s := float64(now-then) / total
@@ -169,7 +166,7 @@ func (j jiffies) since(earlier jiffies) (busy, steal *float64) {
 	return share(j.busy, earlier.busy), share(j.steal, earlier.steal)
 }
 
-// seconds converts ns, where known.
+// seconds converts ns, if known.
 func seconds(ns *uint64) *float64 {
 	if ns == nil {
 		return nil

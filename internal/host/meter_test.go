@@ -153,8 +153,8 @@ func BenchmarkGCEvents(b *testing.B) {
 	}
 }
 
-// TestOtherProcessesUsageIsBounded: over ten seconds on two cores. Threads of the process
-// also wait for one another.
+// TestOtherProcessesUsageIsBounded: ten seconds on two cores. Threads of the process also wait for
+// each other.
 func TestOtherProcessesUsageIsBounded(t *testing.T) {
 	const s = uint64(1e9)
 	for name, tt := range map[string]struct {

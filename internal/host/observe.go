@@ -8,37 +8,37 @@ import (
 	"strings"
 )
 
-// observed is what a host tells a doctor. A nil pointer, like an empty text or
-// list, is what it did not tell.
+// observed is what a host reports to the doctor. A nil pointer, or an empty text or list, was not
+// reported.
 type observed struct {
 	facts Facts
 
 	// The processor.
-	physical    *int  // cores, where several logical ones share one
+	physical    *int  // physical cores, if several logical ones share one
 	grouped     bool  // the process's control group for the processor is known
-	throttled   *bool // the quota has stopped the process's group since that began
+	throttled   *bool // the quota has stopped the process's group since the group started
 	scaling     string
 	turbo       *bool
 	turboSwitch string // command that turns turbo off
 	idle        []idleState
 	idleBy      string   // cpuidle's driver
-	clocks      []string // clock sources to choose from
-	slackNS     *uint64  // timer slack of this thread as it was started
+	clocks      []string // available clock sources
+	slackNS     *uint64  // initial timer slack of this thread
 	realtime    *bool    // SCHED_FIFO is permitted
-	isolated    *string  // as the kernel lists them: "2-3"; empty: none
-	onIsolated  bool     // the process may run on an isolated one
-	elsewhere   []int    // processors that it may run on and that are not isolated
+	isolated    *string  // the kernel's list: "2-3"; empty: none
+	onIsolated  bool     // the process may run on an isolated processor
+	elsewhere   []int    // allowed processors that are not isolated
 	nodes       *int
 
 	// The processor's use.
-	stealBoot, stealNow *float64 // shares of all time since boot, of the sample
+	stealBoot, stealNow *float64 // share of all time since boot, and in the sample
 	othersBusy          *float64 // share of all cores in the sample, this process not counted
 	busiest             []busyProgram
-	load                *float64 // average of a minute
+	load                *float64 // one-minute average
 
 	// Memory.
 	available  *uint64 // bytes available without swapping
-	groupRoom  *uint64 // bytes available before a control group's limit
+	groupRoom  *uint64 // bytes available before a control group reaches its limit
 	swapTotal  *uint64
 	swapUsed   *uint64
 	swapMoved  *uint64 // pages in the sample
@@ -48,7 +48,7 @@ type observed struct {
 	// Limits and the network.
 	memlock           *uint64
 	portLow, portHigh *uint64
-	sockets           *uint64 // of TCP in use, those in TIME_WAIT not counted
+	sockets           *uint64 // TCP sockets in use, without TIME_WAIT
 	timeWait          *uint64
 	somaxconn         *uint64
 
@@ -57,43 +57,43 @@ type observed struct {
 	work, temp *diskState
 
 	mitigated, vulnerable int
-	mitigations           bool // the two above are known
+	mitigations           bool // whether the two above are known
 }
 
 // An idleState is a state that an idle core may enter.
 type idleState struct {
 	name      string
-	latencyUS uint64 // to wake from it
+	latencyUS uint64 // exit latency
 }
 
-// A busyProgram is one with processes that used the processor during the sample.
+// A busyProgram is a program with processes that used the processor during the sample.
 type busyProgram struct {
 	name      string  // without arguments
-	processes int     // that each used leastBusy
-	cores     float64 // that they used on average, together
+	processes int     // processes that used at least leastBusy each
+	cores     float64 // average use of all of them together
 }
 
-// A syncState is what the kernel says of its clock.
+// A syncState is the kernel's view of its clock.
 type syncState struct {
 	synchronised bool
 	leap         bool  // a leap second is due
-	errorUS      int64 // the most by which it may be wrong
+	errorUS      int64 // maximum error
 }
 
-// A diskState is where a folder is.
+// A diskState describes the file system of a folder.
 type diskState struct {
 	folder      string
-	kind        string // of the file system: "ext4"; empty where not known
+	kind        string // file system type: "ext4"; empty if unknown
 	free, total uint64 // bytes
 }
 
-// A linuxCalls is what comes from system calls and not from files.
+// A linuxCalls holds the results of system calls.
 type linuxCalls struct {
 	sync       *syncState
 	work, temp *diskState
 }
 
-// observeLinux reads /proc and /sys; before was read a sample ago.
+// observeLinux reads /proc and /sys; before was read one sample earlier.
 func observeLinux(before use, now fs.FS, calls linuxCalls) observed {
 	o := observed{sync: calls.sync, work: calls.work, temp: calls.temp}
 	linuxFacts(now, &o.facts)
@@ -181,8 +181,7 @@ func (o *observed) observeCPU(root fs.FS, status string, allowed []int) {
 	}
 }
 
-// physicalCores counts the cores of all processors: those with different lists of
-// siblings.
+// physicalCores counts the cores of all processors: one for each distinct list of siblings.
 func physicalCores(root fs.FS) *int {
 	files, _ := fs.Glob(root, cpuFolder+"/cpu[0-9]*/topology/thread_siblings_list")
 	if len(files) == 0 {
@@ -195,15 +194,14 @@ func physicalCores(root fs.FS) *int {
 	return new(len(seen))
 }
 
-// realtimePriority is that of a lane with precedence (package pace).
+// realtimePriority is the priority of a pacer with precedence (package pace).
 const realtimePriority = 10
 
-// capSysNice is the capability to set a real-time policy: its bit in
-// capability.h.
+// capSysNice is the capability bit (capability.h) that permits real-time policies.
 const capSysNice = 23
 
-// realtime tells whether the process may ask for SCHED_FIFO as lanes do: by its capability
-// or by its limit.
+// realtime reports whether the process may use SCHED_FIFO, as pacers do: by its capability or its
+// limit.
 func realtime(status, limits string) *bool {
 	caps, err := strconv.ParseUint(field(status, "CapEff"), 16, 64)
 	limit := softLimit(limits, "Max realtime priority")
@@ -243,8 +241,8 @@ func (o *observed) observeNetwork(root fs.FS) {
 	}
 }
 
-// tcpSockets reads a line like "TCP: inuse 5 orphan 0 tw 0 alloc 6 mem 1".
-// Version 6 has only the first; TIME_WAIT of both counts in version 4.
+// tcpSockets parses a line like "TCP: inuse 5 orphan 0 tw 0 alloc 6 mem 1". The IPv6 line has only the
+// first number; TIME_WAIT of both is counted in the IPv4 line.
 func tcpSockets(sockstat, line string) map[string]uint64 {
 	for l := range strings.Lines(sockstat) {
 		f := strings.Fields(l)

@@ -6,8 +6,8 @@ import "io/fs"
 
 func osFacts(*Facts) {}
 
-// readProcess reads what this process has used since it began: not known here.
+// readProcess returns nothing: this platform is not supported.
 func readProcess() process { return process{} }
 
-// allocated is what a file takes, as far as is known here.
+// allocated returns the size of a file: its disk usage is not known on this platform.
 func allocated(info fs.FileInfo) uint64 { return uint64(max(0, info.Size())) }

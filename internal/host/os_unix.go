@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// osFacts fills in what the system calls of any Unix tell.
+// osFacts fills in what system calls common to Unix report.
 func osFacts(f *Facts) {
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
@@ -21,7 +21,7 @@ func osFacts(f *Facts) {
 	}
 }
 
-// readProcess reads what this process has used since it began.
+// readProcess reads this process's usage since it started.
 func readProcess() process {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -36,12 +36,12 @@ func readProcess() process {
 	}
 }
 
-// known is a counter that the system told; its type differs between systems.
+// known returns a counter with a value; its type differs between systems.
 func known[T int32 | int64](n T) counter { return counter{uint64(max(0, n)), true} }
 
-// allocated is what a file takes on its disk: holes take nothing.
+// allocated returns a file's disk usage: holes use nothing.
 func allocated(info fs.FileInfo) uint64 {
-	const block = 512 // whatever the file system's own is
+	const block = 512 // independent of the file system's block size
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(max(0, s.Blocks)) * block
 	}

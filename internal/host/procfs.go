@@ -8,12 +8,10 @@ import (
 	"strings"
 )
 
-// This file reads what Linux says about itself under /proc and /sys. It takes
-// the file system as a parameter and compiles everywhere, so that its tests
-// bring hosts of their own.
+// This file reads Linux's /proc and /sys. The file system is a parameter and the code compiles
+// everywhere, so that tests can simulate hosts.
 
-// text reads a small file without the white space around it; empty where it
-// cannot be read.
+// text reads a small file and trims white space; empty if unreadable.
 func text(root fs.FS, name string) string {
 	b, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -22,8 +20,7 @@ func text(root fs.FS, name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// pairs yields the lines "key number" of a file like /proc/vmstat, skipping
-// what is not one.
+// pairs yields the "key number" lines of a file like /proc/vmstat, skipping others.
 func pairs(file string) iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
 		for line := range strings.Lines(file) {
@@ -36,8 +33,7 @@ func pairs(file string) iter.Seq2[string, uint64] {
 	}
 }
 
-// field returns the value of the first line "key : value" of a file like
-// /proc/cpuinfo.
+// field returns the value of the first "key : value" line of a file like /proc/cpuinfo.
 func field(file, key string) string {
 	for line := range strings.Lines(file) {
 		k, v, ok := strings.Cut(line, ":")
@@ -48,7 +44,7 @@ func field(file, key string) string {
 	return ""
 }
 
-// linuxFacts fills in what /proc, /sys and /etc tell.
+// linuxFacts fills in the facts from /proc, /sys and /etc.
 func linuxFacts(root fs.FS, f *Facts) {
 	f.Distribution = osRelease(text(root, "etc/os-release"))
 	cpuinfo := text(root, "proc/cpuinfo")
@@ -81,8 +77,8 @@ func osRelease(file string) string {
 	return ""
 }
 
-// cpuModel returns the processor's name, or on arm64, where the kernel knows
-// none, the numbers by which it can be looked up.
+// cpuModel returns the processor's name. On arm64, where the kernel reports none, it returns the
+// numbers by which it can be looked up.
 func cpuModel(cpuinfo string) string {
 	if m := field(cpuinfo, "model name"); m != "" {
 		return m
@@ -94,7 +90,7 @@ func cpuModel(cpuinfo string) string {
 	return "implementer " + implementer + " part " + part
 }
 
-// governors returns the frequency governors of all cores, each once.
+// governors returns the distinct frequency governors of all cores.
 func governors(root fs.FS) string {
 	files, err := fs.Glob(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
 	if err != nil {
@@ -120,8 +116,7 @@ func chosen(line string) string {
 	return word
 }
 
-// virtual tells whether the processor says that a hypervisor runs it. Only
-// x86 has the flag; nil elsewhere.
+// virtual reports whether the processor reports a hypervisor. Only x86 has the flag; nil elsewhere.
 func virtual(cpuinfo string) *bool {
 	flags := field(cpuinfo, "flags")
 	if flags == "" {
@@ -131,7 +126,7 @@ func virtual(cpuinfo string) *bool {
 	return &v
 }
 
-// container names the container manager by the mark that it leaves.
+// container detects the container manager by the marker that it leaves.
 func container(root fs.FS) string {
 	if name := text(root, "run/systemd/container"); name != "" {
 		return name
@@ -155,9 +150,8 @@ type jiffies struct {
 	ok                 bool
 }
 
-// readJiffies reads the first line of /proc/stat: cpu user nice system idle
-// iowait irq softirq steal guest guest_nice. Guest time is in user and nice
-// already.
+// readJiffies parses the first line of /proc/stat: cpu user nice system idle iowait irq softirq steal
+// guest guest_nice. Guest time is already included in user and nice.
 func readJiffies(root fs.FS) jiffies {
 	const idle, iowait, steal, columns = 3, 4, 7, 8
 	line, _, _ := strings.Cut(text(root, "proc/stat"), "\n")
@@ -184,8 +178,8 @@ func readJiffies(root fs.FS) jiffies {
 	return j
 }
 
-// readWaited sums how long the threads of this process were ready to run and waited for a
-// core: the second number of /proc/self/task/*/schedstat.
+// readWaited sums how long the threads of this process were runnable but waited for a core: the second
+// number of /proc/self/task/*/schedstat.
 func readWaited(root fs.FS) (c counter) {
 	threads, err := fs.ReadDir(root, "proc/self/task")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// number reads a file that holds one whole number; nil where it does not.
+// number reads a file with one whole number; nil if it has none.
 func number(root fs.FS, name string) *uint64 {
 	n, err := strconv.ParseUint(text(root, name), 10, 64)
 	if err != nil {
@@ -17,7 +17,7 @@ func number(root fs.FS, name string) *uint64 {
 	return &n
 }
 
-// kilobytes returns a line of /proc/meminfo in bytes. Its "kB" are of 1024.
+// kilobytes returns a value of /proc/meminfo in bytes. Its "kB" means 1024.
 func kilobytes(meminfo, key string) *uint64 {
 	number, ok := strings.CutSuffix(field(meminfo, key), " kB")
 	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 54)
@@ -27,7 +27,7 @@ func kilobytes(meminfo, key string) *uint64 {
 	return new(n * 1024)
 }
 
-// softLimit returns the limit in force of a line of /proc/self/limits.
+// softLimit returns the soft limit of a line of /proc/self/limits.
 func softLimit(limits, name string) *uint64 {
 	for line := range strings.Lines(limits) {
 		rest, ok := strings.CutPrefix(line, name)
@@ -45,10 +45,10 @@ func softLimit(limits, name string) *uint64 {
 	return nil
 }
 
-// mostCPUs bounds what cpuList believes: Linux knows up to 8192.
+// mostCPUs limits what cpuList accepts: Linux supports up to 8192.
 const mostCPUs = 8192
 
-// cpuList reads the kernel's lists of processors: "0-3,8". Nonsense is left out.
+// cpuList parses the kernel's processor lists: "0-3,8". It skips invalid entries.
 func cpuList(list string) []int {
 	var cpus []int
 	for part := range strings.SplitSeq(list, ",") {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// This file reads what a Sample needs of the host as a whole.
+// This file reads a Sample's figures for the whole host.
 
-// sectorBytes is the unit of /proc/diskstats, whatever a disk's own is.
+// sectorBytes is the unit of /proc/diskstats, independent of a disk's own sector size.
 const sectorBytes = 512
 
-// hostCounters are what a host has counted since boot, and what it has now.
+// hostCounters are a host's counters since boot and its current values.
 type hostCounters struct {
 	user, system, idle, iowait, steal counter // ticks
 	switches, majorFaults             counter
@@ -21,7 +21,7 @@ type hostCounters struct {
 	cached, dirty                     *uint64 // bytes
 }
 
-// diskCounters are those of all disks together.
+// diskCounters are the totals of all disks.
 type diskCounters struct {
 	reads, sectorsRead, writes, sectorsWritten, busyMS, flushes counter
 }
@@ -41,7 +41,7 @@ func readHost(root fs.FS) hostCounters {
 	return h
 }
 
-// readStat reads the first line of /proc/stat, and how often threads were switched.
+// readStat reads the first line of /proc/stat, and the number of context switches.
 func (h *hostCounters) readStat(stat string) {
 	for line := range strings.Lines(stat) {
 		f := strings.Fields(line)
@@ -69,8 +69,8 @@ func (h *hostCounters) readStat(stat string) {
 	}
 }
 
-// wholeDisk reports whether a block device is a disk, and not a part of one or something
-// that lies over others: those would count the same bytes twice.
+// wholeDisk reports whether a block device is a disk, rather than a partition or a device on top of
+// others, which would count the same bytes twice.
 func wholeDisk(root fs.FS, name string) bool {
 	for _, over := range []string{"loop", "ram", "zram", "dm-", "md", "sr", "fd"} {
 		if strings.HasPrefix(name, over) {
@@ -81,9 +81,9 @@ func wholeDisk(root fs.FS, name string) bool {
 	return err == nil
 }
 
-// readDisks sums up the disks of /proc/diskstats: major minor name, and then reads merged
-// sectors ms, writes merged sectors ms, under way, busy ms, weighted ms, since Linux 4.18
-// four of discards, since 5.5 flushes and their ms.
+// readDisks sums the disks of /proc/diskstats: major minor name, then reads merged sectors ms, writes
+// merged sectors ms, under way, busy ms, weighted ms; since Linux 4.18 also four fields of discards,
+// since 5.5 flushes and their ms.
 func readDisks(diskstats string, whole func(name string) bool) diskCounters {
 	const name, first, flushes, fields = 2, 3, 15, 11
 	var d diskCounters
@@ -107,15 +107,15 @@ func readDisks(diskstats string, whole func(name string) bool) diskCounters {
 	return d
 }
 
-// Received is how many bytes this host has received on all interfaces but loopback since it
-// started; false where /proc does not say.
+// Received returns how many bytes this host has received since boot on all interfaces but loopback;
+// false if /proc does not report it.
 func Received() (bytes uint64, ok bool) {
 	in, _, _ := readNetwork(text(os.DirFS("/"), "proc/net/dev"))
 	return in.n, in.ok
 }
 
-// readNetwork sums up the interfaces of a /proc/net/dev: "name: bytes packets errs drop
-// fifo frame compressed multicast", and the same of what was sent.
+// readNetwork sums the interfaces of a /proc/net/dev: "name: bytes packets errs drop fifo frame
+// compressed multicast", followed by the same for sent data.
 func readNetwork(dev string) (received, sent, loopback counter) {
 	const toSent, fields = 8, 16
 	for line := range strings.Lines(dev) {
@@ -130,7 +130,7 @@ func readNetwork(dev string) (received, sent, loopback counter) {
 		case err1 != nil || err2 != nil:
 		case strings.TrimSpace(name) == "lo":
 			loopback = counter{out, true}
-			received.ok, sent.ok = true, true // with no other there is no other traffic
+			received.ok, sent.ok = true, true // no other interface: no other traffic
 		default:
 			received, sent = counter{received.n + in, true}, counter{sent.n + out, true}
 		}
@@ -138,7 +138,7 @@ func readNetwork(dev string) (received, sent, loopback counter) {
 	return received, sent, loopback
 }
 
-// since is what happened from an earlier reading to h.
+// since returns the difference between an earlier reading and h.
 func (h *hostCounters) since(earlier *hostCounters) HostSample {
 	ticks := func(now, then counter) *float64 { return scaled(now.since(then), ticksPerSecond) }
 	d, e := &h.disks, &earlier.disks
@@ -160,7 +160,7 @@ func (h *hostCounters) since(earlier *hostCounters) HostSample {
 	return s
 }
 
-// scaled is a count of so many in a second, in seconds.
+// scaled converts a count to seconds, given its rate per second.
 func scaled(n *uint64, perSecond float64) *float64 {
 	if n == nil {
 		return nil
@@ -168,8 +168,7 @@ func scaled(n *uint64, perSecond float64) *float64 {
 	return new(float64(*n) / perSecond)
 }
 
-// networkOf reads the network namespace of a process; false where it is weir's, or is not
-// shown.
+// networkOf reads the network namespace of a process; false if it is weir's own or not readable.
 func networkOf(root fs.FS, pid int) (received, sent counter, own bool) {
 	at := "proc/" + strconv.Itoa(pid)
 	theirs, err1 := fs.ReadLink(root, at+"/ns/net")
@@ -181,7 +180,7 @@ func networkOf(root fs.FS, pid int) (received, sent counter, own bool) {
 	return received, sent, true
 }
 
-// threadSwitches reads how often a thread waited and was pushed off a core.
+// threadSwitches reads how often a thread blocked and was preempted.
 func threadSwitches(root fs.FS, pid int, thread string) (voluntary, involuntary uint64, ok bool) {
 	for line := range strings.Lines(text(root, "proc/"+strconv.Itoa(pid)+"/task/"+thread+"/status")) {
 		key, value, _ := strings.Cut(line, ":")
@@ -201,7 +200,7 @@ func threadSwitches(root fs.FS, pid int, thread string) (voluntary, involuntary 
 	return voluntary, involuntary, ok
 }
 
-// ownCounters are what the process that reads has used.
+// ownCounters are the counters of the reading process itself.
 type ownCounters struct {
 	process
 	io  ioCounters
@@ -216,7 +215,7 @@ func readOwn(root fs.FS) ownCounters {
 	return own
 }
 
-// since is what it used from an earlier reading on.
+// since returns its usage since an earlier reading.
 func (o *ownCounters) since(earlier *ownCounters) ProcessSample {
 	p := ProcessSample{
 		Name: ProcessWeir, Processes: 1,
@@ -233,7 +232,7 @@ func (o *ownCounters) since(earlier *ownCounters) ProcessSample {
 	return p
 }
 
-// most is the greater of two values. Either may not be known.
+// most returns the greater of two values, either of which may be unknown.
 func most(a, b counter) *uint64 {
 	switch {
 	case a.ok && b.ok:

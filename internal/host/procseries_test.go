@@ -16,8 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 )
 
-// hostFiles is a host that has done n times as much as one that has done it once. Its
-// page cache is n pages of a KiB.
+// hostFiles simulates a host that has done n units of everything. Its page cache is n KiB.
 func hostFiles(n int) fstest.MapFS {
 	file := func(format string, v ...int) *fstest.MapFile {
 		args := make([]any, len(v))
@@ -81,15 +80,15 @@ func TestMissingHostFiguresHaveReason(t *testing.T) {
 	if d := cmp.Diff(HostSample{}, b.since(&a)); d != "" {
 		t.Errorf("a host that tells nothing (-want +got):\n%s", d)
 	}
-	a, b = readHost(hostFiles(3)), readHost(hostFiles(2)) // counters that went back
+	a, b = readHost(hostFiles(3)), readHost(hostFiles(2)) // counters went back
 	x = Sample{Host: b.since(&a)}
 	if x.Host.UserS != nil || x.Host.DiskReads != nil || x.Host.SentBytes != nil || x.Host.PageCacheBytes == nil {
 		t.Errorf("after counters went back: %+v", x.Host)
 	}
 }
 
-// threads gives a process of a fake host threads: how often each waited, and was pushed
-// off.
+// threads adds threads to a process of a simulated host, with the number of times each blocked and was
+// preempted.
 func threads(root fstest.MapFS, pid int, all ...[3]int) {
 	for _, x := range all {
 		root[fmt.Sprintf("proc/%d/task/%d/status", pid, x[0])] = &fstest.MapFile{
@@ -98,7 +97,7 @@ func threads(root fstest.MapFS, pid int, all ...[3]int) {
 	}
 }
 
-// watching has a meter read states of a host one after another, and returns the samples.
+// watching makes a meter read successive states of a host, and returns the samples.
 func watching(w Watching, states ...fstest.MapFS) (m *ServerMeter, all []Sample) {
 	m = newServerMeter(pace.NewClock(), nil, w)
 	for _, s := range states {
@@ -121,8 +120,8 @@ func TestMonitoredProcessIncludesChildren(t *testing.T) {
 	_, all := watching(Watching{Servers: []Server{{Name: "pid 20 (broker)", Pid: pid, Watched: true}}},
 		state(100, 10, pid, 5, [3]int{20, 50, 5}),
 		state(120, 14, pid, 5, [3]int{20, 57, 6}, [3]int{22, 3, 1}),
-		state(130, 14, 1, 5, [3]int{20, 58, 6}), // its child is an orphan, a thread has ended
-		state(900, 14, 1, 80),                   // another process has the number
+		state(130, 14, 1, 5, [3]int{20, 58, 6}), // its child is orphaned, a thread has ended
+		state(900, 14, 1, 80),                   // another process has reused the pid
 	)
 	want := []ProcessSample{
 		{
@@ -188,7 +187,7 @@ func TestServerNetworkNamespaceIsDistinguished(t *testing.T) {
 		return root
 	}
 	_, all := watching(Watching{Servers: []Server{{Name: "there", Pid: 20, Watched: true}, {Name: "here", Pid: 21, Watched: true}}},
-		state(100, 1000), state(130, 1500), state(10, 20)) // the interface is another one now
+		state(100, 1000), state(130, 1500), state(10, 20)) // a different interface now
 	there, here := all[0].Then(all[1]).Processes[1], all[0].Processes[2]
 	if there.ReceivedBytes == nil || *there.ReceivedBytes != 40 || *there.SentBytes != 520 {
 		t.Errorf("in its own: %+v", there)
@@ -263,8 +262,7 @@ func FuzzProc(f *testing.F) {
 	})
 }
 
-// BenchmarkReading is what a reading of this host costs, with the process that runs the
-// test as a server.
+// BenchmarkReading measures a reading of this host, with the test process's parent as a server.
 func BenchmarkReading(b *testing.B) {
 	m := newServerMeter(pace.NewClock(), proctree.Host(), Watching{Servers: []Server{{Name: "s", Pid: os.Getppid(), Watched: true}}})
 	m.read(true)

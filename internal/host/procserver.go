@@ -8,20 +8,19 @@ import (
 	"strings"
 )
 
-// ticksPerSecond is the unit of processor time in /proc: USER_HZ, 100 on every
-// architecture that Go builds for.
+// ticksPerSecond is the unit of processor time in /proc: USER_HZ, which is 100 on every architecture
+// supported by Go.
 const ticksPerSecond = 100
 
-// ioCounters are what a process, and the children that it has reaped, have read and
-// written.
+// ioCounters are the reads and writes of a process and its reaped children.
 type ioCounters struct {
-	read, written         uint64 // bytes from disks and to them
+	read, written         uint64 // bytes read from and written to disks
 	readCalls, writeCalls uint64
 	ok                    bool
 }
 
-// processIO reads them. The kernel tells them to some users only. A process that is gone
-// counts as one that did nothing: its parent has its figures now.
+// processIO reads the counters. The kernel shows them only to some users. For a process that is gone
+// it returns zeros: its parent has its counts now.
 func processIO(root fs.FS, pid int) (c ioCounters) {
 	b, err := fs.ReadFile(root, "proc/"+strconv.Itoa(pid)+"/io")
 	if err != nil {
@@ -43,8 +42,7 @@ func processIO(root fs.FS, pid int) (c ioCounters) {
 	return c
 }
 
-// processMemory returns the resident memory of a process, in bytes: what is its
-// own, and what it shares, or could share, with others.
+// processMemory returns the resident memory of a process in bytes: private, and shared or shareable.
 func processMemory(root fs.FS, pid int) (anonymous, shared uint64, ok bool) {
 	for line := range strings.Lines(text(root, "proc/"+strconv.Itoa(pid)+"/status")) {
 		key, value, _ := strings.Cut(line, ":")
@@ -63,11 +61,11 @@ func processMemory(root fs.FS, pid int) (anonymous, shared uint64, ok bool) {
 	return anonymous, shared, ok
 }
 
-// mostFiles bounds a walk through a server's folder.
+// mostFiles limits a walk through a server's folder.
 const mostFiles = 50_000
 
-// folderBytes returns what the files below a folder take on its disk; nil where
-// that cannot be told, or they are too many to count beside a run.
+// folderBytes returns the disk usage of the files below a folder; nil if it is unknown, or there are
+// too many files to count during a run.
 func folderBytes(dir string) *uint64 {
 	if dir == "" {
 		return nil
@@ -77,7 +75,7 @@ func folderBytes(dir string) *uint64 {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if path != dir && os.IsNotExist(err) {
-				return nil // removed meanwhile
+				return nil // removed in the meantime
 			}
 			return err
 		}

@@ -5,80 +5,78 @@ import (
 	"slices"
 )
 
-// A Sample is what happened on a host between two readings, about a second apart, or
-// between many. A nil figure, absent from JSON, is one that the host did not tell:
-// Absent says why.
+// A Sample is what happened on a host between two readings about a second apart, or between many
+// readings. A nil figure, absent from JSON, was not reported by the host: Absent says why.
 type Sample struct {
-	FromNS    int64           `json:"from_ns"`         // of the earlier reading
-	ToNS      int64           `json:"to_ns"`           // of the later one
-	Agent     string          `json:"agent,omitempty"` // of a fleet: the host is that of this agent; absent: the one on which weir was started
+	FromNS    int64           `json:"from_ns"`         // time of the earlier reading
+	ToNS      int64           `json:"to_ns"`           // time of the later reading
+	Agent     string          `json:"agent,omitempty"` // the fleet's agent on this host; absent: weir's own host
 	Host      HostSample      `json:"host"`
 	Processes []ProcessSample `json:"processes"`        // weir's own first, then the system's
-	Beyond    int             `json:"beyond,omitempty"` // processes of the system that were not read, because there were too many
-	Absent    []Absent        `json:"absent,omitempty"` // figures that the host does not tell; in a log only where that is not as in the line before
+	Beyond    int             `json:"beyond,omitempty"` // processes not read: too many
+	Absent    []Absent        `json:"absent,omitempty"` // figures not reported; in a log only if changed
 }
 
-// A HostSample is of all that the host does. Counts and times are what was added.
+// A HostSample covers the whole host. Counts and times are differences.
 type HostSample struct {
 	// Of all cores together, in seconds of one core. The kernel counts in ticks of 10 ms.
 	UserS   *float64 `json:"user_s,omitempty"`   // with nice
 	SystemS *float64 `json:"system_s,omitempty"` // with interrupts
 	IdleS   *float64 `json:"idle_s,omitempty"`
-	IOWaitS *float64 `json:"iowait_s,omitempty"` // idle while a disk had something to do
+	IOWaitS *float64 `json:"iowait_s,omitempty"` // idle while disk I/O was pending
 	StealS  *float64 `json:"steal_s,omitempty"`  // ready to run while the hypervisor ran others
 
 	ContextSwitches *uint64 `json:"context_switches,omitempty"`
-	MajorFaults     *uint64 `json:"major_faults,omitempty"` // pages that had to come from a disk
+	MajorFaults     *uint64 `json:"major_faults,omitempty"` // pages read from disk
 
-	// Of all disks together, as the kernel sends requests to them.
+	// For all disks together, as requests sent by the kernel.
 	DiskReads        *uint64  `json:"disk_reads,omitempty"` // operations
 	DiskReadBytes    *uint64  `json:"disk_read_bytes,omitempty"`
 	DiskWrites       *uint64  `json:"disk_writes,omitempty"` // operations
 	DiskWrittenBytes *uint64  `json:"disk_written_bytes,omitempty"`
 	DiskFlushes      *uint64  `json:"disk_flushes,omitempty"`
-	DiskBusyS        *float64 `json:"disk_busy_s,omitempty"` // some request was under way; disks add up
+	DiskBusyS        *float64 `json:"disk_busy_s,omitempty"` // time with a request in flight; adds up over disks
 
-	// Of the network namespace that weir is in.
+	// For weir's network namespace.
 	ReceivedBytes *uint64 `json:"received_bytes,omitempty"` // of all interfaces but loopback
 	SentBytes     *uint64 `json:"sent_bytes,omitempty"`
-	LoopbackBytes *uint64 `json:"loopback_bytes,omitempty"` // sent over loopback, which are the same that it received
+	LoopbackBytes *uint64 `json:"loopback_bytes,omitempty"` // sent over loopback, which equals the bytes received
 
 	// At the later reading.
-	PageCacheBytes *uint64 `json:"page_cache_bytes,omitempty"` // files that the kernel has in memory
-	DirtyBytes     *uint64 `json:"dirty_bytes,omitempty"`      // of these what is still to be written to a disk
+	PageCacheBytes *uint64 `json:"page_cache_bytes,omitempty"` // files cached in memory
+	DirtyBytes     *uint64 `json:"dirty_bytes,omitempty"`      // the part not yet written to disk
 }
 
-// A ProcessSample is of a process with all that stem from it. Without Processes no
-// figure is there.
+// A ProcessSample covers a process and all its descendants. If Processes is 0, there are no figures.
 type ProcessSample struct {
-	Name      string `json:"name"`              // ProcessWeir; server-2; "pid 123 (redis-server)": one that weir was told to watch; other: what stems from none of them
-	Node      int    `json:"node,omitempty"`    // of the system, 1 and up
+	Name      string `json:"name"`              // ProcessWeir, server-2, "pid 123 (redis-server)", other
+	Node      int    `json:"node,omitempty"`    // of the system, from 1
 	Processes int    `json:"processes"`         // at the later reading
-	Pids      []int  `json:"-"`                 // these, its own first
-	Stopped   int    `json:"stopped,omitempty"` // processes that a signal (SIGSTOP) had stopped, the most of both readings
+	Pids      []int  `json:"-"`                 // pids, its own first
+	Stopped   int    `json:"stopped,omitempty"` // processes stopped by SIGSTOP, maximum of the readings
 
 	UserS               *float64 `json:"user_s,omitempty"`
 	SystemS             *float64 `json:"system_s,omitempty"`
-	VoluntarySwitches   *uint64  `json:"voluntary_switches,omitempty"`   // its threads waited
-	InvoluntarySwitches *uint64  `json:"involuntary_switches,omitempty"` // its threads were pushed off a core
+	VoluntarySwitches   *uint64  `json:"voluntary_switches,omitempty"`   // threads blocked
+	InvoluntarySwitches *uint64  `json:"involuntary_switches,omitempty"` // threads were preempted
 	MajorFaults         *uint64  `json:"major_faults,omitempty"`
 	ReadBytes           *uint64  `json:"read_bytes,omitempty"`    // from disks
-	WrittenBytes        *uint64  `json:"written_bytes,omitempty"` // to disks: counted when pages become dirty
-	ReadCalls           *uint64  `json:"read_calls,omitempty"`    // of read(2) and its kin, for files and some sockets
+	WrittenBytes        *uint64  `json:"written_bytes,omitempty"` // to disks: counted when pages are dirtied
+	ReadCalls           *uint64  `json:"read_calls,omitempty"`    // read(2) and similar, for files and some sockets
 	WriteCalls          *uint64  `json:"write_calls,omitempty"`
-	ReceivedBytes       *uint64  `json:"received_bytes,omitempty"` // of its network namespace without loopback, where that is not weir's
+	ReceivedBytes       *uint64  `json:"received_bytes,omitempty"` // in its own network namespace, no loopback
 	SentBytes           *uint64  `json:"sent_bytes,omitempty"`
 
-	RSSBytes  *uint64 `json:"rss_bytes,omitempty"`  // resident memory, the most that a reading found
-	DiskBytes *uint64 `json:"disk_bytes,omitempty"` // that its folder took at the end
+	RSSBytes  *uint64 `json:"rss_bytes,omitempty"`  // resident memory, maximum of the readings
+	DiskBytes *uint64 `json:"disk_bytes,omitempty"` // disk usage of its folder at the end
 }
 
-// ProcessWeir is the name of the process that reads, in a Sample.
+// ProcessWeir is the name in a Sample of the process that does the reading.
 const ProcessWeir = "weir"
 
-// An Absent says of figures why they are not there.
+// An Absent says why figures are missing.
 type Absent struct {
-	Of      string   `json:"of"` // "host", or the name of a process
+	Of      string   `json:"of"` // "host" or a process name
 	Figures []string `json:"figures"`
 	Why     string   `json:"why"`
 }
@@ -103,8 +101,8 @@ func (p *ProcessSample) counts() []**uint64 {
 
 func (p *ProcessSample) times() []**float64 { return []**float64{&p.UserS, &p.SystemS} }
 
-// Then returns what happened in s and in next, which comes after it. A figure that one
-// of them lacks is not known of both together. Both stay as they are.
+// Then returns the combination of s and next, which follows it. A figure missing from either is
+// missing from the result. Neither is modified.
 func (s Sample) Then(next Sample) Sample {
 	sum := next
 	sum.FromNS, sum.Beyond = s.FromNS, max(s.Beyond, next.Beyond)
@@ -129,7 +127,7 @@ func (s Sample) Then(next Sample) Sample {
 	return sum
 }
 
-// then is Then of one process. While no process was there, it used nothing.
+// then combines two samples of one process. While it has no processes, it used nothing.
 func (p ProcessSample) then(next ProcessSample) ProcessSample {
 	sum := next
 	switch {
@@ -151,12 +149,12 @@ func (p ProcessSample) then(next ProcessSample) ProcessSample {
 	return sum
 }
 
-// empty reports whether it has no figure because there was no process.
+// empty reports whether it has no figures because no process exists.
 func (p *ProcessSample) empty() bool {
 	return p.Processes == 0 && p.UserS == nil && p.SystemS == nil && !slices.ContainsFunc(p.counts(), func(n **uint64) bool { return *n != nil })
 }
 
-// addAll adds figures to others. What either lacks is lacking in the sum.
+// addAll adds figures to sums. A figure missing from either is missing from the result.
 func addAll[T uint64 | float64](sums, more []**T, add func(a, b T) T) {
 	for i, sum := range sums {
 		switch {
@@ -171,10 +169,10 @@ func addAll[T uint64 | float64](sums, more []**T, add func(a, b T) T) {
 
 func addCounts(a, b uint64) uint64 { return a + b }
 
-// addTimes keeps to whole nanoseconds: 0.1 and 0.2 are 0.3.
+// addTimes rounds to whole nanoseconds: 0.1 + 0.2 is 0.3.
 func addTimes(a, b float64) float64 { return math.Round((a+b)*1e9) / 1e9 }
 
-// Cores is how many cores were used on average; nil where that is not known.
+// Cores returns how many cores were used on average; nil if unknown.
 func (s *Sample) Cores(p *ProcessSample) *float64 {
 	if p.UserS == nil || p.SystemS == nil || s.ToNS <= s.FromNS {
 		return nil
@@ -182,14 +180,14 @@ func (s *Sample) Cores(p *ProcessSample) *float64 {
 	return new((*p.UserS + *p.SystemS) * 1e9 / float64(s.ToNS-s.FromNS))
 }
 
-// mostSamples bounds what a Series keeps: some 6 MB with ten processes.
+// mostSamples limits a Series to about 6 MB with ten processes.
 const mostSamples = 4096
 
-// A Series is the samples of one host in the order of time, in bounded memory: when
-// there are too many, each two become one. One goroutine at a time may use it.
+// A Series holds the samples of one host in order of time, in bounded memory: when there are too many,
+// pairs are merged. It is not safe for concurrent use.
 type Series struct{ samples []Sample }
 
-// Add adds what comes after all others.
+// Add appends a sample, which must be later than all others.
 func (s *Series) Add(x Sample) {
 	if s.samples = append(s.samples, x); len(s.samples) <= mostSamples {
 		return
@@ -205,11 +203,11 @@ func (s *Series) Add(x Sample) {
 	s.samples = kept
 }
 
-// All returns the samples, which are few. They are not to be changed.
+// All returns the samples, which must not be modified.
 func (s *Series) All() []Sample { return s.samples }
 
-// Between returns what happened between the readings nearest to two instants. Nil:
-// these are the same.
+// Between returns what happened between the readings nearest to two instants; nil if that is the same
+// reading.
 func (s *Series) Between(from, to int64) *Sample {
 	var sum *Sample
 	for _, x := range s.samples {
@@ -224,8 +222,8 @@ func (s *Series) Between(from, to int64) *Sample {
 	return sum
 }
 
-// Take returns the first samples that ended after an instant, at most so many with so many
-// processes together, but one at least. It forgets those that ended until then.
+// Take returns the first samples that ended after an instant, limited in number and in total
+// processes, but at least one. It discards those that ended before.
 func (s *Series) Take(since int64, most, processes int) []Sample {
 	s.samples = slices.DeleteFunc(s.samples, func(x Sample) bool { return x.ToNS <= since })
 	n := 0
@@ -237,13 +235,13 @@ func (s *Series) Take(since int64, most, processes int) []Sample {
 	return slices.Clone(s.samples[:n])
 }
 
-// Shift returns s with its instants moved by so many nanoseconds.
+// Shift returns s with its instants moved by the given nanoseconds.
 func (s Sample) Shift(by int64) Sample {
 	s.FromNS, s.ToNS = s.FromNS+by, s.ToNS+by
 	return s
 }
 
-// Finite reports whether all its figures can be added up.
+// Finite reports whether all its figures are finite, so that they can be summed.
 func (s *Sample) Finite() bool {
 	times := s.Host.times()
 	for i := range s.Processes {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// second is a sample of one second, with figures of n.
+// sampleOf returns a sample of the given second with figures of n.
 func sampleOf(second int64, n uint64) Sample {
 	return Sample{
 		FromNS: second * 1e9, ToNS: (second + 1) * 1e9,
@@ -21,7 +21,7 @@ func sampleOf(second int64, n uint64) Sample {
 
 func TestMergeSamples(t *testing.T) {
 	a, b := sampleOf(1, 10), sampleOf(2, 4)
-	b.Host.DiskReads = nil // not told in that second
+	b.Host.DiskReads = nil // not reported in that second
 	b.Processes = append(b.Processes, ProcessSample{Name: "t", Processes: 1, UserS: new(0.5)})
 	a.Processes[0].WrittenBytes = new(uint64(1))
 	before := cmp.Diff(a, sampleOf(1, 10))

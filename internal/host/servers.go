@@ -15,47 +15,45 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 )
 
-// A Server is a process of the system, with all that stem from it: one that weir
-// started, or was told to watch.
+// A Server is a process of the system with all its descendants: either weir started it, or was told to
+// watch it.
 type Server struct {
 	Name    string // "server-2"
-	Node    int    // 1 and up; 0: not known
+	Node    int    // from 1; 0: unknown
 	Pid     int
-	Dir     string // what it writes is there; "" where that is not known
-	Watched bool   // weir did not start it
+	Dir     string // folder it writes to; "" if unknown
+	Watched bool   // not started by weir
 }
 
-// A Watching is what a ServerMeter shall read.
+// A Watching tells a ServerMeter what to read.
 type Watching struct {
-	Guard   int   // the servers that weir started stem from it; 0: there are none
-	Own     []int // processes of weir's own between the guard and the servers
+	Guard   int   // ancestor of the servers that weir started; 0: none
+	Own     []int // weir's own processes between the guard and the servers
 	Servers []Server
-	Hear    func(Sample) // takes each sample, with instants on the meter's clock, one at a time; nil: nothing does
+	Hear    func(Sample) // receives each sample, one at a time, with instants on the meter's clock; may be nil
 }
 
-// OtherServers is the name of what belongs to the system and stems from none of
-// the servers that are known: a daemon that one of them left behind, or a command
-// that runs between them.
+// OtherServers names the processes of the system that descend from no known server: a daemon that a
+// server left behind, or a command that runs in between.
 const OtherServers = "other"
 
 const (
 	serverPeriod = time.Second
-	scanPeriod   = 5 * time.Second // from one look for new processes to the next
-	diskPeriod   = 2 * time.Second // from one walk through the folders to the next
-	diskShare    = 100             // and at least so many times as long as a walk took
-	mostPids     = 64              // of one server that are named
-	mostFollowed = 512             // processes that are read; those beyond are counted
-	mostThreads  = 256             // of all these together; with more, nothing says how often they were switched
+	scanPeriod   = 5 * time.Second // between scans for new processes
+	diskPeriod   = 2 * time.Second // between walks through the folders
+	diskShare    = 100             // and at least this many times the duration of a walk
+	mostPids     = 64              // pids listed for one server
+	mostFollowed = 512             // processes that are read; the rest are only counted
+	mostThreads  = 256             // of all these together; with more, context switches are not reported
 )
 
-// A ServerMeter reads, about once a second, what its host does, and what weir and the
-// servers of a system use of it. It has one goroutine until Stop. Its methods may be
-// called from any.
+// A ServerMeter reads, about once a second, what its host does, and what weir and the system's servers
+// use of it. It runs one goroutine until Stop. Its methods are safe for concurrent use.
 type ServerMeter struct {
 	clock *pace.Clock
 	root  fs.FS
 	guard int
-	own   map[int]bool // processes of weir's between the guard and the servers
+	own   map[int]bool // weir's processes between the guard and the servers
 	hear  func(Sample)
 	mark  chan struct{}
 	quit  chan struct{}
@@ -64,46 +62,46 @@ type ServerMeter struct {
 	mu       sync.Mutex
 	servers  []Server
 	members  []member
-	known    map[identity]int // which member a process belongs to
-	watched  map[int]uint64   // when a watched process started, by its number
-	beyond   int              // processes that are not read
+	known    map[identity]int // member that a process belongs to
+	watched  map[int]uint64   // start times of watched processes, by pid
+	beyond   int              // number of processes not read
 	threads  map[thread]switches
-	switched bool // the host told of some
+	switched bool // the host reported some context switches
 	crowded  bool // there were more than mostThreads
 	last     *serverReading
-	absent   []Absent // of the sample before
+	absent   []Absent // of the previous sample
 	series   Series
 	disk     []*uint64
-	scanned  int64 // ns on clock; the next scan and walk count from it
+	scanned  int64 // ns on clock; base for the next scan and walk
 	walked   int64
-	walk     int64 // how long the last took
+	walk     int64 // duration of the last walk
 }
 
-// identity names one process for good, whatever becomes of its number.
+// identity identifies a process even if its pid is reused.
 type identity struct {
 	pid   int
 	start uint64
 }
 
-// A thread is one of a process.
+// A thread is one thread of a process.
 type thread struct {
 	of identity
 	id string
 }
 
-// switches are how often a thread gave up its core, and was pushed off one.
+// switches counts how often a thread blocked and was preempted.
 type switches struct{ voluntary, involuntary uint64 }
 
-// A member is a server as it is counted: what its tree sums up to, less base, is
-// what it has used since the meter began.
+// A member is the accounting of a server: the totals of its process tree minus base are what it has
+// used since the meter started.
 type member struct {
 	accounts       [kinds]account
-	switches       switches // added up over threads, also those that have ended
+	switches       switches // summed over threads, including ended ones
 	received, sent growth
 	pids           []int
 }
 
-// A serverReading is one reading of all.
+// A serverReading is one reading of all servers.
 type serverReading struct {
 	at   int64 // ns on the meter's clock
 	host hostCounters
@@ -121,22 +119,21 @@ type serverUse struct {
 	processes, stopped     int
 }
 
-// A ServerUsage is what one server used between two readings. A nil field, absent
-// from JSON, is one that the host did not tell.
+// A ServerUsage is what one server used between two readings. A nil field, absent from JSON, was not
+// reported by the host.
 type ServerUsage struct {
-	Name         string   `json:"name"`                    // server-2; other: what stems from none of them
-	Node         int      `json:"node,omitempty"`          // 1 and up
-	Pids         []int    `json:"pids,omitempty"`          // at the end; the server's own first, where it lives
+	Name         string   `json:"name"`                    // server-2; other: descends from no server
+	Node         int      `json:"node,omitempty"`          // from 1
+	Pids         []int    `json:"pids,omitempty"`          // at the end; the server's own first if it is alive
 	CPUSeconds   *float64 `json:"cpu_s,omitempty"`         // user and system
 	Cores        *float64 `json:"cores,omitempty"`         // on average
-	RSSMaxBytes  *uint64  `json:"rss_max_bytes,omitempty"` // resident memory, the most that a reading found
-	DiskBytes    *uint64  `json:"disk_bytes,omitempty"`    // that its folder took at the end
+	RSSMaxBytes  *uint64  `json:"rss_max_bytes,omitempty"` // resident memory, maximum of the readings
+	DiskBytes    *uint64  `json:"disk_bytes,omitempty"`    // disk usage of its folder at the end
 	ReadBytes    *uint64  `json:"read_bytes,omitempty"`    // from disks
 	WrittenBytes *uint64  `json:"written_bytes,omitempty"` // to disks
 }
 
-// Watch returns the process with a number as a server that weir did not start. The error
-// says why it cannot be watched.
+// Watch returns a Server for a pid that weir did not start. The error says why it cannot be watched.
 func Watch(pid int) (Server, error) { return watch(proctree.Host(), pid) }
 
 func watch(root fs.FS, pid int) (Server, error) {
@@ -157,7 +154,7 @@ func watch(root fs.FS, pid int) (Server, error) {
 	return Server{Name: name, Pid: pid, Watched: true}, nil
 }
 
-// StartServerMeter starts to read. Nil: the host does not tell.
+// StartServerMeter starts a meter. It returns nil if the host does not report the figures.
 func StartServerMeter(c *pace.Clock, w Watching) *ServerMeter {
 	m := newServerMeter(c, proctree.Host(), w)
 	for _, pid := range []int{os.Getpid(), cmp.Or(w.Guard, os.Getpid())} {
@@ -184,19 +181,18 @@ func newServerMeter(c *pace.Clock, root fs.FS, w Watching) *ServerMeter {
 	return m
 }
 
-// Mark has a reading taken now: an instant that counts has come. It does not
-// block.
+// Mark requests a reading now. It does not block.
 func (m *ServerMeter) Mark() {
 	if m == nil {
 		return
 	}
 	select {
 	case m.mark <- struct{}{}:
-	default: // one is about to be
+	default: // one is pending already
 	}
 }
 
-// Restarted says that a server of that name is another process now.
+// Restarted tells the meter that the server of that name is a new process.
 func (m *ServerMeter) Restarted(name string, pid int) {
 	if m == nil {
 		return
@@ -213,7 +209,7 @@ func (m *ServerMeter) Restarted(name string, pid int) {
 	}
 }
 
-// Stop takes a last reading and ends. It is called once.
+// Stop takes a last reading and ends the meter. It must be called only once.
 func (m *ServerMeter) Stop() {
 	if m == nil {
 		return
@@ -233,15 +229,15 @@ func (m *ServerMeter) loop() {
 			return
 		case <-m.mark:
 			m.take(true)
-			tick.Reset(serverPeriod) // the seconds of the run count from such instants
+			tick.Reset(serverPeriod) // the seconds of the run count from here
 		case <-tick.C:
 			m.take(false)
 		}
 	}
 }
 
-// take takes a reading. Whole ones look for new processes and at the disk,
-// others only where it is time to.
+// take takes a reading. A whole reading always looks for new processes and at the disk, others only
+// when due.
 func (m *ServerMeter) take(whole bool) {
 	now := m.clock.Now()
 	m.mu.Lock()
@@ -264,8 +260,8 @@ func (m *ServerMeter) take(whole bool) {
 	}
 }
 
-// read reads the host and all processes that are known, after a look for new ones where
-// it is time for one. It returns what happened since the reading before.
+// read reads the host and all known processes, after a scan for new ones if one is due. It returns
+// what happened since the previous reading.
 func (m *ServerMeter) read(scan bool) *Sample {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -314,11 +310,11 @@ func (m *ServerMeter) read(scan bool) *Sample {
 	return &x
 }
 
-// take takes what the processes of a server sum up to.
+// take takes over the totals of a server's processes.
 func (b *member) take(sum *treeSum, own int) serverUse {
 	u := serverUse{processes: len(sum.pids), stopped: sum.stopped, rss: sum.rss()}
 	for k := range b.accounts {
-		if len(sum.pids) > 0 || b.accounts[cpuUser].open { // a first sum over no process would count the first one's past
+		if len(sum.pids) > 0 || b.accounts[cpuUser].open { // else the next total would include the past
 			b.accounts[k].take(sum.count(k))
 		}
 		u.counts[k] = b.accounts[k].now()
@@ -330,8 +326,8 @@ func (b *member) take(sum *treeSum, own int) serverUse {
 	return u
 }
 
-// readThreads adds up how often the threads of processes were switched. What a thread
-// did between the last reading of it and its end is lost.
+// readThreads adds up the context switches of the processes' threads. What a thread did between its
+// last reading and its end is lost.
 func (m *ServerMeter) readThreads(stats map[identity]proctree.Stat) {
 	if m.crowded {
 		return
@@ -340,7 +336,7 @@ func (m *ServerMeter) readThreads(stats map[identity]proctree.Stat) {
 	for p := range stats {
 		tasks, err := fs.ReadDir(m.root, "proc/"+strconv.Itoa(p.pid)+"/task")
 		if err != nil {
-			continue // gone meanwhile
+			continue // gone in the meantime
 		}
 		if m.crowded = len(now)+len(tasks) > mostThreads; m.crowded {
 			m.threads = nil
@@ -356,7 +352,7 @@ func (m *ServerMeter) readThreads(stats map[identity]proctree.Stat) {
 			now[x] = switches{voluntary, involuntary}
 			before, seen := m.threads[x]
 			if seen = seen && voluntary >= before.voluntary && involuntary >= before.involuntary; !seen && m.last == nil {
-				continue // what it did before the first reading does not count
+				continue // exclude what it did before the first reading
 			}
 			if !seen {
 				before = switches{}
@@ -369,8 +365,8 @@ func (m *ServerMeter) readThreads(stats map[identity]proctree.Stat) {
 	m.threads = now
 }
 
-// scan finds the processes below the guard, and which server each belongs to:
-// that from which it stems, or from which it stemmed when it was seen before.
+// scan finds the processes below the guard, and the server that each belongs to: the one it descends
+// from, now or when it was last seen.
 func (m *ServerMeter) scan() map[identity]proctree.Stat {
 	all := proctree.All(m.root)
 	other := len(m.servers) - 1
@@ -407,8 +403,8 @@ func (m *ServerMeter) scan() map[identity]proctree.Stat {
 	return stats
 }
 
-// below returns the processes that stem from the guard, and those that are watched with
-// what stems from them: parents before their children.
+// below returns the descendants of the guard, and the watched processes with their descendants,
+// parents before children.
 func (m *ServerMeter) below(all map[int]proctree.Stat) []int {
 	var pids []int
 	if m.guard != 0 {
@@ -420,7 +416,7 @@ func (m *ServerMeter) below(all map[int]proctree.Stat) []int {
 			continue
 		}
 		if start, seen := m.watched[s.Pid]; seen && start != stat.Start {
-			continue // another process has its number now
+			continue // another process has reused the pid
 		}
 		m.watched[s.Pid] = stat.Start
 		for _, pid := range append([]int{s.Pid}, proctree.Below(all, s.Pid)...) {
@@ -432,9 +428,8 @@ func (m *ServerMeter) below(all map[int]proctree.Stat) []int {
 	return pids
 }
 
-// Between returns what each server used between the readings nearest to two instants of
-// the meter's clock, the seconds between those, and what the host did then. Nil:
-// these are the same.
+// Between returns what each server used between the readings nearest to two instants of the meter's
+// clock, the seconds between them, and what the host did. It returns nil if both are the same reading.
 func (m *ServerMeter) Between(from, to int64) (span float64, used []ServerUsage, all *Sample) {
 	if m == nil {
 		return 0, nil, nil
@@ -448,7 +443,7 @@ func (m *ServerMeter) Between(from, to int64) (span float64, used []ServerUsage,
 	return span, used, all
 }
 
-// Servers returns what each server used, and the seconds that a sample is of.
+// Servers returns what each server used, and the length of the sample in seconds.
 func (s *Sample) Servers() (span float64, used []ServerUsage) {
 	span = time.Duration(s.ToNS - s.FromNS).Seconds()
 	for i := range s.Processes {
@@ -471,7 +466,7 @@ func (s *Sample) Servers() (span float64, used []ServerUsage) {
 	return span, used
 }
 
-// grown is the growth of a counter that had not begun where it is not known.
+// grown returns the growth of a counter; an unknown start counts as zero.
 func (c counter) grown(earlier counter) *uint64 {
 	if !earlier.ok && c.ok {
 		earlier = counter{0, true}

@@ -16,12 +16,12 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 )
 
-// A fakeProcess is one in a /proc of a test's own. Times are in ticks.
+// A fakeProcess is a process in a simulated /proc. Times are in ticks.
 type fakeProcess struct {
 	pid, parent, start int
 	own, children      int // processor time
-	written            int // -1: not told
-	anon, shared       int // kB; both 0: a process that has ended
+	written            int // -1: not reported
+	anon, shared       int // kB; both 0: the process has ended
 }
 
 func procOf(all ...fakeProcess) fstest.MapFS {
@@ -40,20 +40,20 @@ func procOf(all ...fakeProcess) fstest.MapFS {
 	return root
 }
 
-// reads has a meter read one state of the host after another, all of them whole
-// where whole is set, and returns the instants.
+// reads makes a meter read successive states of the host, as whole readings if whole is set, and
+// returns the instants.
 func reads(m *ServerMeter, whole bool, states ...fstest.MapFS) []int64 {
 	var at []int64
 	for i, s := range states {
 		m.root = s
 		m.read(whole || i == 0)
 		at = append(at, m.last.at)
-		time.Sleep(time.Millisecond) // instants differ
+		time.Sleep(time.Millisecond) // so that instants differ
 	}
 	return at
 }
 
-// told is what a usage says, in ticks and bytes; -1 for what it does not.
+// told formats a usage in ticks and bytes; -1 for unreported values.
 func told(u ServerUsage) string {
 	n := func(v *uint64) int64 {
 		if v == nil {
@@ -82,7 +82,7 @@ func TestServerUsage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		states []fstest.MapFS
-		last   bool // of a whole reading, where the others are not
+		last   bool // a final whole reading
 		want   []string
 	}{
 		{"two, one of them with a child", []fstest.MapFS{
@@ -201,8 +201,8 @@ func TestFolderBytesAreThoseOnDisk(t *testing.T) {
 	}
 }
 
-// TestBusyServersAreDetected meters a shell whose child burns for a while, ends,
-// and leaves the shell idle.
+// TestBusyServersAreDetected meters a shell whose child burns CPU for a while and ends, leaving the
+// shell idle.
 func TestBusyServersAreDetected(t *testing.T) {
 	if _, ok := proctree.One(proctree.Host(), os.Getpid()); !ok {
 		needs.Host(t, "proc", "no process in /proc")

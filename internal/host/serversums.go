@@ -8,17 +8,17 @@ import (
 	"github.com/weirmq/weir/internal/proctree"
 )
 
-// An account follows a sum over a tree. The kernel adds what an ended child had used to
-// its parent, so that the sum over the living grows only. It dips while a process is
-// between the two, and stays down where no process inherited.
+// An account tracks a total over a process tree. The kernel adds an ended child's usage to its parent,
+// so that the total over living processes only grows. It dips while a process is between the two, and
+// stays lower if no process inherited.
 type account struct {
 	base, used int64
 	dips       int
-	open       bool // a sum has been seen
-	lost       bool // one that the host did not tell
+	open       bool // a total has been seen
+	lost       bool // the host failed to report one
 }
 
-// take takes the next sum.
+// take adds the next total.
 func (a *account) take(sum counter) {
 	if !sum.ok {
 		a.lost = true
@@ -38,15 +38,15 @@ func (a *account) take(sum counter) {
 	}
 }
 
-// now is what was used.
+// now returns the usage so far.
 func (a *account) now() counter {
 	return counter{uint64(a.used), a.open && !a.lost}
 }
 
-// anew has what comes next counted from its own beginning, after what was.
+// anew makes the next total count from its own start, on top of the usage so far.
 func (a *account) anew() { a.open, a.base, a.dips = true, -a.used, 0 }
 
-// The kinds of what is summed up over the processes of a server.
+// The kinds of figures summed over a server's processes.
 const (
 	cpuUser   = iota // ticks
 	cpuSystem        // ticks
@@ -58,16 +58,16 @@ const (
 	kinds
 )
 
-// A treeSum sums up the processes of one server.
+// A treeSum holds the totals over the processes of one server.
 type treeSum struct {
 	pids                 []int
 	sums                 [kinds]uint64
-	anonymous, shared    uint64 // bytes; shared is the most of one process
+	anonymous, shared    uint64 // bytes; shared is the maximum over processes
 	ioUntold, memoryTold bool
 	stopped              int // processes
 }
 
-// add adds a process that is there, or was a moment ago.
+// add adds a process that exists, or did a moment ago.
 func (t *treeSum) add(root fs.FS, s proctree.Stat) {
 	t.pids = append(t.pids, s.Pid)
 	if s.Stopped() {
@@ -89,14 +89,14 @@ func (t *treeSum) add(root fs.FS, s proctree.Stat) {
 	}
 }
 
-// count is the sum of a kind.
+// count returns the total of a kind.
 func (t *treeSum) count(kind int) counter {
 	return counter{t.sums[kind], kind < diskRead || !t.ioUntold}
 }
 
 func (t *treeSum) rss() counter { return counter{t.anonymous + t.shared, t.memoryTold} }
 
-// named returns the processes, the server's own first.
+// named returns the pids, the server's own first.
 func (t *treeSum) named(own int) []int {
 	slices.SortFunc(t.pids, func(a, b int) int {
 		switch {
@@ -110,8 +110,7 @@ func (t *treeSum) named(own int) []int {
 	return t.pids[:min(len(t.pids), mostPids)]
 }
 
-// A growth follows a counter that may begin again, such as that of an interface that was
-// made anew.
+// A growth tracks a counter that may restart, such as that of a recreated interface.
 type growth struct {
 	before, sum uint64
 	open        bool
@@ -132,7 +131,7 @@ func (g *growth) take(c counter) {
 
 func (g *growth) now() counter { return counter{g.sum, g.open} }
 
-// sample is what happened between two readings. The lock is held.
+// sample returns what happened between two readings. The lock is held.
 func (m *ServerMeter) sample(a, b *serverReading) Sample {
 	x := Sample{FromNS: a.at, ToNS: b.at, Host: b.host.since(&a.host), Processes: []ProcessSample{b.own.since(&a.own)}, Beyond: m.beyond}
 	for i, s := range m.servers {
@@ -156,13 +155,13 @@ func (m *ServerMeter) sample(a, b *serverReading) Sample {
 	return x
 }
 
-// A figure may be absent.
+// A figure is a named figure and whether it is absent.
 type figure struct {
 	name   string
 	absent bool
 }
 
-// lack adds those figures that are absent.
+// lack appends those figures that are absent.
 func lack(all []Absent, of, why string, figures ...figure) []Absent {
 	a := Absent{Of: of, Why: why}
 	for _, f := range figures {
@@ -176,7 +175,7 @@ func lack(all []Absent, of, why string, figures ...figure) []Absent {
 	return append(all, a)
 }
 
-// absences are the figures that a host should tell and does not.
+// absences returns the figures that the host should report but does not.
 func (s *Sample) absences() []Absent {
 	h := &s.Host
 	all := lack(nil, "host", "/proc/stat does not tell, or went back",

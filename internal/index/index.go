@@ -1,7 +1,6 @@
-// Package index keeps what a list shows of the runs below a folder, in memory and in a
-// file, so that ten thousand of them list at once. The folders stay the truth: the index
-// is read from them anew wherever it is missing, broken or out of date. It never writes
-// into the folder.
+// Package index caches the list entries of the runs below a folder, in memory and in a file, so that
+// ten thousand runs are listed at once. The folders are authoritative: the index is rebuilt from them
+// if it is missing, broken or out of date. It never writes into the folder.
 package index
 
 import (
@@ -21,33 +20,33 @@ import (
 	"github.com/weirmq/weir/internal/userfile"
 )
 
-// schema names the format of the file: a line of JSON for the head, and one for each row.
+// schema is the format name of the file: one JSON line for the header, and one for each row.
 const schema = "weir.index/v2"
 
-// longestLine bounds a line of the file. The texts of a row are bounded, see readRow.
+// longestLine limits a line of the file. The texts of a row are limited too, see readRow.
 const longestLine = 64 << 10
 
-// ErrForeign is wrapped by Open where the file is not an index that weir wrote.
+// ErrForeign is wrapped by Open if the file is not an index written by weir.
 var ErrForeign = errors.New("is not an index of weir")
 
-// An Index is the runs below one folder. Its methods may be called from any goroutine.
+// An Index lists the runs below one folder. Its methods are safe for concurrent use.
 type Index struct {
 	root *os.Root
 	dir  string
 	file string
 
 	sync sync.Mutex // one Sync at a time
-	read uint64     // result folders that were read, of all Syncs; under sync
+	read uint64     // result folders read in all Syncs; guarded by sync
 
 	mu   sync.RWMutex
-	rows map[string]*entry // by folder, at most mostRuns; under mu. An entry never changes
+	rows map[string]*entry // by folder, at most mostRuns; guarded by mu. Entries are immutable
 }
 
-// An entry is a row, and the state of the folder that it was read from.
+// An entry is a row, and the state of the folder when it was read.
 type entry struct {
 	Row   Row
 	Stamp string
-	words string // the row's texts in lower case, for searches
+	words string // the row's texts in lower case, for search
 }
 
 func entryOf(r Row, stamp string) *entry {
@@ -62,9 +61,9 @@ type head struct {
 	Rows   int    `json:"rows"`
 }
 
-// Open opens the index of the folder dir in the file at path, which it makes where there
-// is none. An index that is broken, of another version or of another folder is made anew.
-// A file that is something else is refused with ErrForeign. The caller closes it.
+// Open opens the index of the folder dir in the file at path, and creates it if necessary. A broken
+// index, or one of another version or folder, is rebuilt. Any other file is rejected with ErrForeign.
+// The caller must close the index.
 func Open(ctx context.Context, dir, path string) (*Index, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -76,7 +75,7 @@ func Open(ctx context.Context, dir, path string) (*Index, error) {
 	}
 	x := &Index{root: root, dir: abs, file: path}
 	if x.rows, err = load(ctx, abs, path); err == nil && len(x.rows) == 0 {
-		err = x.store(ctx) // so that a file that cannot be written is found now
+		err = x.store(ctx) // so that an unwritable file is detected now
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the index %s: %w", path, err), root.Close())
@@ -84,8 +83,7 @@ func Open(ctx context.Context, dir, path string) (*Index, error) {
 	return x, nil
 }
 
-// FileIn is the file of the index of a folder below cache, and of that folder alone. It makes
-// the folder cache.
+// FileIn returns the path of a folder's own index file below cache. It creates the folder cache.
 func FileIn(cache, dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err == nil {
@@ -98,15 +96,15 @@ func FileIn(cache, dir string) (string, error) {
 	return filepath.Join(cache, hex.EncodeToString(sum[:8])+".jsonl"), nil
 }
 
-// Close closes the index. The file stays.
+// Close closes the index and leaves the file.
 func (x *Index) Close() error { return x.root.Close() }
 
-// Dir is the absolute path of the folder.
+// Dir returns the absolute path of the folder.
 func (x *Index) Dir() string { return x.dir }
 
-// load reads the rows of the folder dir that a file holds: none where the file is missing,
-// damaged, of another version or of another folder. It refuses a file that weir did not
-// write, since that would be replaced.
+// load reads the rows for the folder dir from a file: none if the file is missing, damaged, or of
+// another version or folder. It rejects a file that weir did not write, since that would be
+// overwritten.
 func load(ctx context.Context, dir, path string) (map[string]*entry, error) {
 	rows := map[string]*entry{}
 	f, err := userfile.Open(path)
@@ -119,7 +117,7 @@ func load(ctx context.Context, dir, path string) (map[string]*entry, error) {
 	defer func() { _ = f.Close() }()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, longestLine)
-	if !lines.Scan() && lines.Err() == nil { // made, and never written
+	if !lines.Scan() && lines.Err() == nil { // created, but never written
 		return rows, nil
 	}
 	var h head
@@ -142,7 +140,7 @@ func load(ctx context.Context, dir, path string) (map[string]*entry, error) {
 	return rows, ctx.Err()
 }
 
-// store writes the file, which is the old one or the new one at any instant.
+// store writes the file atomically.
 func (x *Index) store(ctx context.Context) (err error) {
 	x.mu.RLock()
 	rows := make([]*entry, 0, len(x.rows))

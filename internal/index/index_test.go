@@ -15,7 +15,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// ran writes the folder of a run that ended.
+// ran writes the folder of a completed run.
 func ran(t testing.TB, dir, name, driver string, at time.Time, status result.Status) {
 	t.Helper()
 	p99 := result.Percentile{P: 99, NS: int64(len(name)) * 1000, Supported: true, AtLeast: name == "short"}
@@ -35,7 +35,7 @@ func ran(t testing.TB, dir, name, driver string, at time.Time, status result.Sta
 	}
 }
 
-// opened opens an index of dir, brought up to date.
+// opened opens an up-to-date index of dir.
 func opened(t testing.TB, dir, file string) *Index {
 	t.Helper()
 	x, err := Open(t.Context(), dir, file)
@@ -49,7 +49,7 @@ func opened(t testing.TB, dir, file string) *Index {
 	return x
 }
 
-// dirs are the folders that a query finds.
+// dirs returns the folders that a query finds.
 func dirs(t *testing.T, x *Index, q Query) []string {
 	t.Helper()
 	l, err := x.List(t.Context(), q)
@@ -68,7 +68,7 @@ func dirs(t *testing.T, x *Index, q Query) []string {
 
 var morning = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// some is a folder with runs of all kinds.
+// some returns a folder with runs of all kinds.
 func some(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -146,8 +146,7 @@ func TestRowMatchesItsFiles(t *testing.T) {
 	}
 }
 
-// TestAListReadsNoRun: what a list costs does not depend on the runs, and a look at the
-// folders reads only what is new.
+// TestAListReadsNoRun: listing does not read runs, and a sync reads only new folders.
 func TestAListReadsNoRun(t *testing.T) {
 	dir := some(t)
 	file := filepath.Join(t.TempDir(), "i")
@@ -229,7 +228,7 @@ func TestForeignFileIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// TestSymlinksCannotEscapeFolder: a folder of results may come from a stranger.
+// TestSymlinksCannotEscapeFolder: a results folder may come from an untrusted source.
 func TestSymlinksCannotEscapeFolder(t *testing.T) {
 	dir, secret := t.TempDir(), t.TempDir()
 	ran(t, filepath.Join(secret, "theirs"), "secret", "nats", morning, result.Valid)
@@ -271,7 +270,7 @@ func TestUnreadableFolderIsAnError(t *testing.T) {
 	}
 }
 
-// many fills an index with rows, as if their folders had been read.
+// many fills an index with rows as if their folders had been read.
 func many(b testing.TB, n int) *Index {
 	b.Helper()
 	x := opened(b, b.TempDir(), filepath.Join(b.TempDir(), "i"))

@@ -17,32 +17,32 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Query says which folders a list is of. An empty field takes all.
+// A Query selects the folders of a list. An empty field matches all.
 type Query struct {
-	Words    string // each word stands in the row's texts, in whatever case
+	Words    string // each word must be in the row's texts, ignoring case
 	System   string // the driver
 	Scenario string
 	Status   string // a verdict, or fail: an objective failed
 	Kinds    []Kind // nil: Ended and Unended
-	Below    string // a folder: it and those below it
+	Below    string // only this folder and those below it
 	Sort     string // one of Sorts; "": newest first
-	From     int    // rows that are left out before the first
-	Most     int    // rows; 0: MostListed
+	From     int    // number of rows to skip
+	Most     int    // maximum number of rows; 0: MostListed
 }
 
-// MostListed bounds the rows of a list, and mostWords the words of a search.
+// MostListed limits the rows of a list, and mostWords the words of a search.
 const (
 	MostListed = 10_000
 	mostWords  = 12
 )
 
-// Sorts are the orders of a list, by their names. Rows that lack the figure come last, after
-// those of which only a lower bound is known.
+// Sorts returns the names of the sort orders. Rows without the figure come last, after those with only
+// a lower bound.
 func Sorts() []string {
 	return []string{"newest", "oldest", "name", "system", "rate", "p50", "p99", "p99.9"}
 }
 
-// orders compare rows. Rows that are equal by an order are in that of their folders.
+// orders compare rows. Ties are ordered by folder.
 var orders = map[string]func(a, b *Row) int{
 	"newest": func(a, b *Row) int {
 		if c := b.Started.Compare(a.Started); c != 0 {
@@ -68,7 +68,7 @@ var orders = map[string]func(a, b *Row) int{
 	"p99.9": func(a, b *Row) int { return lowest(a.P999, b.P999) },
 }
 
-// lowest compares values, ascending. Bounds come behind them, and what is not known last.
+// lowest compares values, ascending; bounds come after them, and unknown values last.
 func lowest(a, b *result.Value) int {
 	if a == nil || b == nil {
 		return after(a == nil, b == nil)
@@ -78,7 +78,7 @@ func lowest(a, b *result.Value) int {
 	return cmp.Or(after(xAtLeast, yAtLeast), cmp.Compare(x, y))
 }
 
-// after puts what is marked behind what is not.
+// after sorts true after false.
 func after(a, b bool) int {
 	switch {
 	case a == b:
@@ -89,9 +89,9 @@ func after(a, b bool) int {
 	return -1
 }
 
-// A Listing is what a query found.
+// A Listing is the result of a query.
 type Listing struct {
-	Total int // rows that the query takes; Rows are some of them
+	Total int // number of matching rows, of which Rows is a part
 	Rows  []Row
 }
 
@@ -128,7 +128,7 @@ func (x *Index) List(ctx context.Context, q Query) (Listing, error) {
 	return l, ctx.Err()
 }
 
-// takes is the condition of a query.
+// takes returns the condition of a query.
 func (q Query) takes() func(*entry) bool {
 	kinds := q.Kinds
 	if len(kinds) == 0 {
@@ -145,7 +145,7 @@ func (q Query) takes() func(*entry) bool {
 	}
 }
 
-// has reports whether a row has a verdict that a query names.
+// has reports whether a row has the verdict that a query names.
 func (r *Row) has(status string) bool {
 	switch status {
 	case "":
@@ -160,10 +160,10 @@ func (r *Row) has(status string) bool {
 	return r.Status == status
 }
 
-// ErrUnknown is wrapped where the index has no such folder.
+// ErrUnknown is returned when the index has no such folder.
 var ErrUnknown = errors.New("there is no such run")
 
-// Row returns that of one folder, or ErrUnknown.
+// Row returns the row of a folder, or ErrUnknown.
 func (x *Index) Row(_ context.Context, dir string) (Row, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -174,16 +174,16 @@ func (x *Index) Row(_ context.Context, dir string) (Row, error) {
 	return e.Row, nil
 }
 
-// A Choice is a value that rows have, and how many have it.
+// A Choice is a value of rows, and how many rows have it.
 type Choice struct {
 	Value string
 	Runs  int
 }
 
-// mostChoices bounds what a form offers.
+// mostChoices limits the choices in a form.
 const mostChoices = 500
 
-// Choices are the systems and scenarios of the runs, in the order of their names.
+// Choices returns the systems and scenarios of the runs, sorted by name.
 func (x *Index) Choices(ctx context.Context) (systems, scenarios []Choice, err error) {
 	drivers, names := map[string]int{}, map[string]int{}
 	x.mu.RLock()
@@ -205,9 +205,9 @@ func choices(runs map[string]int) (out []Choice) {
 	return out[:min(len(out), mostChoices)]
 }
 
-// Path returns the path of a folder that the index has, for readers that want one. Each of
-// its files lies below the folder of the index, wherever links lead; a folder with another
-// is refused. The error wraps ErrUnknown where the index has no such folder.
+// Path returns the path of a folder in the index, for readers that need one. All its files must be
+// inside of the index's folder after following links; otherwise Path returns an error. The error wraps
+// ErrUnknown if the index has no such folder.
 func (x *Index) Path(ctx context.Context, dir string) (string, error) {
 	if _, err := x.Row(ctx, dir); err != nil {
 		return "", fmt.Errorf("%s: %w", dir, err)
@@ -230,8 +230,8 @@ func (x *Index) Path(ctx context.Context, dir string) (string, error) {
 	return filepath.Join(x.dir, filepath.FromSlash(dir)), nil
 }
 
-// File opens a regular file of the run in dir, wherever the index is with it. The error
-// wraps fs.ErrNotExist where it is not there yet. The caller closes it.
+// File opens a regular file of the run in dir, which need not be in the index. The error wraps
+// fs.ErrNotExist if the file does not exist yet. The caller must close it.
 func (x *Index) File(dir, name string) (*os.File, error) {
 	return userfile.OpenIn(x.root, path.Join(dir, name))
 }

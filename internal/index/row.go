@@ -15,47 +15,47 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Kind says what a folder holds.
+// A Kind says what a folder contains.
 type Kind string
 
 // The kinds of folders.
 const (
-	Ended    Kind = "ended"    // a run that has a result
-	Unended  Kind = "open"     // a run that goes on, or was killed: it has none
-	Capacity Kind = "capacity" // the search of weir capacity
+	Ended    Kind = "ended"    // a run with a result
+	Unended  Kind = "open"     // a run in progress or killed, without a result
+	Capacity Kind = "capacity" // a search by weir capacity
 )
 
-// A Row is what a list shows of a folder. All texts are what its files say.
+// A Row is the list entry of a folder. All texts come from its files.
 type Row struct {
-	Dir       string // below the folder of the index, with slashes
+	Dir       string // relative to the index's folder, with slashes
 	Kind      Kind
 	Name      string // of the run
-	Scenario  string // that it repeats
+	Scenario  string // scenario that it repeats
 	Driver    string
 	Server    string // name and version
 	Guarantee string
-	Started   time.Time // zero: the folder does not say
-	Touched   time.Time // when its files last changed, by the clock of the file system
-	Status    string    // valid, suspect, invalid; "interrupted" before these; "" of what has no verdict
-	SLO       string    // pass, fail or undecided: the worst of its objectives; "" without any
+	Started   time.Time // zero: unknown
+	Touched   time.Time // last change of its files, by the file system's clock
+	Status    string    // valid, suspect, invalid; "interrupted" takes precedence; "": no verdict
+	SLO       string    // pass, fail or undecided: the worst of its objectives; "": none
 	Wrong     string    // why it cannot be read; "": it can
 
-	Rate     *float64      // offered per second, of an open loop
-	Received *float64      // per second; confirmed where nothing is received
-	Family   string        // that the percentiles are of: "e2e response"
-	P50      *result.Value // ns; nil: not told, or too few samples
+	Rate     *float64      // offered per second, in an open loop
+	Received *float64      // per second; confirmed if nothing is received
+	Family   string        // what the percentiles are of: "e2e response"
+	P50      *result.Value // ns; nil: not reported, or too few samples
 	P99      *result.Value
 	P999     *result.Value
 }
 
-// Bounds of what is read of a folder.
+// Limits on what is read of a folder.
 const (
 	longestResult   = 64 << 20
 	longestScenario = 16 << 20
 	longestText     = 200 // of a text in a list, in bytes
 )
 
-// readRow reads a folder. What is wrong with it stands in the row.
+// readRow reads a folder. Errors are recorded in the row.
 func readRow(root *os.Root, f folder) Row {
 	row := Row{Dir: f.dir, Kind: f.kind, Touched: f.touched, Name: path.Base(f.dir)}
 	var err error
@@ -77,7 +77,7 @@ func readRow(root *os.Root, f folder) Row {
 	return row
 }
 
-// told is what is wrong with a file, without the path that the row has.
+// told returns the error of a file without its path, which the row already has.
 func told(err error) string {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return path.Base(at.Path) + ": " + at.Err.Error()
@@ -156,8 +156,8 @@ func (r *Row) searched(root *os.Root) error {
 	return nil
 }
 
-// Search reads the search for a capacity in a folder that the index has. The error wraps
-// ErrUnknown where it has none.
+// Search reads the capacity search in a folder of the index. The error wraps ErrUnknown if there is
+// none.
 func (x *Index) Search(ctx context.Context, dir string) (*capacity.Report, error) {
 	if row, err := x.Row(ctx, dir); err != nil || row.Kind != Capacity {
 		return nil, errors.Join(err, fmt.Errorf("%s: %w", dir, ErrUnknown))
@@ -177,8 +177,8 @@ func search(root *os.Root, dir string) (*capacity.Report, error) {
 	return x, nil
 }
 
-// named takes what a run that has no result says of itself: the environment is written
-// when it starts.
+// named fills in what a run without a result states about itself: the environment is written at its
+// start.
 func (r *Row) named(root *os.Root) {
 	b, err := userfile.ReadIn(root, path.Join(r.Dir, result.FileScenario), longestScenario)
 	if err != nil {

@@ -17,23 +17,23 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Bounds of the search for runs.
+// Limits of the search for runs.
 const (
 	deepest    = 4       // a folder of nights, a night, a suite, a run
 	mostRuns   = 100_000 // that are listed
-	mostLooked = 400_000 // folders that are looked into
-	batch      = 200     // rows that are shown at once
+	mostLooked = 400_000 // folders that are examined
+	batch      = 200     // rows published at once
 )
 
-// A Synced says what a Sync found.
+// A Synced is the outcome of a Sync.
 type Synced struct {
 	Runs   int  // folders of runs and searches
-	Read   int  // that were read, because they are new or have changed
-	Gone   int  // that were listed and are not there any more
-	Beyond bool // there are more than the index takes
+	Read   int  // folders read because they are new or changed
+	Gone   int  // listed folders that no longer exist
+	Beyond bool // there are more folders than the index holds
 }
 
-// A folder of a run, as the file system shows it.
+// A folder is a run's folder as seen in the file system.
 type folder struct {
 	dir     string
 	kind    Kind
@@ -41,9 +41,8 @@ type folder struct {
 	touched time.Time
 }
 
-// Sync brings the index up to what the folders hold. It reads only folders that are new or
-// have changed, and waits for a Sync that goes on. told is called after each batch; nil:
-// it is not.
+// Sync updates the index from the folders. It reads only new or changed folders, and waits for another
+// Sync in progress. told is called after each batch; it may be nil.
 func (x *Index) Sync(ctx context.Context, told func(Synced)) (Synced, error) {
 	x.sync.Lock()
 	defer x.sync.Unlock()
@@ -85,7 +84,7 @@ func (x *Index) Sync(ctx context.Context, told func(Synced)) (Synced, error) {
 	if err == nil {
 		flush()
 		s.Gone = x.keep(seen)
-		if ended || s.Gone > 0 { // a run that goes on changes every second
+		if ended || s.Gone > 0 { // a run in progress changes every second
 			err = x.store(ctx)
 		}
 	}
@@ -95,8 +94,8 @@ func (x *Index) Sync(ctx context.Context, told func(Synced)) (Synced, error) {
 	return s, nil
 }
 
-// walk calls found for each run and search below dir. Links to folders are not followed,
-// and neither is a name that begins with a dot.
+// walk calls found for each run and search below dir. It skips links to folders and names that begin
+// with a dot.
 func (x *Index) walk(ctx context.Context, dir string, depth int, looked *int, found func(folder) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (x *Index) walk(ctx context.Context, dir string, depth int, looked *int, fo
 	}
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	if f, ok := x.folderOf(dir, entries); ok {
-		if err := found(f); err != nil || f.kind != Capacity { // the runs of a search lie below it
+		if err := found(f); err != nil || f.kind != Capacity { // the runs of a search are below it
 			return err
 		}
 	}
@@ -131,8 +130,7 @@ func (x *Index) walk(ctx context.Context, dir string, depth int, looked *int, fo
 	return nil
 }
 
-// passing lets a folder pass that cannot be read, or went away. Without the first there
-// is nothing to list.
+// passing ignores a folder that is unreadable or has disappeared, unless it is the top one.
 func passing(err error, depth int) error {
 	if depth == 0 || errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
@@ -140,7 +138,7 @@ func passing(err error, depth int) error {
 	return nil
 }
 
-// folderOf says what a folder with these entries is.
+// folderOf classifies a folder by its entries.
 func (x *Index) folderOf(dir string, entries []os.DirEntry) (folder, bool) {
 	has := map[string]bool{}
 	for _, e := range entries {
@@ -166,7 +164,7 @@ func (x *Index) folderOf(dir string, entries []os.DirEntry) (folder, bool) {
 		return f, false
 	}
 	st, err := x.root.Lstat(path.Join(dir, of))
-	if err != nil { // it went away
+	if err != nil { // it has disappeared
 		return f, false
 	}
 	f.touched = st.ModTime()
@@ -174,7 +172,7 @@ func (x *Index) folderOf(dir string, entries []os.DirEntry) (folder, bool) {
 	return f, true
 }
 
-// stamp is the state in which a folder was read; "" where it was not.
+// stamp returns the state of a folder when it was read; "" if it was not.
 func (x *Index) stamp(dir string) string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -184,7 +182,7 @@ func (x *Index) stamp(dir string) string {
 	return ""
 }
 
-// put takes rows that were read.
+// put stores rows.
 func (x *Index) put(entries []*entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -193,7 +191,7 @@ func (x *Index) put(entries []*entry) {
 	}
 }
 
-// keep removes all folders but those that were seen, and returns how many.
+// keep removes all folders except the seen ones, and returns how many.
 func (x *Index) keep(seen map[string]bool) (gone int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

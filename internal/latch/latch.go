@@ -1,5 +1,4 @@
-// Package latch is about channels that carry nothing and are closed once, to say that
-// something has happened.
+// Package latch works with channels that are closed once to signal an event.
 package latch
 
 // Closed reports, without waiting, whether c is closed. A nil channel is open.

@@ -1,11 +1,9 @@
-// Package natsd runs NATS servers inside the calling process: one, or a cluster
-// on loopback. It is what `start: embedded` starts, in a process of its own and
-// never in the measuring one.
+// Package natsd runs NATS servers inside the calling process: a single server, or a cluster on
+// loopback. `start: embedded` uses it, in a separate process, never in the measuring one.
 //
-// The servers listen on 127.0.0.1 where nothing else is asked for, and ask for no credentials. They let
-// their clients read one thing that a NATS server otherwise shows to its system
-// account alone: its own settings (VarzSubject). That is how a driver learns
-// whether writes are synced, from the running server and not from a belief.
+// By default the servers listen on 127.0.0.1 and require no credentials. Clients may read one thing
+// that a NATS server otherwise shows only to its system account: its own settings (VarzSubject). From
+// these a driver learns from the running server itself whether writes are synced.
 package natsd
 
 import (
@@ -26,43 +24,43 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// loopback is where servers listen where no address is given.
+// loopback is the default listen address.
 const loopback = "127.0.0.1"
 
-// VarzSubject is the request by which every server of a cluster answers with its
-// settings (server.Varz in server.ServerAPIResponse). It is the server's own
-// subject, exported here from the system account to the clients' account.
+// VarzSubject is the request that every server of a cluster answers with its settings (server.Varz in
+// server.ServerAPIResponse). It is the server's own subject, exported here from the system account to
+// the clients' account.
 const VarzSubject = "$SYS.REQ.SERVER.PING.VARZ"
 
-// MaxPayload is the largest message taken: what the vendor advises as the upper
-// bound of max_payload (https://docs.nats.io/reference/faq, "maximum message
-// size"). The default of a NATS server is 1 MiB, headers included.
+// MaxPayload is the largest message accepted: the upper bound that the vendor recommends for
+// max_payload (https://docs.nats.io/reference/faq, "maximum message size"). A NATS server's default is
+// 1 MiB, headers included.
 const MaxPayload = 8 << 20
 
-// Bounds of Run's waiting.
+// Time limits of Run.
 const (
 	startLimit = 20 * time.Second // until clients are answered, or the meta leader exists
 	stopLimit  = 5 * time.Second
 	poll       = 5 * time.Millisecond
 )
 
-// ErrPortTaken: another process listens on the port asked for.
+// ErrPortTaken is returned when another process listens on the requested port.
 var ErrPortTaken = errors.New("port taken")
 
-// Options of the servers.
+// Options configures the servers.
 type Options struct {
 	Dir          string        // an existing folder, for JetStream
-	Nodes        int           // 1, or 3 and more for a cluster; 0 is 1
-	Port         int           // of the first node; 0 picks a free one. The others' are always picked
-	Bind         string        // the address to listen at; "": 127.0.0.1
-	SyncInterval time.Duration // how often file storage is synced; 0: the server's default, 2 minutes
-	SyncAlways   bool          // sync before each confirmation
+	Nodes        int           // 1, or at least 3 for a cluster; 0 means 1
+	Port         int           // of the first node; 0 picks a free port. Other nodes always get a free one
+	Bind         string        // listen address; "": 127.0.0.1
+	SyncInterval time.Duration // interval of syncing file storage; 0: the server's default, 2 minutes
+	SyncAlways   bool          // sync before each acknowledgement
 }
 
 // host is where the servers listen.
 func (o *Options) host() string { return cmp.Or(o.Bind, loopback) }
 
-// CheckNodes refuses a number of servers that make no useful cluster.
+// CheckNodes rejects a number of servers that makes no useful cluster.
 func CheckNodes(n int) error {
 	if n < 1 || n == 2 || n > 9 {
 		return fmt.Errorf("%d nodes (1, or 3 to 9: two have no majority without each other)", n)
@@ -70,7 +68,7 @@ func CheckNodes(n int) error {
 	return nil
 }
 
-// Validate reports every fault in o, joined.
+// Validate returns every fault in o, joined.
 func (o Options) Validate() error {
 	var errs []error
 	if o.Dir == "" {
@@ -92,19 +90,17 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Run starts the servers, calls ready once with their URLs when clients are
-// answered (and the cluster has elected its JetStream leader), and stops them
-// when ctx ends, within 5 s. It then returns nil. Any other end is an error; a
-// busy port is ErrPortTaken. What the servers warn of goes to log as it is; until
-// ready and from the end of ctx on, when the nodes of a cluster look for one another
-// in vain, at level debug.
+// Run starts the servers and calls ready once with their URLs when clients are served (and the cluster
+// has elected its JetStream leader). When ctx ends it stops the servers within 5 s and returns nil.
+// Any other end is an error; a busy port is ErrPortTaken. Server warnings go to log; before ready and
+// after the end of ctx, when a cluster's nodes cannot find each other, they are logged at level debug.
 func Run(ctx context.Context, o Options, ready func(address []string), log *slog.Logger) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("nats server: %w", err)
 	}
 	o.Nodes = max(o.Nodes, 1)
 	if o.Port != 0 {
-		// The server itself reports a busy port as a readiness that never comes.
+		// The server itself would report a busy port only as never becoming ready.
 		l, err := net.Listen("tcp", net.JoinHostPort(o.host(), strconv.Itoa(o.Port)))
 		if err != nil {
 			return fmt.Errorf("nats server: %w: %w", ErrPortTaken, err)
@@ -114,11 +110,11 @@ func Run(ctx context.Context, o Options, ready func(address []string), log *slog
 	return retry(ctx, o, func(n int) ([]int, error) { return freePorts(o.host(), n) }, ready, log)
 }
 
-// startAttempts is how often servers are started with other ports, where one that
-// was free when it was chosen was another's when a server came to it.
+// startAttempts is how often servers are started with new ports, when a port that was free when chosen
+// was taken before a server bound it.
 const startAttempts = 3
 
-// retry serves, with ports of routes between the nodes by the function given.
+// retry calls serve, with route ports between the nodes from the given function.
 func retry(ctx context.Context, o Options, ports func(n int) ([]int, error), ready func(address []string), log *slog.Logger) error {
 	for attempt := 1; ; attempt++ {
 		routes, err := ports(o.Nodes)
@@ -133,7 +129,7 @@ func retry(ctx context.Context, o Options, ports func(n int) ([]int, error), rea
 	}
 }
 
-// serve is Run, with ports of the routes between the nodes.
+// serve implements Run with given route ports.
 func serve(ctx context.Context, o Options, routes []int, ready func(address []string), log *slog.Logger) error {
 	all := options(o, routes)
 	fatal := make(chan error, 1)
@@ -169,7 +165,7 @@ func serve(ctx context.Context, o Options, routes []int, ready func(address []st
 		address[i] = "nats://" + s.Addr().String()
 	}
 	said.raise()
-	defer said.lower() // the servers end one after the other
+	defer said.lower() // the servers do not end at the same time
 	ready(address)
 	select {
 	case <-ctx.Done():
@@ -188,7 +184,7 @@ func options(o Options, routes []int) []*server.Options {
 			Host:       o.host(),
 			Port:       server.RANDOM_PORT,
 			MaxPayload: MaxPayload,
-			// The caller's process decides what its signals mean.
+			// The caller's process handles signals.
 			NoSigs:       true,
 			JetStream:    true,
 			StoreDir:     filepath.Join(o.Dir, fmt.Sprintf("node-%d", i+1)),
@@ -209,8 +205,8 @@ func options(o Options, routes []int) []*server.Options {
 	return all
 }
 
-// freePorts returns n ports that were free a moment ago: every node must know
-// the routes to all before any of them listens.
+// freePorts returns n ports that were free a moment ago: every node must know all routes before any
+// node listens.
 func freePorts(host string, n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
@@ -241,7 +237,7 @@ func await(ctx context.Context, servers []*server.Server, fatal <-chan error) er
 			} else if len(servers) > 1 && !s.JetStreamIsCurrent() {
 				missing = s.Name() + " has not joined the cluster"
 			}
-			// A leader places replicas only on nodes that it has heard of.
+			// A leader places replicas only on nodes that it has heard from.
 			leader = leader || s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(servers)
 		}
 		if missing == "" && !leader {
@@ -262,8 +258,8 @@ func await(ctx context.Context, servers []*server.Server, fatal <-chan error) er
 	}
 }
 
-// showSettings lets the clients' account ask for VarzSubject. Streamed: in a
-// cluster every node answers.
+// showSettings lets the clients' account request VarzSubject. As a stream, because in a cluster every
+// node answers.
 func showSettings(s *server.Server) error {
 	sys, clients := s.SystemAccount(), s.GlobalAccount()
 	if sys == nil || clients == nil {
@@ -275,7 +271,7 @@ func showSettings(s *server.Server) error {
 	return clients.AddServiceImport(sys, VarzSubject, VarzSubject)
 }
 
-// stop shuts all servers down together, within stopLimit.
+// stop shuts down all servers in parallel, within stopLimit.
 func stop(servers []*server.Server, log *slog.Logger) {
 	var wg sync.WaitGroup
 	for _, s := range servers {
@@ -298,20 +294,20 @@ func stop(servers []*server.Server, log *slog.Logger) {
 	}
 }
 
-// A voice is how loud what the servers warn of is passed on.
+// A verbosity sets the level at which server warnings are logged.
 type verbosity struct {
 	loud atomic.Bool
 	over atomic.Bool            // lower was called
-	last atomic.Pointer[string] // line of level error
+	last atomic.Pointer[string] // last line of level error
 }
 
-// raise has warnings pass as such, unless lower was called.
+// raise logs warnings as warnings, unless lower was called.
 func (v *verbosity) raise() { v.loud.Store(true) }
 
-// lower makes debug lines of them for good.
+// lower logs warnings at level debug from now on.
 func (v *verbosity) lower() { v.over.Store(true) }
 
-// level returns the level at which a line of level l is passed on.
+// level returns the level at which to log a line of level l.
 func (v *verbosity) level(l slog.Level) slog.Level {
 	if v.loud.Load() && !v.over.Load() {
 		return l
@@ -319,8 +315,7 @@ func (v *verbosity) level(l slog.Level) slog.Level {
 	return slog.LevelDebug
 }
 
-// A logger passes on what a server warns of. Its other lines are dropped
-// unformatted.
+// A logger forwards a server's warnings. It drops other lines unformatted.
 type logger struct {
 	log   *slog.Logger
 	said  *verbosity
@@ -341,17 +336,17 @@ func (l *logger) Errorf(format string, v ...any) {
 	l.log.Log(context.Background(), l.said.level(slog.LevelError), text)
 }
 
-// Fatalf is not the end of the process here, but of Run.
+// Fatalf ends Run, not the process.
 func (l *logger) Fatalf(format string, v ...any) {
 	err := fmt.Errorf("nats server: "+format, v...)
 	for _, x := range v {
-		// The server's formats do not wrap.
+		// The server's format strings do not wrap errors.
 		if cause, ok := x.(error); ok && errors.Is(cause, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRINUSE) {
 			err = fmt.Errorf("%w (%w)", err, syscall.EADDRINUSE)
 		}
 	}
 	select {
 	case l.fatal <- err:
-	default: // one reason is enough
+	default: // the first reason is enough
 	}
 }

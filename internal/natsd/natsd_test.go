@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// run starts servers for the length of a test and returns their addresses.
+// run starts servers for the duration of a test and returns their addresses.
 func run(t *testing.T, o Options) []string {
 	t.Helper()
 	o.Dir = t.TempDir()
@@ -60,8 +60,8 @@ func connect(t *testing.T, address []string) *nats.Conn {
 	return nc
 }
 
-// settings asks the servers for what they run with, and again where one is
-// silent: while a cluster makes its routes an answer may be lost.
+// settings requests the servers' settings, repeatedly: while a cluster establishes routes, an answer
+// may be lost.
 func settings(t *testing.T, nc *nats.Conn, n int) map[string]*server.Varz {
 	t.Helper()
 	sub, err := nc.SubscribeSync(nc.NewInbox())
@@ -94,8 +94,8 @@ func settings(t *testing.T, nc *nats.Conn, n int) map[string]*server.Varz {
 	return nil
 }
 
-// again asks until there is no error, a second each and a minute in all: while a
-// cluster makes its routes a question may be lost, or find nobody.
+// again repeats a question until it succeeds, a second each and a minute in total: while a cluster
+// establishes routes, it may be lost or find nobody.
 func again(t *testing.T, question func(context.Context) error) {
 	t.Helper()
 	var err error
@@ -236,7 +236,7 @@ func TestServerLogLevelFollowsReadiness(t *testing.T) {
 	}
 }
 
-// A route's port is chosen before the server binds it: meanwhile it may be taken.
+// A route's port is chosen before the server binds it, and may be taken in between.
 func TestPortTakenBeforeBindIsReplaced(t *testing.T) {
 	thief, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package natsdial makes the connections to NATS servers that drivers and fleets
-// have in common: what the client does not do by itself when it connects, and what
-// its errors mean.
+// Package natsdial provides what drivers and fleets share when connecting to NATS servers: a
+// workaround for a race in the client's handshake, and the meaning of its errors.
 package natsdial
 
 import (
@@ -11,12 +10,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// attempts bounds how often a connection that was overtaken is made again.
+// attempts limits how often an overtaken connection is retried.
 const attempts = 5
 
-// Connect connects as nats.Connect does, to what the options say, and again where
-// the server was first with its question, five times at most while ctx goes on. It
-// blocks for as long as the options let one attempt. Errors are the client's.
+// Connect connects like nats.Connect with the given options, but retries if the server's ping came
+// first, at most five times and until ctx ends. It blocks for as long as the options allow for one
+// attempt. Errors are the client's.
 func Connect(ctx context.Context, options ...nats.Option) (*nats.Conn, error) {
 	nc, err := nats.Connect("", options...)
 	for range attempts {
@@ -28,15 +27,14 @@ func Connect(ctx context.Context, options ...nats.Option) (*nats.Conn, error) {
 	return nc, err
 }
 
-// overtaken reports whether the server asked whether the client is there before it
-// had the client's first word, as it does after two seconds: a client that was held
-// up for so long takes the question for the answer, and fails.
+// overtaken reports whether the server pinged before it received the client's first message, as it
+// does after two seconds: a client delayed that long takes the ping for the reply, and fails.
 func overtaken(err error) bool {
 	return strings.Contains(err.Error(), "expected 'PONG', got 'PING'")
 }
 
-// IsAuth reports whether an error of the client says that the server refused the
-// credentials. Not all that do are wrapped sentinels.
+// IsAuth reports whether a client error means that the server rejected the credentials. Not all of
+// them are wrapped sentinels.
 func IsAuth(err error) bool {
 	for _, e := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
 		if errors.Is(err, e) {

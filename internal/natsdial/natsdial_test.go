@@ -13,8 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A client that is held up before its first word is asked by the server whether it is
-// there, and takes that for the answer.
+// A client delayed before its first message is pinged by the server, and takes the ping for the reply.
 func TestOvertakenConnectionIsRedialed(t *testing.T) {
 	for _, times := range []int{0, 1, attempts, attempts + 1} {
 		nc, err := Connect(t.Context(), to(hasty(t, times)))
@@ -53,7 +52,7 @@ func to(address string) nats.Option {
 	}
 }
 
-// hasty is a server that asks so many times before it answers.
+// hasty returns a server that pings the given number of times before it answers.
 func hasty(t *testing.T, times int) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/internal/guard"
 )
 
-// How long Check waits: for its process, and for an answer that is not to come.
+// Timeouts of Check: for its process, and for an answer that must not come.
 const (
 	checkLimit = 20 * time.Second
 	heardLimit = 5 * time.Second
@@ -22,9 +22,9 @@ const (
 	endGrace   = 300 * time.Millisecond
 )
 
-// Check refuses, with ErrMissing and what is needed, a host on which no node can be cut off. It
-// starts a process that listens in a control group, self with the arguments of Main, cuts it off
-// from clients and mends that, and looks at what passes. It leaves nothing behind.
+// Check returns ErrMissing, with what is missing, if nodes cannot be partitioned on this host. It
+// starts a process that listens in a control group, self with the arguments of Main, partitions it
+// from clients, undoes that, and tests connections. It leaves nothing behind.
 func Check(ctx context.Context, self string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
@@ -78,7 +78,7 @@ func Check(ctx context.Context, self string) error {
 	return nil
 }
 
-// told reads where the process of a check listens.
+// told reads the address on which the process of a check listens.
 func told(ctx context.Context, out *os.File) (string, error) {
 	stop := context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Now()) })
 	defer stop()
@@ -87,7 +87,7 @@ func told(ctx context.Context, out *os.File) (string, error) {
 		return "", fmt.Errorf("%w: %s", ErrMissing, strings.TrimSpace(strings.TrimPrefix(rest, ErrMissing.Error()+": ")))
 	}
 	switch {
-	case err != nil && ctx.Err() != nil: // a busy host lets weir do it later
+	case err != nil && ctx.Err() != nil: // a busy host: it may work later
 		return "", fmt.Errorf("trying to cut off a node: a process in a control group said nothing in time: %w", ctx.Err())
 	case err != nil:
 		return "", fmt.Errorf("%w: a process in a control group said nothing: %w", ErrMissing, err)

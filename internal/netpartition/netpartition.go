@@ -1,15 +1,15 @@
-// Package netpartition has nothing pass between nodes of a system on one host, or between a node and
-// clients, and no process is told. The nodes share the host's network, and so its addresses. What
-// tells them apart is a control group of version 2 for the processes of each.
+// Package netpartition drops packets between nodes of a system on one host, or between a node and
+// clients, silently. The nodes share the host's network and addresses. They are distinguished by a
+// version 2 control group for each node's processes.
 //
-// Two small eBPF programs are attached to the group of a node, for the packets that its sockets
-// receive and send. They look up the socket at the other end: it is in the group of another node,
-// or it is a client's, as each on another host is. A map says from whom the node is cut off. While
-// it is cut off from none, a program reads that word and lets the packet pass.
+// Two small eBPF programs are attached to each node's group, for the packets that its sockets receive
+// and send. They look up the socket at the other end, which is either in another node's group or
+// belongs to a client, as does any socket on another host. A map tells from whom the node is
+// partitioned. While a node is not partitioned, a program reads that word and passes the packet.
 //
-// Programs and map belong to this process, by descriptors, and end with it. Nothing of the host's
-// network changes: no address, route, rule or mark of a packet. The groups are folders: who ends
-// the processes in them removes these.
+// This process holds programs and map by descriptors, and they end with it. The host's network is not
+// changed: no address, route, rule or packet mark. The groups are folders, which must be removed by
+// whoever ends the processes in them.
 package netpartition
 
 import (
@@ -24,31 +24,31 @@ import (
 	"syscall"
 )
 
-// ErrMissing: this host does not let weir cut nodes off.
+// ErrMissing is returned when this host does not let weir partition nodes.
 var ErrMissing = errors.New("this host does not let weir cut off nodes that share its network")
 
-// Means is what cuts a node off, for results.
+// Means names, for results, the mechanism that partitions nodes.
 const Means = "eBPF programs at control groups"
 
-// MostNodes is how many there may be.
+// MostNodes is the largest number of nodes.
 const MostNodes = 62
 
-// Clients stands for all that are not nodes.
+// Clients stands for everything that is not a node.
 const Clients = 0
 
-// shared is the number of the group of what all nodes share. No cut touches it.
+// shared is the number of the group for what all nodes share. No partition affects it.
 const shared = 63
 
-// missing is ErrMissing with what could not be done, and what is needed.
+// missing returns ErrMissing with what failed and what is needed.
 func missing(what string, err error, need string) error {
 	return fmt.Errorf("%w: %s: %w (%s)", ErrMissing, what, err, need)
 }
 
-// rows say for each node, by its number, from whom it is cut off: bit 0 stands for the clients,
-// bit n for node n.
+// rows holds, by node number, from whom each node is partitioned: bit 0 stands for the clients, bit n
+// for node n.
 type rows [shared + 1]uint64
 
-// rowsOf are the rows of pairs of nodes that nothing passes between, 0 being the clients.
+// rowsOf returns the rows for the pairs to partition; 0 is the clients.
 func rowsOf(pairs [][2]int) (r rows, err error) {
 	for _, p := range pairs {
 		for _, n := range p {
@@ -62,8 +62,8 @@ func rowsOf(pairs [][2]int) (r rows, err error) {
 	return r, nil
 }
 
-// below returns where a control group of that name is, below that of a process. groups and mounts
-// are what the kernel says in cgroup and mountinfo of the process.
+// below returns the path of a control group with that name below that of a process. groups and mounts
+// are the contents of the process's cgroup and mountinfo files.
 func below(name, groups, mounts string) (string, error) {
 	own := ""
 	for line := range strings.Lines(groups) {
@@ -88,12 +88,12 @@ func below(name, groups, mounts string) (string, error) {
 	return "", fmt.Errorf("%w: the control group %s of this process is not mounted here (mount -t cgroup2 none /sys/fs/cgroup)", ErrMissing, own)
 }
 
-// failWord begins the line of a process of Check that cannot do what it is for.
+// failWord starts the line of a Check process that failed.
 const failWord = "failed "
 
-// Main is the process that Check starts: `weir internal cut GROUP`. args are what follows cut. It
-// makes that group, goes into the one of node 1 there, says where on loopback it listens, and
-// answers each connection until ctx ends or SIGTERM comes; it returns nil then.
+// Main is the process that Check starts: `weir internal cut GROUP`. args are the arguments after cut.
+// It creates that group, enters the group of node 1 in it, prints its loopback listen address, and
+// answers each connection until ctx ends or SIGTERM arrives; then it returns nil.
 func Main(ctx context.Context, args []string, stdout io.Writer) error {
 	if len(args) != 1 {
 		return errors.New("cut: wants a control group")

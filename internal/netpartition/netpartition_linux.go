@@ -14,13 +14,14 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 )
 
-// What is needed where something is missing.
+// Requirements, for messages.
 const (
 	needGroups = "run weir as root, and in a container with a cgroup file system that it may write to"
 	needBPF    = "run weir as root, on Linux 5.8 or later with CONFIG_CGROUP_BPF; in a container with CAP_BPF and CAP_NET_ADMIN"
 )
 
-// Path returns where Make makes the control group of that name, below that of this process.
+// Path returns the path at which Make creates a control group with that name, below that of this
+// process.
 func Path(name string) (string, error) {
 	groups, err1 := os.ReadFile("/proc/self/cgroup")
 	mounts, err2 := os.ReadFile("/proc/self/mountinfo")
@@ -30,7 +31,8 @@ func Path(name string) (string, error) {
 	return below(name, string(groups), string(mounts))
 }
 
-// folder is the group of a node in that at a path; 0: of what all nodes share.
+// folder returns the group of a node within the group at path; 0 is the group for what all nodes
+// share.
 func folder(path string, node int) string {
 	if node == 0 {
 		return filepath.Join(path, "shared")
@@ -38,7 +40,7 @@ func folder(path string, node int) string {
 	return filepath.Join(path, strconv.Itoa(node))
 }
 
-// Make makes a control group with one for each node in it, and one for what all share.
+// Make creates a control group that contains one for each node, and one for what all share.
 func Make(path string, nodes int) error {
 	if nodes > MostNodes {
 		return fmt.Errorf("making control groups: for %d nodes at most", MostNodes)
@@ -54,12 +56,13 @@ func Make(path string, nodes int) error {
 	return nil
 }
 
-// Open opens the group of a node, for a process to begin in it; 0: of what all nodes share.
+// Open opens the group of a node so that a process can start in it; 0 is the group for what all nodes
+// share.
 func Open(path string, node int) (*os.File, error) {
 	return os.OpenFile(folder(path, node), os.O_RDONLY|syscall.O_DIRECTORY, 0)
 }
 
-// enter moves this process to the group of node 1.
+// enter moves this process into the group of node 1.
 func enter(path string) error {
 	err := os.WriteFile(filepath.Join(folder(path, 1), "cgroup.procs"), []byte("0"), 0)
 	if err != nil {
@@ -68,7 +71,7 @@ func enter(path string) error {
 	return nil
 }
 
-// A Cutter cuts the nodes off that are in control groups. Its methods may be called concurrently.
+// A Cutter partitions the nodes of a control group. Its methods are safe for concurrent use.
 type Cutter struct {
 	rules *ebpf.Map
 
@@ -76,7 +79,7 @@ type Cutter struct {
 	closes []func() error
 }
 
-// New attaches programs to the groups of nodes in that at a path. They let everything pass.
+// New attaches programs to the node groups within the group at path. Initially they pass everything.
 func New(path string, nodes int) (_ *Cutter, err error) {
 	c := &Cutter{}
 	defer func() {
@@ -120,7 +123,7 @@ func New(path string, nodes int) (_ *Cutter, err error) {
 	return c, nil
 }
 
-// attach attaches a program to the group of a node, for as long as this process has it open.
+// attach attaches a program to a node's group for as long as this process holds it open.
 func (c *Cutter) attach(path string, node int, sends bool, groups *ebpf.Map) error {
 	kind := ebpf.AttachCGroupInetIngress
 	if sends {
@@ -139,7 +142,7 @@ func (c *Cutter) attach(path string, node int, sends bool, groups *ebpf.Map) err
 		return missing("opening a control group", err, needGroups)
 	}
 	defer func() { _ = at.Close() }()
-	// Not link.AttachCgroup: on an old kernel it makes what outlives this process.
+	// Not link.AttachCgroup: on an old kernel its attachment outlives this process.
 	l, err := link.AttachRawLink(link.RawLinkOptions{Target: int(at.Fd()), Program: p, Attach: kind})
 	if err != nil {
 		return missing("attaching an eBPF program", err, needBPF)
@@ -148,8 +151,8 @@ func (c *Cutter) attach(path string, node int, sends bool, groups *ebpf.Map) err
 	return nil
 }
 
-// Part has nothing pass between the nodes of each pair, and all else pass. 0 stands for the
-// clients: all processes that are in none of the groups, on this host and on others.
+// Part drops all packets between the nodes of each pair, and passes all others. 0 stands for the
+// clients: all processes in none of the groups, on this host and on others.
 func (c *Cutter) Part(pairs [][2]int) error {
 	r, err := rowsOf(pairs)
 	if err != nil {
@@ -161,7 +164,7 @@ func (c *Cutter) Part(pairs [][2]int) error {
 	return nil
 }
 
-// Close mends all cuts.
+// Close ends all partitions.
 func (c *Cutter) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// role is the variable that says what a process of a test is.
+// role is the environment variable that selects what a test process does.
 const role = "WEIR_TEST_NODECUT"
 
 func TestMain(m *testing.M) {
@@ -47,8 +47,8 @@ func TestMain(m *testing.M) {
 // silence is how long an actor waits for an answer.
 const silence = 400 * time.Millisecond
 
-// act listens, and does what the lines of stdin say: it dials, asks over that connection, or sends
-// a datagram. Everything that it receives it sends back.
+// act listens, and executes the lines of stdin: it dials, sends a request over that connection, or
+// sends a datagram. It echoes everything it receives.
 func act() {
 	l, err := net.Listen("tcp", os.Getenv("WEIR_TEST_AT"))
 	if err != nil {
@@ -112,7 +112,7 @@ func act() {
 	}
 }
 
-// ask sends a byte and reads what comes back.
+// ask sends a byte and reads the reply.
 func ask(c net.Conn) error {
 	_ = c.SetDeadline(time.Now().Add(silence))
 	if _, err := c.Write([]byte{7}); err != nil {
@@ -122,7 +122,7 @@ func ask(c net.Conn) error {
 	return err
 }
 
-// An actor is a process that act is.
+// An actor is a process that runs act.
 type actor struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -131,7 +131,7 @@ type actor struct {
 	at  string
 }
 
-// newActor starts one in the group of a node, 0: of what all share, -1: where this process is.
+// newActor starts an actor in the group of a node; 0: the shared group, -1: this process's group.
 func newActor(t *testing.T, path string, node int, at string) *actor {
 	t.Helper()
 	self, err := os.Executable()
@@ -175,14 +175,14 @@ func (a *actor) says() string {
 	return strings.TrimSpace(line)
 }
 
-// does has it do something to another one, and returns what came of it.
+// does makes the actor act on another one, and returns the outcome.
 func (a *actor) does(what string, other *actor) string {
 	_, _ = fmt.Fprintln(a.in, what, other.at)
 	return a.says()
 }
 
-// groups makes groups for nodes, and removes them when the test has ended. It skips the test where
-// this machine does not let it.
+// groups creates groups for nodes, and removes them after the test. It skips the test if this machine
+// does not permit them.
 func groups(t *testing.T, nodes int) string {
 	t.Helper()
 	able(t)
@@ -239,7 +239,7 @@ func TestPartitionDropsOnlyPacketsBetweenNodes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// looks has each ask each other one, and itself, and returns who is not answered.
+			// looks makes each actor ask every other one, and itself, and returns which get no answer.
 			looks := func(what string) (silent []string) {
 				t.Helper()
 				for _, a := range names {
@@ -275,7 +275,7 @@ func TestPartitionDropsOnlyPacketsBetweenNodes(t *testing.T) {
 			want("ask", "2 1", "2 3")
 			want("datagram", "2 1", "2 3")
 			part([2]int{0, 2})
-			time.Sleep(3 * time.Second) // connections try again, less and less often
+			time.Sleep(3 * time.Second) // connections retry less and less often
 			want("datagram", "client 2")
 			part([2]int{0, 1}, [2]int{1, 2}, [2]int{1, 3})
 			want("datagram", "client 1", "1 2", "1 3")
@@ -291,7 +291,7 @@ func TestPartitionDropsOnlyPacketsBetweenNodes(t *testing.T) {
 	}
 }
 
-// TestPartitionSilencesClosedPorts: the kernel answers for a process that is gone.
+// TestPartitionSilencesClosedPorts: the kernel would answer for a process that is gone.
 func TestPartitionSilencesClosedPorts(t *testing.T) {
 	path := groups(t, 2)
 	c, err := New(path, 2)
@@ -322,7 +322,7 @@ func TestPartitionSilencesClosedPorts(t *testing.T) {
 	}
 }
 
-// hold cuts node 1 off from clients, says so, and waits.
+// hold partitions node 1 from clients, reports it, and waits.
 func hold() {
 	c, err := New(os.Getenv("WEIR_TEST_GROUP"), 1)
 	if err == nil {
@@ -332,7 +332,7 @@ func hold() {
 	select {}
 }
 
-// TestACutEndsWithItsProcess kills the process that cuts.
+// TestACutEndsWithItsProcess kills the process that holds the partition.
 func TestACutEndsWithItsProcess(t *testing.T) {
 	path := groups(t, 1)
 	node, client := newActor(t, path, 1, "127.0.0.1:0"), newActor(t, path, -1, "127.0.0.1:0")
@@ -358,7 +358,7 @@ func TestACutEndsWithItsProcess(t *testing.T) {
 	}
 	mended := ""
 	for deadline := time.Now().Add(5 * time.Second); mended != "yes" && time.Now().Before(deadline); {
-		mended = client.does("dial", node) // the kernel takes programs away a moment after their process
+		mended = client.does("dial", node) // the kernel removes the programs a moment after their process
 	}
 	if mended != "yes" {
 		t.Errorf("after SIGKILL of who cuts: %s", mended)

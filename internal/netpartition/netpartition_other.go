@@ -9,12 +9,12 @@ import (
 	"runtime"
 )
 
-// Path refuses every host but Linux.
+// Path returns an error: only Linux is supported.
 func Path(string) (string, error) {
 	return "", fmt.Errorf("%w: it needs Linux, and this is %s", ErrMissing, runtime.GOOS)
 }
 
-// Check does what Path does.
+// Check returns Path's error.
 func Check(context.Context, string) error { return refused() }
 
 func refused() error {
@@ -22,21 +22,21 @@ func refused() error {
 	return err
 }
 
-// Make does what Path does.
+// Make returns Path's error.
 func Make(string, int) error { return refused() }
 
-// Open does what Path does.
+// Open returns Path's error.
 func Open(string, int) (*os.File, error) { return nil, refused() }
 
 func enter(string) error { return refused() }
 
-// A Cutter is never made here.
+// A Cutter cannot be created on this platform.
 type Cutter struct{}
 
-// New does what Path does.
+// New returns Path's error.
 func New(string, int) (*Cutter, error) { return nil, refused() }
 
-// Part does what Path does.
+// Part returns Path's error.
 func (*Cutter) Part([][2]int) error { return refused() }
 
 // Close does nothing.

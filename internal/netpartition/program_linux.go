@@ -6,16 +6,16 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Places in what a program is given: struct __sk_buff.
+// Field offsets in a program's argument, struct __sk_buff.
 const (
 	skbProtocol  = 16
 	skbInterface = 40
 )
 
-// loopbackIndex is that of the loopback device, in each network namespace.
+// loopbackIndex is the index of the loopback device in every network namespace.
 const loopbackIndex = 1
 
-// Places on a program's stack.
+// Offsets on a program's stack.
 const (
 	stackTuple  = -40 // the two ends of the other socket: struct bpf_sock_tuple
 	stackHead   = -64 // the beginning of the packet
@@ -26,32 +26,32 @@ const (
 	protocolUDP = 17
 )
 
-// What a program answers. Where a packet is dropped that a process sends, TCP and the process hear
-// of it. TCP takes it for a loss, and for a busy host when it is told so. A process that sends
-// datagrams hears nothing of a busy host.
+// Return values of a program. When a sent packet is dropped, TCP and the process are told. TCP treats
+// it as a loss, or as a busy host if the return value says so. A process that sends datagrams is not
+// told about a busy host.
 const (
 	dropped = 0
 	passed  = 1
 	busy    = 2
 )
 
-// network returns a number of 16 bits as the network has it.
+// network returns a 16-bit number in network byte order.
 func network(n uint16) int32 { return int32(bits.ReverseBytes16(n)) }
 
-// program returns the instructions for a node's packets: those that it sends, or that it
-// receives. rules is the map with rows, groups that from IDs of groups to numbers of nodes.
+// program returns the instructions for the packets that a node sends or receives. rules is the map
+// with rows; groups maps group IDs to node numbers.
 //
-// What is between two nodes is dropped where it is received, without a word to the sender. A
-// sender learns that a packet of its own is dropped where it is sent, so that is done only where
-// none of weir's programs is at the other end.
+// Packets between two nodes are dropped at the receiver, so that the sender is not told. A sender
+// would learn about a packet dropped on sending, so this is done only if none of weir's programs is at
+// the other end.
 func program(node int, sends bool, rules, groups int) asm.Instructions {
-	// The callee-saved registers: R6 has the packet, R7 from whom the node is cut off, R8 who is at
-	// the other end, R9 the protocol.
+	// Callee-saved registers: R6 is the packet, R7 from whom the node is partitioned, R8 the other end, R9
+	// the protocol.
 	at := func(name string, all asm.Instructions) asm.Instructions {
 		all[0] = all[0].WithSymbol(name)
 		return all
 	}
-	// load reads bytes of the packet. Where there are none, the other end is not known.
+	// load reads bytes of the packet. If there are none, the other end is unknown.
 	load := func(from, to, n int32) asm.Instructions {
 		return asm.Instructions{
 			asm.Mov.Reg(asm.R1, asm.R6), asm.Mov.Imm(asm.R2, from),
@@ -59,7 +59,7 @@ func program(node int, sends bool, rules, groups int) asm.Instructions {
 			asm.FnSkbLoadBytes.Call(), asm.JNE.Imm(asm.R0, 0, "unknown"),
 		}
 	}
-	// ports reads the ports behind a head of R8 bytes.
+	// ports reads the ports after a header of R8 bytes.
 	ports := func(from, to, n int32) asm.Instructions {
 		all := load(0, to, n)
 		all[1] = asm.Mov.Reg(asm.R2, asm.R8)
@@ -74,7 +74,7 @@ func program(node int, sends bool, rules, groups int) asm.Instructions {
 		all = append(all, ports(2, stackTuple+2*size, 2)...)
 		return append(all, ports(0, stackTuple+2*size+2, 2)...)
 	}
-	// find looks for the other socket, by the protocol.
+	// find looks up the other socket by protocol.
 	find := func(size int32, udp string) asm.Instructions {
 		call := func(f asm.BuiltinFunc) asm.Instructions {
 			return asm.Instructions{
@@ -122,13 +122,13 @@ func program(node int, sends bool, rules, groups int) asm.Instructions {
 		all = append(all, asm.Ja.Label("pass"))
 	} else {
 		all = append(all,
-			asm.LoadMem(asm.R8, asm.R0, 0, asm.Word), asm.And.Imm(asm.R8, 63), // 63 tells the verifier what it is
+			asm.LoadMem(asm.R8, asm.R0, 0, asm.Word), asm.And.Imm(asm.R8, 63), // the constant 63 satisfies the verifier
 			asm.Mov.Imm(asm.R1, 1), asm.LSh.Reg(asm.R1, asm.R8), asm.And.Reg(asm.R1, asm.R7),
 			asm.JEq.Imm(asm.R1, 0, "pass"), asm.Ja.Label("drop"),
 		)
 	}
-	// No socket is at the other end any more, or yet. It may have been a node, so that the kernel's
-	// answer of a port without a listener would tell that the host lives.
+	// There is no socket at the other end any more, or yet. It may have been a node, so that the kernel's
+	// reply for a port without a listener would reveal that the host is alive.
 	all = append(all, asm.JEq.Imm(asm.R9, protocolTCP, "drop").WithSymbol("unknown"))
 	silent := int32(dropped)
 	if sends {

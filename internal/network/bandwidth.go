@@ -9,13 +9,13 @@ import (
 	"github.com/weirmq/weir/internal/quantity"
 )
 
-// BandwidthForm is the pattern of what ParseBandwidth takes, as a regular expression.
+// BandwidthForm is a regular expression for the input of ParseBandwidth.
 const BandwidthForm = quantity.NumberForm + ` ?[GgMmKk]?([Bb][Ii][Tt]|[Bb][Pp][Ss])(/[Ss])?`
 
-// ErrNoUnit: a bandwidth is a number and nothing else.
+// ErrNoUnit is returned for a bandwidth that is a bare number.
 var ErrNoUnit = errors.New("has no unit")
 
-// ParseBandwidth reads bits per second: "100Mbit", "1.5 Mbit/s", "512kbps".
+// ParseBandwidth parses bits per second: "100Mbit", "1.5 Mbit/s", "512kbps".
 func ParseBandwidth(text string) (int64, error) {
 	n, rest, err := quantity.Decimal(strings.TrimSpace(text))
 	if err != nil {
@@ -39,7 +39,7 @@ func ParseBandwidth(text string) (int64, error) {
 	return int64(bits), nil
 }
 
-// units writes a bandwidth in the greatest unit that fits.
+// units returns a bandwidth in the largest unit that fits.
 func units(bits int64) (value float64, unit string) {
 	switch v := float64(bits); {
 	case v >= 1e9:
@@ -53,13 +53,13 @@ func units(bits int64) (value float64, unit string) {
 	}
 }
 
-// FormatBandwidth writes bits per second as ParseBandwidth reads them.
+// FormatBandwidth formats bits per second in a form that ParseBandwidth accepts.
 func FormatBandwidth(bits int64) string {
 	v, unit := units(bits)
 	return strconv.FormatFloat(v, 'f', -1, 64) + unit
 }
 
-// perSecond writes a bandwidth for a message, rounded.
+// perSecond formats a bandwidth for messages, rounded.
 func perSecond(bits int64) string {
 	v, unit := units(bits)
 	return strconv.FormatFloat(v, 'g', 4, 64) + " " + unit + "/s"

@@ -1,14 +1,14 @@
-// Package network puts a network between the clients of a run and the servers that weir
-// starts: with latency, jitter, loss, duplication, reordering, corruption and a bandwidth,
-// each way for itself, and with partitions.
+// Package network simulates a network between a run's clients and the servers that weir starts, with
+// latency, jitter, loss, duplication, reordering, corruption and limited bandwidth, separately for
+// each direction, and with partitions.
 //
-// weir itself is that network. The clients are in one network namespace and the servers in
-// another. All that joins the two is a process of weir's own, the link, which holds a
-// TUN device in each and carries every IP packet from one to the other, late, twice,
-// changed or not at all. It needs Linux, root and /dev/net/tun, and no module for
-// queueing. It works below TCP and UDP, so that every protocol meets it, and servers may
-// tell clients their own addresses. Nothing of the host's own network is touched. The
-// devices are gone when the link is, and the namespaces when all processes in them are.
+// weir itself carries the packets. The clients are in one network namespace and the servers in
+// another. The only connection is a process of weir's own, the link, which holds a TUN device in each
+// namespace and carries every IP packet from one to the other: late, twice, modified or not at all. It
+// requires Linux, root and /dev/net/tun, but no kernel queueing module. It works below TCP and UDP, so
+// that it applies to every protocol, and servers may advertise their own addresses to clients. The
+// host's own network is not changed. The devices disappear with the link, the namespaces with the last
+// process in them.
 package network
 
 import (
@@ -18,51 +18,51 @@ import (
 	"time"
 )
 
-// A Distribution is how jitter varies.
+// A Distribution is the distribution of jitter.
 type Distribution uint8
 
 // The distributions. J is the jitter.
 const (
-	Uniform     Distribution = iota // even from -J to +J
-	Normal                          // standard deviation J, cut off where the delay would be negative
-	Exponential                     // mean J, added: the latency is the least
+	Uniform     Distribution = iota // uniform from -J to +J
+	Normal                          // standard deviation J, truncated where the delay would be negative
+	Exponential                     // mean J, added: the latency is the minimum
 	Pareto                          // shape 3, standard deviation J, mean 0: a long tail
 )
 
-// distributions are their words.
+// distributions are the names used in scenarios.
 var distributions = [...]string{"uniform", "normal", "exponential", "pareto"}
 
-// Distributions returns the words of the distributions, in the order of the constants.
+// Distributions returns the names of the distributions, in the order of the constants.
 func Distributions() []string { return distributions[:] }
 
-// String returns the word of scenarios.
+// String returns the name used in scenarios.
 func (d Distribution) String() string { return distributions[d] }
 
-// Conditions are what one direction does to packets. The zero value does nothing.
+// Conditions describes what one direction does to packets. The zero value does nothing.
 type Conditions struct {
 	Latency      time.Duration `json:"latency_ns,omitempty"` // one way
 	Jitter       time.Duration `json:"jitter_ns,omitempty"`
 	Distribution Distribution  `json:"distribution,omitempty"` // of the jitter
-	Loss         float64       `json:"loss,omitempty"`         // share of the packets, 0 to 1, as the next three
-	Duplicate    float64       `json:"duplicate,omitempty"`    // that arrive twice
-	Reorder      float64       `json:"reorder,omitempty"`      // that skip latency and jitter, and so overtake others
-	Corrupt      float64       `json:"corrupt,omitempty"`      // in which one bit is changed
-	Bandwidth    int64         `json:"bandwidth,omitempty"`    // bits of IP packets per second; 0: not bounded
+	Loss         float64       `json:"loss,omitempty"`         // share of the packets, 0 to 1, like the next three
+	Duplicate    float64       `json:"duplicate,omitempty"`    // share that arrives twice
+	Reorder      float64       `json:"reorder,omitempty"`      // share that skips the delay
+	Corrupt      float64       `json:"corrupt,omitempty"`      // share in which one bit is changed
+	Bandwidth    int64         `json:"bandwidth,omitempty"`    // bits of IP packets per second; 0: unlimited
 }
 
-// Most of what conditions may be.
+// Limits of conditions.
 const (
 	MostLatency   = time.Minute
-	LeastBits     = 8_000           // a second
-	MostBits      = 10_000_000_000  // a second
-	maxHeldBytes  = 256 << 20       // that one direction holds; more is dropped and counted
+	LeastBits     = 8_000           // per second
+	MostBits      = 10_000_000_000  // per second
+	maxHeldBytes  = 256 << 20       // held in one direction; more is dropped and counted
 	queueTime     = time.Second / 4 // of packets that wait for bandwidth
 	leastQueue    = 10 * mtu
-	mtu           = 1500 // as Ethernet has
+	mtu           = 1500 // that of Ethernet
 	mostPartition = 1000
 )
 
-// Check refuses conditions that make no sense, naming the part.
+// Check returns an error that names the first invalid condition.
 func (c Conditions) Check() error {
 	switch {
 	case c.Distribution != Uniform && c.Jitter == 0:
@@ -79,10 +79,10 @@ func (c Conditions) Check() error {
 	return nil
 }
 
-// Nothing reports whether they leave packets as they are.
+// Nothing reports whether the conditions leave packets unchanged.
 func (c Conditions) Nothing() bool { return c == Conditions{} }
 
-// String says in words what they do: "20ms, 9 Mbit/s, loss 1 %".
+// String describes the conditions: "20ms, 9 Mbit/s, loss 1 %".
 func (c Conditions) String() string {
 	text := c.Latency.String()
 	if c.Jitter > 0 {
@@ -102,21 +102,20 @@ func (c Conditions) String() string {
 	return text
 }
 
-// at is the quantile p of a distribution, for a jitter of 1.
+// at returns quantile p of a distribution, for a jitter of 1.
 func (d Distribution) at(p float64) float64 {
 	switch d {
 	case Normal:
 		return math.Sqrt2 * math.Erfinv(2*p-1)
 	case Exponential:
 		return -math.Log1p(-p)
-	case Pareto: // mean 3/2 and deviation √3/2, before it is moved and scaled
+	case Pareto: // mean 3/2 and deviation √3/2 before shifting and scaling
 		return (math.Pow(1-p, -1./3) - 1.5) / (math.Sqrt(3) / 2)
 	}
 	return 2*p - 1
 }
 
-// delay is how long a packet is under way that meets quantile p of the jitter. It is never
-// negative.
+// delay returns the delay of a packet at quantile p of the jitter. It is never negative.
 func (c *Conditions) delay(p float64) time.Duration {
 	if c.Jitter == 0 {
 		return c.Latency
@@ -124,6 +123,6 @@ func (c *Conditions) delay(p float64) time.Duration {
 	return max(0, c.Latency+time.Duration(c.Distribution.at(p)*float64(c.Jitter)))
 }
 
-// gone is the share of packets that a receiver never gets: lost ones, and changed ones,
-// which the checksums of IP, TCP and UDP find.
+// gone returns the share of packets that the receiver never gets: lost packets, and corrupted ones,
+// which the checksums of IP, TCP and UDP detect.
 func (c *Conditions) gone() float64 { return 1 - (1-c.Loss)*(1-c.Corrupt) }

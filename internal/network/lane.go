@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Counts are what a direction did with packets, since it was made.
+// Counts counts what a direction did with packets since it was created.
 type Counts struct {
-	Packets    int64 `json:"packets"` // that came in
+	Packets    int64 `json:"packets"` // received
 	Bytes      int64 `json:"bytes"`
-	Lost       int64 `json:"lost"`       // as asked
-	Duplicated int64 `json:"duplicated"` // as asked
-	Reordered  int64 `json:"reordered"`  // that left out the latency, as asked
-	Corrupted  int64 `json:"corrupted"`  // as asked
-	Cut        int64 `json:"cut"`        // lost to a partition
-	Queue      int64 `json:"queue"`      // dropped because too many waited for bandwidth
-	Overflow   int64 `json:"overflow"`   // dropped because the link could not hold or carry more: not asked for
+	Lost       int64 `json:"lost"`       // as configured
+	Duplicated int64 `json:"duplicated"` // as configured
+	Reordered  int64 `json:"reordered"`  // skipped the latency, as configured
+	Corrupted  int64 `json:"corrupted"`  // as configured
+	Cut        int64 `json:"cut"`        // dropped by a partition
+	Queue      int64 `json:"queue"`      // dropped because the bandwidth queue was full
+	Overflow   int64 `json:"overflow"`   // dropped because the link could not hold or carry more: not configured
 }
 
-// minus returns what came since an earlier reading.
+// minus returns the difference from an earlier reading.
 func (c Counts) minus(b Counts) Counts {
 	return Counts{
 		c.Packets - b.Packets, c.Bytes - b.Bytes, c.Lost - b.Lost, c.Duplicated - b.Duplicated, c.Reordered - b.Reordered,
@@ -26,13 +26,13 @@ func (c Counts) minus(b Counts) Counts {
 	}
 }
 
-// A held packet is under way until due.
+// A held packet is in flight until due.
 type held struct {
 	due  time.Duration // on the caller's clock
 	data []byte
 }
 
-// A queue holds packets in the order in which they are due.
+// A queue holds packets in order of their due times.
 type queue struct {
 	all  []held
 	head int
@@ -41,7 +41,7 @@ type queue struct {
 func (q *queue) empty() bool { return q.head == len(q.all) }
 
 func (q *queue) push(h held) {
-	if q.head > 0 && len(q.all) == cap(q.all) { // room is made before memory is
+	if q.head > 0 && len(q.all) == cap(q.all) { // reuse space before allocating
 		q.all = q.all[:copy(q.all, q.all[q.head:])]
 		q.head = 0
 	}
@@ -57,36 +57,35 @@ func (q *queue) pop() held {
 	return h
 }
 
-// A lane is one direction. Packets keep their order but for those that reorder picks:
-// jitter does not let one overtake another, as on a path that is one line of routers. One
-// goroutine uses it.
+// A lane is one direction. Packets keep their order except those picked by Reorder: jitter does not
+// make packets overtake each other, as on a single path of routers. It is not safe for concurrent use.
 type lane struct {
 	Conditions
 	counts Counts
-	cut    bool // a partition is on
+	cut    bool // a partition is active
 
 	random   *rand.Rand
-	busy     time.Duration // until when the bandwidth is taken
-	last     time.Duration // when the last packet in order is due
-	bytes    int           // held
-	wait     queue         // those in order
-	overtake queue         // those that leave out the latency
-	spare    [][]byte      // buffers
+	busy     time.Duration // when the bandwidth is next free
+	last     time.Duration // when the last in-order packet is due
+	bytes    int           // bytes held
+	wait     queue         // in-order packets
+	overtake queue         // packets that skip the latency
+	spare    [][]byte      // free buffers
 }
 
 func newLane(c Conditions, seed uint64) *lane {
 	return &lane{Conditions: c, random: rand.New(rand.NewPCG(seed, 0x6e65747765697221))}
 }
 
-// hit draws whether something of probability p happens.
+// hit draws an event of probability p.
 func (l *lane) hit(p float64) bool { return p > 0 && l.random.Float64() < p }
 
-// limit is how many bytes may wait for bandwidth.
+// limit returns how long a packet may wait for bandwidth.
 func (l *lane) limit() time.Duration {
 	return max(queueTime, time.Duration(float64(leastQueue)*8/float64(l.Bandwidth)*float64(time.Second)))
 }
 
-// take takes a packet that came in now. It keeps a copy.
+// take accepts a packet that has just arrived, and copies it.
 func (l *lane) take(now time.Duration, packet []byte) {
 	l.counts.Packets++
 	l.counts.Bytes += int64(len(packet))
@@ -141,7 +140,7 @@ func (l *lane) take(now time.Duration, packet []byte) {
 	}
 }
 
-// buffer returns an empty one.
+// buffer returns an empty buffer.
 func (l *lane) buffer() []byte {
 	if n := len(l.spare); n > 0 {
 		b := l.spare[n-1]
@@ -151,10 +150,10 @@ func (l *lane) buffer() []byte {
 	return make([]byte, 0, mtu)
 }
 
-// mostSpare is how many buffers are kept for further packets.
+// mostSpare is how many buffers are kept for reuse.
 const mostSpare = 4096
 
-// done takes a buffer back.
+// done returns a buffer for reuse.
 func (l *lane) done(b []byte) {
 	l.bytes -= len(b)
 	if len(l.spare) < mostSpare {
@@ -162,7 +161,7 @@ func (l *lane) done(b []byte) {
 	}
 }
 
-// next returns when the next packet is due; false: none is under way.
+// next returns when the next packet is due; false if there is none.
 func (l *lane) next() (time.Duration, bool) {
 	switch {
 	case l.wait.empty() && l.overtake.empty():
@@ -175,8 +174,7 @@ func (l *lane) next() (time.Duration, bool) {
 	return min(l.wait.all[l.wait.head].due, l.overtake.all[l.overtake.head].due), true
 }
 
-// arrive returns the next packet that is due by now, nil where none is. The caller gives
-// it back by done.
+// arrive returns the next packet that is due by now, or nil. The caller returns it with done.
 func (l *lane) arrive(now time.Duration) []byte {
 	from := &l.wait
 	if at, any := l.next(); !any || at > now {

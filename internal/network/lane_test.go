@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// run sends n packets of size bytes, gap apart, and returns their numbers and the times
-// that they were under way, in the order in which they arrived.
+// run sends n packets of size bytes, gap apart, and returns their numbers and delays in order of
+// arrival.
 func run(c Conditions, n, size int, gap time.Duration) (l *lane, numbers []int, took []time.Duration) {
 	l = newLane(c, 7)
 	arrive := func(until time.Duration) {
@@ -35,7 +35,7 @@ func run(c Conditions, n, size int, gap time.Duration) (l *lane, numbers []int, 
 	return l, numbers, took
 }
 
-// around checks a count of n draws of probability p: within 5 standard deviations.
+// around checks that a count of n draws of probability p is within 5 standard deviations.
 func around(t *testing.T, what string, got int64, n int, p float64) {
 	t.Helper()
 	mean := float64(n) * p
@@ -96,7 +96,7 @@ func TestJitterHasItsDistribution(t *testing.T) {
 	const n, j = 50_000, 5 * time.Millisecond
 	for _, x := range []struct {
 		of                      Distribution
-		mean, deviation         float64 // of what is added, in parts of the jitter
+		mean, deviation         float64 // of the jitter, in units of J
 		lower, median, quartile float64
 	}{
 		{Uniform, 0, 1 / math.Sqrt(3), -0.5, 0, 0.5},
@@ -105,7 +105,7 @@ func TestJitterHasItsDistribution(t *testing.T) {
 		{Pareto, 0, 1, -0.4612, -0.2772, 0.1009},
 	} {
 		c := Conditions{Latency: 50 * time.Millisecond, Jitter: j, Distribution: x.of}
-		// So far apart that no packet waits for the one before it.
+		// Far enough apart that no packet waits for the one before it.
 		_, _, took := run(c, n, 40, time.Hour)
 		slices.Sort(took)
 		sum, squares := 0.0, 0.0
@@ -122,7 +122,7 @@ func TestJitterHasItsDistribution(t *testing.T) {
 			off       float64
 		}{
 			{"mean", mean, x.mean, 6 / math.Sqrt(n)},
-			{"standard deviation", deviation, x.deviation, 0.15}, // that of pareto comes slowly: its fourth moment is not finite
+			{"standard deviation", deviation, x.deviation, 0.15}, // pareto: its fourth moment is not finite
 			{"lower quartile", at(0.25), x.lower, 0.04},
 			{"median", at(0.5), x.median, 0.04},
 			{"upper quartile", at(0.75), x.quartile, 0.04},

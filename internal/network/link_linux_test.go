@@ -17,7 +17,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestMain makes the test binary a guard and a link, too.
+// TestMain lets the test binary also play a guard and a link.
 func TestMain(m *testing.M) {
 	if code, ok := guard.Main(os.Args); ok {
 		os.Exit(code)
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// possible skips the test where the host lends no network.
+// possible skips the test if the host does not permit a network.
 func possible(t *testing.T) {
 	t.Helper()
 	needs.Time(t)
@@ -41,8 +41,8 @@ func possible(t *testing.T) {
 	}
 }
 
-// linked calls f on a thread in the clients' namespace of a link, and returns the error of
-// making it. What is of the host's network must be as it was afterwards.
+// linked calls f on a thread in the clients' namespace of a link, and returns the error of creating
+// it. It checks that the host's network is unchanged afterwards.
 func linked(t *testing.T, spec Spec, f func(*Link)) error {
 	t.Helper()
 	possible(t)
@@ -71,7 +71,7 @@ func linked(t *testing.T, spec Spec, f func(*Link)) error {
 	return made
 }
 
-// hostNetwork is what of the host's network might be changed.
+// hostNetwork returns the parts of the host's network that might be changed.
 func hostNetwork(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -88,7 +88,7 @@ func hostNetwork(t *testing.T) string {
 	return all.String()
 }
 
-// sockets opens one at each end.
+// sockets opens one socket at each end.
 func sockets(t *testing.T, l *Link) (clients, system net.PacketConn) {
 	t.Helper()
 	clients, err := listen(ClientAddress)
@@ -143,7 +143,7 @@ func TestLinkAppliesConditionsPerDirection(t *testing.T) {
 			t.Errorf("carried %+v and %+v, %v; want %d packets, %d lost", to, from, err, count, m.gone)
 		}
 	}
-	// On a host that is busy for a second the link is not as asked, and weir says so.
+	// On a host that is busy for a second the link is not as asked, and weir reports it.
 	var err error
 	for range 5 {
 		if err = linked(t, spec, does); !errors.Is(err, ErrNotAsAsked) {
@@ -183,7 +183,7 @@ func TestAPartitionOfALinkEnds(t *testing.T) {
 }
 
 func TestNetworkOffTargetIsRejected(t *testing.T) {
-	err := linked(t, Spec{To: Conditions{Bandwidth: 100 * MostBits}}, func(*Link) { // what no host carries
+	err := linked(t, Spec{To: Conditions{Bandwidth: 100 * MostBits}}, func(*Link) { // more than any host can carry
 		t.Error("a link of 1 Tbit/s was made")
 	})
 	if !errors.Is(err, ErrNotAsAsked) || !strings.Contains(fmt.Sprint(err), "bandwidth: asked for 1000 Gbit/s, measured ") {
@@ -208,8 +208,8 @@ func TestLinkedServersReachOnlyPeersAndClients(t *testing.T) {
 	}
 }
 
-// TestLinkInUserNamespace has the test before it done by a process that is root
-// only in a user namespace of its own, as below unshare --map-root-user.
+// TestLinkInUserNamespace runs the previous test in a process that is root only in its own user
+// namespace, as with unshare --map-root-user.
 func TestLinkInUserNamespace(t *testing.T) {
 	possible(t)
 	self, err := os.Executable()

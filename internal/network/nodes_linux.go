@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hub is the end of a node's wire in the servers' namespace.
+// hub returns the device name of the end of a node's wire in the servers' namespace.
 func (n Node) hub() string { return fmt.Sprintf("weir-node-%d", n.Number) }
 
-// nodeWire is the other end, in the node's own namespace.
+// nodeWire is the device name of the other end, in the node's own namespace.
 const nodeWire = "weir-hub"
 
-// addNodes makes a namespace for each node, with a wire to the servers' namespace, which
-// passes packets on between all of them and the clients.
+// addNodes creates a namespace for each node with a wire to the servers' namespace, which forwards
+// packets between all nodes and the clients.
 func (l *joint) addNodes(count int) (nodes []Node, err error) {
 	if count == 0 {
 		return nil, nil
@@ -43,7 +43,7 @@ func (l *joint) addNodes(count int) (nodes []Node, err error) {
 	return nodes, route(clientDevice, nodeNetwork)
 }
 
-// wire lays one from the servers' namespace to that of a node.
+// wire creates a wire from the servers' namespace to that of a node.
 func (l *joint) wire(s *space, n Node) error {
 	other, err := netns.GetFromPath(n.Space)
 	if err != nil {
@@ -76,8 +76,8 @@ func (l *joint) wire(s *space, n Node) error {
 		if err := netlink.LinkSetMTU(d, mtu); err != nil {
 			return err
 		}
-		// Not a default route: a server that looks up a name would wait for an answer that
-		// never comes, 5 s each time. Without a route the look-up fails at once.
+		// Not a default route: a server's DNS lookup would then wait 5 s for an answer that never comes.
+		// Without a route it fails at once.
 		_, all, err := net.ParseCIDR(allNetworks)
 		if err != nil {
 			return err
@@ -86,8 +86,8 @@ func (l *joint) wire(s *space, n Node) error {
 	})
 }
 
-// up gives a device of the calling thread's namespace an address in a network of two, and
-// puts it up.
+// up gives a device of the calling thread's namespace an address in a network of two, and brings it
+// up.
 func up(device, address string) error {
 	d, err := netlink.LinkByName(device)
 	if err != nil {
@@ -100,7 +100,7 @@ func up(device, address string) error {
 	return netlink.LinkSetUp(d)
 }
 
-// route sends packets to a network over a device of the calling thread's namespace.
+// route routes a network over a device of the calling thread's namespace.
 func route(device, to string) error {
 	d, err := netlink.LinkByName(device)
 	if err != nil {
@@ -113,11 +113,11 @@ func route(device, to string) error {
 	return netlink.RouteAdd(&netlink.Route{LinkIndex: d.Attrs().Index, Dst: dst, Scope: netlink.SCOPE_LINK})
 }
 
-// severPriority is before that of the table that routes packets on.
+// severPriority comes before the routing table that forwards packets.
 const severPriority = 100
 
-// sever cuts the pairs of addresses and mends all others: the servers' namespace drops what
-// is from one to the other, and answers nothing.
+// sever cuts the pairs of addresses and restores all others: the servers' namespace silently drops
+// packets between them.
 func (l *joint) sever(pairs []Pair) error {
 	want := map[Pair]bool{}
 	for _, p := range pairs {
@@ -152,7 +152,7 @@ func (l *joint) sever(pairs []Pair) error {
 	})
 }
 
-// rule drops packets from one address to another.
+// rule returns a rule that drops packets from one address to another.
 func rule(p Pair) (*netlink.Rule, error) {
 	r := netlink.NewRule()
 	r.Priority, r.Type, r.Family = severPriority, unix.FR_ACT_BLACKHOLE, unix.AF_INET

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// answering listens in a node and answers each connection with its number.
+// answering listens in a node and answers each connection with the node's number.
 func answering(t *testing.T, n Node) string {
 	t.Helper()
 	var l net.Listener
@@ -34,7 +34,7 @@ func answering(t *testing.T, n Node) string {
 	return l.Addr().String()
 }
 
-// reaches reports whether an address answers the calling thread's namespace.
+// reaches reports whether an address answers from the calling thread's namespace.
 func reaches(address string) bool {
 	d := net.Dialer{Timeout: 300 * time.Millisecond}
 	c, err := d.Dial("tcp4", address)
@@ -57,7 +57,7 @@ func TestNodesReachEachOtherUntilCut(t *testing.T) {
 		for _, n := range nodes {
 			at = append(at, answering(t, n))
 		}
-		// Who reaches which node, a line for the clients and one for each node.
+		// Who reaches which node: one line for the clients and one for each node.
 		matrix := func() (text string) {
 			line := func() {
 				for _, a := range at {
@@ -95,7 +95,7 @@ func TestNodesReachEachOtherUntilCut(t *testing.T) {
 				t.Errorf("severed %s: %s; want %s", x.name, got, x.want)
 			}
 		}
-		// A look-up of a name fails at once: nothing waits for what cannot answer.
+		// A name lookup fails at once instead of waiting for an answer.
 		if err := within(nodes[0].Space, func() error {
 			if _, err := net.Dial("udp4", "192.0.2.1:53"); !errors.Is(err, syscall.ENETUNREACH) {
 				t.Errorf("a node sends to a server outside: %v", err)

@@ -6,7 +6,7 @@ import (
 	"github.com/weirmq/weir/internal/view/layout"
 )
 
-// Show puts on a page whether this host lends a network, and the profiles with their
+// Show adds to a page whether this host permits a simulated network, and the profiles with their
 // sources.
 func Show(p *layout.Page) {
 	if err := Check(); err != nil {

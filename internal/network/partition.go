@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A Partition is a time in which nothing arrives. Nothing and no one is told.
+// A Partition is a period in which packets are silently dropped.
 type Partition struct {
 	Of    string        // "both", "to-system" or "from-system"
-	At    time.Duration // since the beginning of the measured window
+	At    time.Duration // since the start of the measured window
 	For   time.Duration // 0: until the end of the run
-	Every time.Duration // from one to the next; 0: it happens once
+	Every time.Duration // from one start to the next; 0: once
 }
 
 // The directions of partitions.
@@ -23,10 +23,10 @@ const (
 	FromSystem = "from-system"
 )
 
-// PartitionForm is how a partition is written, for messages.
+// PartitionForm describes the syntax of a partition, for messages.
 const PartitionForm = `a partition such as "both at 10s for 5s" or "to-system at 5s for 1s every 10s"; both, to-system, from-system`
 
-// Text writes it so.
+// Text formats the partition in that syntax.
 func (p Partition) Text() string {
 	text := p.Of + " at " + p.At.String()
 	if p.For > 0 {
@@ -38,7 +38,7 @@ func (p Partition) Text() string {
 	return text
 }
 
-// Check refuses what cannot be.
+// Check returns an error if the partition is invalid.
 func (p Partition) Check() error {
 	switch {
 	case p.Of != Both && p.Of != ToSystem && p.Of != FromSystem:
@@ -51,17 +51,17 @@ func (p Partition) Check() error {
 	return nil
 }
 
-// A Change is a partition that begins or ends, at an instant since the epoch of the run.
+// A Change is the start or end of a partition, at an instant since the run's epoch.
 type Change struct {
 	At       time.Duration
 	Of       string
 	Ends     bool
-	To, From bool // whether that direction is cut from then on
-	Which    int  // of the partitions that happen, in order of their beginning
+	To, From bool // whether the direction is cut from then on
+	Which    int  // index of the partition, in order of start
 }
 
-// Changes returns what partitions come to in a measured window that begins at from and is so
-// long; 0: its end is not known. None begins after the window.
+// Changes returns the changes of partitions in a measured window that starts at from and lasts window;
+// 0: its end is not known. No partition starts after the window.
 func Changes(all []Partition, from, window time.Duration) []Change {
 	var changes []Change
 	for _, p := range all {
@@ -90,7 +90,7 @@ func Changes(all []Partition, from, window time.Duration) []Change {
 	return changes
 }
 
-// CheckPartitions refuses partitions that overlap, and too many.
+// CheckPartitions returns an error if partitions overlap or are too many.
 func CheckPartitions(all []Partition, window time.Duration) error {
 	changes := Changes(all, 0, window)
 	if len(changes) > 2*mostPartition {

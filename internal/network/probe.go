@@ -14,31 +14,31 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Probes are packets of UDP by which the link measures itself, both ends on one clock.
+// Probes are UDP packets with which the link measures itself; both ends use one clock.
 const (
 	heads     = 28 // of IP and UDP
-	probeSize = 16 // bytes of a probe beside them
-	spread    = 5  // standard deviations that a figure may be off by chance
+	probeSize = 16 // bytes of a probe without these headers
+	spread    = 5  // standard deviations by which a figure may be off by chance
 	patience  = 300 * time.Millisecond
 )
 
-// A train is probes that are sent one after the other.
+// A train is a series of probes.
 type train struct {
 	n       int
 	payload int           // bytes
-	gap     time.Duration // between two
-	twice   bool          // some are to arrive twice
+	gap     time.Duration // between two probes
+	twice   bool          // duplicates are expected
 }
 
-// An arrival is a probe that came.
+// An arrival is a received probe.
 type arrival struct {
 	number int
-	at     time.Duration // since the train began
+	at     time.Duration // since the start of the train
 	took   time.Duration
 }
 
-// send sends a train from one socket to another. It returns what arrived: all, or what did
-// within a time in which no more is to be expected after the last was sent.
+// send sends a train from one socket to another. It returns the arrivals: all of them, or those until
+// nothing more can be expected after the last probe.
 func (t train) send(from, to net.PacketConn, expect time.Duration) ([]arrival, error) {
 	began, id := time.Now(), rand.Uint32()
 	arrived := make(chan []arrival, 1)
@@ -52,7 +52,7 @@ func (t train) send(from, to net.PacketConn, expect time.Duration) ([]arrival, e
 				arrived <- all
 				return
 			}
-			if n < probeSize || binary.BigEndian.Uint32(b[4:]) != id { // of a train before
+			if n < probeSize || binary.BigEndian.Uint32(b[4:]) != id { // from an earlier train
 				continue
 			}
 			sent := time.Duration(binary.BigEndian.Uint64(b[8:]))
@@ -80,7 +80,7 @@ func (t train) send(from, to net.PacketConn, expect time.Duration) ([]arrival, e
 	return all, errors.Join(failed, to.SetReadDeadline(time.Time{}))
 }
 
-// onWire is how long a packet takes the bandwidth.
+// onWire returns how long a packet occupies the bandwidth.
 func (c *Conditions) onWire(bytes int) time.Duration {
 	if c.Bandwidth == 0 {
 		return 0
@@ -88,16 +88,16 @@ func (c *Conditions) onWire(bytes int) time.Duration {
 	return time.Duration(float64(bytes) * 8 / float64(c.Bandwidth) * float64(time.Second))
 }
 
-// slowest is how long a packet may take, but for one in a long tail.
+// slowest returns a packet's longest delay, apart from a long tail.
 func (c *Conditions) slowest() time.Duration { return c.Latency + 10*c.Jitter }
 
-// delays is the train for latency and jitter: no probe meets the one before it.
+// delays returns the train that measures latency and jitter: no probe meets the one before it.
 func (c *Conditions) delays() train {
 	gap := max(2*time.Millisecond, 2*c.onWire(heads+probeSize), 4*c.Jitter)
 	return train{n: min(max(int(2*time.Second/gap), 12), 100), payload: probeSize, gap: gap, twice: c.Duplicate > 0}
 }
 
-// shares is the train for loss, duplication and order.
+// shares returns the train that measures loss, duplication and reordering.
 func (c *Conditions) shares() train {
 	if c.gone()+c.Duplicate+c.Reorder == 0 {
 		return train{}
@@ -106,7 +106,8 @@ func (c *Conditions) shares() train {
 	return train{n: min(max(int(2*time.Second/gap), 20), 2000), payload: probeSize, gap: gap, twice: c.Duplicate > 0}
 }
 
-// rate is the train for the bandwidth: a quarter more than fits, beside what is lost before.
+// rate returns the train that measures the bandwidth: a quarter more than fits, on top of what is lost
+// before.
 func (c *Conditions) rate() train {
 	if c.Bandwidth == 0 {
 		return train{}
@@ -117,7 +118,7 @@ func (c *Conditions) rate() train {
 	return train{n: min(max(int(span/gap), 20), 6000), payload: bytes - heads, gap: gap, twice: c.Duplicate > 0}
 }
 
-// measured is what trains found out about one direction.
+// measured is what the trains measured in one direction.
 type measured struct {
 	delays []time.Duration // sorted
 	mean   time.Duration
@@ -125,11 +126,11 @@ type measured struct {
 
 	shares                       int // probes sent
 	gone, duplicated, overtaking int
-	rate                         int64 // bits a second; 0: not measured
-	rated                        int   // probes that arrived for it
+	rate                         int64 // bits per second; 0: not measured
+	rated                        int   // probes that arrived for rate
 }
 
-// measure sends the trains of the conditions.
+// measure sends the conditions' trains.
 func (c *Conditions) measure(from, to net.PacketConn) (m measured, err error) {
 	all, err := c.delays().send(from, to, c.slowest())
 	if err != nil {
@@ -152,7 +153,7 @@ func (c *Conditions) measure(from, to net.PacketConn) (m measured, err error) {
 	return m, nil
 }
 
-// take computes what is wanted of delays.
+// take computes the delay figures.
 func (m *measured) take(all []arrival) {
 	if len(all) == 0 {
 		return
@@ -170,7 +171,7 @@ func (m *measured) take(all []arrival) {
 	m.mean, m.dev = time.Duration(mean), time.Duration(math.Sqrt(squares/float64(max(1, len(all)-1))))
 }
 
-// count counts what became of the probes. Those faster than quick left out the latency.
+// count counts the outcomes of the probes. Those faster than quick skipped the latency.
 func (m *measured) count(all []arrival, quick time.Duration) {
 	seen := map[int]bool{}
 	for _, a := range all {
@@ -186,8 +187,8 @@ func (m *measured) count(all []arrival, quick time.Duration) {
 	m.gone = m.shares - len(seen)
 }
 
-// bits is the rate at which packets of so many bytes arrived, each counted once; 0 where
-// too few did.
+// bits returns the rate at which packets of the given size arrived, each counted once; 0 if there were
+// too few.
 func bits(all []arrival, bytes int) int64 {
 	seen := map[int]bool{}
 	for _, a := range all {
@@ -200,7 +201,7 @@ func bits(all []arrival, bytes int) int64 {
 	return int64(float64(len(seen)-1) * float64(bytes) * 8 / max(span.Seconds(), 1e-9))
 }
 
-// at is percentile p of the delays, 0 without any.
+// at returns percentile p of the delays; 0 if there are none.
 func (m *measured) at(p float64) time.Duration {
 	if len(m.delays) == 0 {
 		return 0
@@ -208,22 +209,22 @@ func (m *measured) at(p float64) time.Duration {
 	return m.delays[measure.Rank(p, uint64(len(m.delays)))-1]
 }
 
-// Tolerances of what is measured before a run.
+// Tolerances of the check before a run.
 const (
-	slackTime = time.Millisecond // of a delay, or a twentieth of it where that is more
+	slackTime = time.Millisecond // of a delay, or a twentieth of it if that is more
 	slackRate = 0.1              // of a bandwidth
 )
 
-// ErrNotAsAsked: the network that came about is not the one that was asked for.
+// ErrNotAsAsked is returned when the network does not behave as configured.
 var ErrNotAsAsked = errors.New("the network is not as asked")
 
-// verify refuses what is not as asked, beyond the tolerances and chance.
+// verify returns an error if figures are off by more than tolerance and chance.
 func (c *Conditions) verify(m *measured) error {
 	var wrong []error
 	fault := func(what string, asked, is any) {
 		wrong = append(wrong, fmt.Errorf("%s: asked for %v, measured %v", what, asked, is))
 	}
-	quick := c.Reorder > 0.2 || c.gone() > 0.5 // many probes left out the latency, or few arrive
+	quick := c.Reorder > 0.2 || c.gone() > 0.5 // many probes skip the latency, or few arrive
 	want := c.delay(0.5) + c.onWire(heads+probeSize)
 	slack := max(slackTime, want/20)
 	switch n := len(m.delays); {
@@ -231,13 +232,13 @@ func (c *Conditions) verify(m *measured) error {
 		fault("latency", want, fmt.Sprintf("too few packets (%d)", n))
 	case quick:
 	default:
-		// The error of a median is at most 1.26 J/√n for each of the distributions.
-		// Probes that left out the latency move it by so many ranks.
+		// The error of a median is at most 1.26 J/√n for each of the distributions. Probes that skipped the
+		// latency shift its rank.
 		chance := time.Duration((spread*1.26/math.Sqrt(float64(n)) + 2*c.Reorder) * float64(c.Jitter))
 		if d := m.at(50) - want; d < -chance-want/1000-10*time.Microsecond || d > chance+slack {
 			fault("median latency", want, m.at(50))
 		}
-		// A busy host makes single packets late, which the quartiles do not see.
+		// A busy host delays single packets, which does not affect the quartiles.
 		if wide := c.delay(0.75) - c.delay(0.25); n >= 20 {
 			if is := m.at(75) - m.at(25); is < wide/2 || is > 2*wide+slackTime {
 				fault("latency between its quartiles", wide, is)
@@ -261,7 +262,7 @@ func (c *Conditions) verify(m *measured) error {
 	return errors.Join(wrong...)
 }
 
-// asked is how a result has conditions.
+// asked returns the conditions in the result's format.
 func (c *Conditions) asked() result.Conditions {
 	r := result.Conditions{LatencyNS: int64(c.Latency), JitterNS: int64(c.Jitter)}
 	if c.Jitter > 0 {
@@ -281,7 +282,7 @@ func (c *Conditions) asked() result.Conditions {
 	return r
 }
 
-// direction is how a result has a direction that was measured.
+// direction returns a measured direction in the result's format.
 func (c *Conditions) direction(m *measured) result.Direction {
 	d := result.Direction{Asked: c.asked(), Probes: result.Probes{Delays: len(m.delays), Shares: m.shares, Rate: m.rated}}
 	r := &d.Measured

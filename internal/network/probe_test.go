@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// simulated is what measure finds out about a lane in virtual time, asked by trains of one
-// set of conditions and doing what another says.
+// simulated returns what measure finds for a lane in virtual time, probed with the trains of one set
+// of conditions and behaving according to another.
 func simulated(asked, does Conditions, seed uint64) (m measured) {
 	send := func(t train) (all []arrival) {
 		l := newLane(does, seed)
-		// A probe is its number again and again, so that a changed bit shows, as by a checksum.
+		// A probe repeats its number, so that a changed bit is detected as by a checksum.
 		probe := func(i int) []byte {
 			b := binary.BigEndian.AppendUint32(nil, uint32(i))
 			return bytes.Repeat(b, (t.payload+heads)/4)
@@ -47,7 +47,7 @@ func simulated(asked, does Conditions, seed uint64) (m measured) {
 	return m
 }
 
-// someConditions are of every kind, alone and together.
+// someConditions returns conditions of every kind, alone and combined.
 func someConditions() map[string]Conditions {
 	const ms = time.Millisecond
 	all := map[string]Conditions{

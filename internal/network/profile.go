@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A Profile is conditions under a name, with the source of its figures.
+// A Profile is a named set of conditions, with the source of its figures.
 type Profile struct {
 	Name         string
 	About        string // in a few words
 	To, From     Conditions
-	Source, Note string // a web page; what of it weir changed
+	Source, Note string // a web page; what weir changed
 }
 
 // Sources of profiles.
@@ -20,8 +20,8 @@ const (
 	dean        = "https://static.googleusercontent.com/media/research.google.com/en//people/jeff/stanford-295-talk.pdf"
 )
 
-// access is a line of users to the internet. The source has round trips: half of one is the
-// latency each way.
+// access is an access line to the internet. The source has round-trip times: each way gets half of one
+// as latency.
 func access(name, about string, up, down int64, roundTrip int) Profile {
 	each := time.Duration(roundTrip) * time.Millisecond / 2
 	return Profile{
@@ -30,20 +30,20 @@ func access(name, about string, up, down int64, roundTrip int) Profile {
 	}
 }
 
-// lossy is a line with loss. The source has what its tool does to outgoing packets: half of
-// the latency is that of each way, and loss and bandwidth are those of both.
+// lossy is a lossy line. The source has what its tool does to outgoing packets: each way gets half of
+// that latency, and the full loss and bandwidth.
 func lossy(name, about string, latency int, kbit int64, loss float64) Profile {
 	c := Conditions{Latency: time.Duration(latency) * time.Millisecond / 2, Bandwidth: kbit * 1000, Loss: loss}
 	return Profile{Name: name, About: about, To: c, From: c, Source: comcast, Note: "half of the latency each way"}
 }
 
-// far is a distance without a bound to the bandwidth.
+// far is a long distance with unlimited bandwidth.
 func far(name, about string, roundTrip time.Duration) Profile {
 	c := Conditions{Latency: roundTrip / 2}
 	return Profile{Name: name, About: about, To: c, From: c, Source: dean, Note: "half of the round trip each way"}
 }
 
-// profiles are all there are.
+// profiles returns all profiles.
 func profiles() []Profile {
 	return []Profile{
 		far("datacenter", "within a data centre", 500*time.Microsecond),
@@ -68,7 +68,7 @@ func profiles() []Profile {
 // Profiles returns all profiles.
 func Profiles() []Profile { return profiles() }
 
-// ProfileNames returns their names.
+// ProfileNames returns the names of all profiles.
 func ProfileNames() []string {
 	var names []string
 	for _, p := range profiles() {
@@ -77,7 +77,7 @@ func ProfileNames() []string {
 	return names
 }
 
-// ProfileNamed returns a profile; false: there is none of that name.
+// ProfileNamed returns the profile with that name; false if there is none.
 func ProfileNamed(name string) (Profile, bool) {
 	all := profiles()
 	i := slices.IndexFunc(all, func(p Profile) bool { return p.Name == name })

@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of profiles of docs/network.md")
 
-// TestThePageListsEveryProfile keeps the table of docs/network.md that of the program.
+// TestThePageListsEveryProfile keeps the table of docs/network.md in step with the code.
 func TestThePageListsEveryProfile(t *testing.T) {
 	const path = "../../docs/network.md"
 	b, err := os.ReadFile(path)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A relay carries packets in one direction, on a thread of its own.
+// A relay carries packets in one direction, on its own thread.
 type relay struct {
 	from, to int // TUN devices
 	began    time.Time
@@ -19,7 +19,7 @@ type relay struct {
 	lane *lane
 }
 
-// set changes the conditions. Packets under way stay as they are.
+// set changes the conditions. Packets in flight keep theirs.
 func (r *relay) set(c Conditions) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -27,29 +27,29 @@ func (r *relay) set(c Conditions) {
 	r.lane.busy = 0
 }
 
-// partition cuts the direction, or mends it.
+// partition cuts or restores the direction.
 func (r *relay) partition(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lane.cut = on
 }
 
-// counts returns what was done so far.
+// counts returns what has been done so far.
 func (r *relay) counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lane.counts
 }
 
-// burst is how many packets are read before those that are due are written again.
+// burst is how many packets are read before due packets are written again.
 const burst = 16
 
-// run carries packets until a device fails. It polls with the precision of the kernel's
-// timers, not that of Go's, which may be a millisecond late in a process that sleeps.
+// run carries packets until a device fails. It polls with the precision of the kernel's timers: Go's
+// may be a millisecond late in an idle process.
 func (r *relay) run() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // else a sleep may last 50 µs longer
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // otherwise a sleep may last 50 µs longer
 	b := make([]byte, 1<<16)
 	poll := []unix.PollFd{{Fd: int32(r.from), Events: unix.POLLIN}}
 	for {
@@ -71,8 +71,8 @@ func (r *relay) run() error {
 	}
 }
 
-// pass takes what has come and writes what is due. It returns how long there is nothing to
-// do but for new packets: 0 is at once, below 0 for ever.
+// pass reads what has arrived and writes what is due. It returns how long to wait for new packets: 0
+// is not at all, below 0 is for ever.
 func (r *relay) pass(b []byte) (idle time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func (r *relay) pass(b []byte) (idle time.Duration, err error) {
 		if err != nil {
 			return 0, fmt.Errorf("reading packets: %w", err)
 		}
-		if n > 0 && b[0]>>4 == 4 { // the kernel looks for neighbours by IPv6, which has no address here
+		if n > 0 && b[0]>>4 == 4 { // IPv6 is the kernel's neighbour discovery, for which there is no address here
 			r.lane.take(time.Since(r.began), b[:n])
 		}
 	}
@@ -102,7 +102,7 @@ func (r *relay) pass(b []byte) (idle time.Duration, err error) {
 			return 0, fmt.Errorf("writing packets: %w", err)
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOBUFS):
 			r.lane.counts.Overflow++
-		} // another error is of a packet with a broken head
+		} // other errors concern a packet with an invalid header
 	}
 	if more {
 		return 0, nil
@@ -114,7 +114,7 @@ func (r *relay) pass(b []byte) (idle time.Duration, err error) {
 	return max(1, at-time.Since(r.began)), nil
 }
 
-// newRelay is the one from a device to another.
+// newRelay returns a relay from one device to another.
 func newRelay(from, to int, seed uint64) *relay {
 	return &relay{from: from, to: to, began: time.Now(), lane: newLane(Conditions{}, seed)}
 }

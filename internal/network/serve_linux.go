@@ -24,14 +24,14 @@ const (
 	systemDevice = "weir-system"
 )
 
-// socketOf is where the link with a folder takes orders: a socket of its namespace, which is
-// not a file.
+// socketOf returns the address on which the link with the given folder takes orders: an abstract
+// socket, which is not a file.
 func socketOf(dir string) string { return "@" + dir }
 
-// Main is the process that Start starts: `weir internal network DIR SPEC`. args are what
-// follows network. It makes the servers' namespace and a device in each, measures, prints
-// one line on stdout when the network is as asked, and carries packets until ctx ends or
-// SIGTERM comes; it returns nil then.
+// Main is the process that Start starts: `weir internal network DIR SPEC`. args are the arguments
+// after network. It creates the servers' namespace and a device in each namespace, measures, prints
+// one line on stdout once the network is as asked, and carries packets until ctx ends or SIGTERM
+// arrives; then it returns nil.
 func Main(ctx context.Context, args []string, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("network: wants a folder and a specification")
@@ -83,15 +83,15 @@ func Main(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 }
 
-// A joint is the two directions, and a socket at each end for probes.
+// A joint holds both directions, and a socket for probes at each end.
 type joint struct {
 	space           *space
 	to, from        *relay
 	clients, system net.PacketConn
-	severed         map[Pair]bool // in that direction
+	severed         map[Pair]bool // dropped in that direction
 }
 
-// join makes the devices and the sockets.
+// join creates the devices and the sockets.
 func join(s *space, seed uint64) (*joint, error) {
 	a, b := netip.MustParseAddr(ClientAddress), netip.MustParseAddr(SystemAddress)
 	l := &joint{space: s, severed: map[Pair]bool{}}
@@ -120,8 +120,8 @@ func join(s *space, seed uint64) (*joint, error) {
 	return l, nil
 }
 
-// listen opens a socket for probes. It holds all of a train: what a busy host reads late must
-// not be taken for a loss.
+// listen opens a socket for probes. Its buffer holds a whole train, so that a busy host's late reads
+// do not count as loss.
 func listen(address string) (net.PacketConn, error) {
 	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 0)))
 	if err != nil {
@@ -134,7 +134,7 @@ func listen(address string) (net.PacketConn, error) {
 			refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, trainBytes)
 		})
 	}
-	if err == nil && refused != nil { // a root of a user namespace gets what the host's limit allows
+	if err == nil && refused != nil { // root in a user namespace is limited to the host's maximum
 		err = c.SetReadBuffer(trainBytes)
 	}
 	if err != nil {
@@ -143,14 +143,15 @@ func listen(address string) (net.PacketConn, error) {
 	return c, nil
 }
 
-// trainBytes is room for a train as the kernel counts it, some 2 KiB a packet.
+// trainBytes is the buffer size for a train in the kernel's accounting, some 2 KiB per packet.
 const trainBytes = 32 << 20
 
-// attempts is how often a network is measured before it is refused: a busy host may spoil one.
+// attempts is how often a network is measured before it is rejected: a busy host may spoil one
+// attempt.
 const attempts = 3
 
-// prove measures the link without conditions, and then with them, and refuses what is not as
-// asked.
+// prove measures the link first without and then with the conditions, and returns an error if it is
+// not as asked.
 func (l *joint) prove(spec Spec) (result.Network, error) {
 	var n result.Network
 	var err error
@@ -162,8 +163,7 @@ func (l *joint) prove(spec Spec) (result.Network, error) {
 	return n, err
 }
 
-// try is one attempt of prove. Both directions are measured at once, but for what they can
-// carry.
+// try is one attempt of prove. Both directions are measured at once, except for their bandwidth.
 func (l *joint) try(spec Spec) (result.Network, error) {
 	none := Conditions{}
 	n := result.Network{Means: means}
@@ -224,12 +224,12 @@ func (l *joint) all() (to, from Counts) {
 	return to, from
 }
 
-// obey carries out the orders of weir, one connection after another.
+// obey carries out weir's orders, one connection at a time.
 func (l *joint) obey(socket net.Listener) {
 	for {
 		c, err := socket.Accept()
 		if err != nil {
-			return // the process ends
+			return // the process is ending
 		}
 		lines := bufio.NewScanner(c)
 		for lines.Scan() {
@@ -248,7 +248,7 @@ func (l *joint) obey(socket net.Listener) {
 				}
 			}
 			a.To, a.From = l.all()
-			b, _ := json.Marshal(a) // numbers and a text
+			b, _ := json.Marshal(a) // numbers and a string: cannot fail
 			if _, err := c.Write(append(b, '\n')); err != nil {
 				break
 			}
@@ -257,7 +257,7 @@ func (l *joint) obey(socket net.Listener) {
 	}
 }
 
-// startLimit is how long a network may take to come about, measuring included.
+// startLimit is the time limit for creating a network, including the measurement.
 func startLimit(s Spec) time.Duration {
 	return 30*time.Second + 20*max(s.To.slowest(), s.From.slowest())
 }

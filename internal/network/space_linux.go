@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostVariable names the descriptor of the host's network namespace to a process that
-// Enter has started again.
+// hostVariable is the environment variable with the descriptor of the host's network namespace, for a
+// process that Enter re-executed.
 const hostVariable = "WEIR_INTERNAL_HOST_NETWORK"
 
-// tunDevice is where TUN devices come from.
+// tunDevice is the device file for creating TUN devices.
 const tunDevice = "/dev/net/tun"
 
-// Check refuses, with ErrMissing and what is needed, a host that lends weir no network
-// namespace or no TUN device. It tries both and leaves nothing behind.
+// Check returns ErrMissing, with what is missing, if the host does not permit a network namespace or a
+// TUN device. It tries both and leaves nothing behind.
 func Check() error {
 	return apart(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -35,22 +35,22 @@ func Check() error {
 	})
 }
 
-// missing says what a host does not lend, and how to have it.
+// missing describes what the host does not permit, and the fix.
 func missing(what string, err error, need string) error {
 	return fmt.Errorf("%w: making %s: %w (%s)", ErrMissing, what, err, need)
 }
 
-// apart calls f on a thread of its own, which ends with it, with the namespaces that f enters.
+// apart calls f on a new thread, which ends afterwards together with the namespaces that f enters.
 func apart(f func() error) error {
 	done := make(chan error)
 	go thread(func() { done <- f() })
 	return <-done
 }
 
-// thread calls f on a thread that ends with it. That is never the first one of the process:
-// Go keeps it, and /proc/self tells of its namespaces.
+// thread calls f on a thread that ends with it. It is never the process's first thread, because Go
+// keeps that one, and /proc/self shows its namespaces.
 func thread(f func()) {
-	runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	if unix.Gettid() != os.Getpid() {
 		f()
 		return
@@ -67,7 +67,7 @@ func thread(f func()) {
 // Inside reports whether this process is in the namespace of the clients.
 func Inside() bool { return hostSpace() != 0 }
 
-// hostSpace is a descriptor of the namespace that the process was in before Enter; 0: Enter
+// hostSpace returns a descriptor of the namespace that the process was in before Enter, or 0 if Enter
 // did not start it.
 func hostSpace() int {
 	fd, err := strconv.Atoi(os.Getenv(hostVariable))
@@ -81,14 +81,14 @@ func hostSpace() int {
 	return fd
 }
 
-// Enter replaces this process by one of the same arguments and environment, in a new
-// network namespace with nothing but a loopback interface. That is the clients' side. It
-// returns only with an error. Nothing may be open that must outlive it but the standard
-// streams; stdin, where it is not nil, is what the new process reads there.
+// Enter re-executes this process with the same arguments and environment in a new network namespace
+// that has only a loopback interface: the clients' side. It returns only with an error. Nothing that
+// must survive may be open except the standard streams. If stdin is not nil, the new process reads it
+// as standard input.
 func Enter(self string, stdin []byte) error {
-	runtime.LockOSThread() // the thread that executes takes its namespace along
+	runtime.LockOSThread() // the thread that calls exec keeps its namespace
 	defer runtime.UnlockOSThread()
-	host, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY, 0) // stays open
+	host, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY, 0) // left open
 	if err != nil {
 		return fmt.Errorf("entering a network namespace: %w", err)
 	}
@@ -107,7 +107,7 @@ func Enter(self string, stdin []byte) error {
 	return fmt.Errorf("entering a network namespace: %w", syscall.Exec(self, os.Args, environ))
 }
 
-// feed makes text what the process reads on its standard input.
+// feed makes text the standard input of the process.
 func feed(text []byte) error {
 	fd, err := unix.MemfdCreate("stdin", 0)
 	if err != nil {
@@ -120,11 +120,11 @@ func feed(text []byte) error {
 	if _, err := f.Seek(0, 0); err != nil {
 		return err
 	}
-	return unix.Dup3(fd, 0, 0) // Dup2 is not on every processor
+	return unix.Dup3(fd, 0, 0) // Dup2 does not exist on every architecture
 }
 
-// OnHost calls f in the host's own network namespace, so that what f listens at is reached
-// from there. Outside of a process that Enter started it only calls f.
+// OnHost calls f in the host's own network namespace, so that f's listeners can be reached from there.
+// In a process that Enter did not start it just calls f.
 func OnHost(f func() error) error {
 	host := hostSpace()
 	if host == 0 {
@@ -138,7 +138,7 @@ func OnHost(f func() error) error {
 	})
 }
 
-// within calls f in the namespace at a path.
+// within calls f in the network namespace at path.
 func within(path string, f func() error) error {
 	return apart(func() error {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -153,9 +153,9 @@ func within(path string, f func() error) error {
 	})
 }
 
-// A space is a new network namespace with a thread in it, for as long as the process lives.
+// A space is a new network namespace with a thread in it, which lives as long as the process.
 type space struct {
-	path  string // as other processes name it
+	path  string // path for other processes
 	calls chan func()
 }
 
@@ -187,8 +187,7 @@ func (s *space) do(f func() error) (err error) {
 	return err
 }
 
-// openTUN makes a TUN device in the namespace of the calling thread. It is gone when the
-// descriptor is closed.
+// openTUN creates a TUN device in the calling thread's namespace. Closing the descriptor removes it.
 func openTUN(name string) (int, error) {
 	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -206,10 +205,10 @@ func openTUN(name string) (int, error) {
 	return fd, nil
 }
 
-// deviceQueue is how many packets wait in a TUN device for the link to read them.
+// deviceQueue is how many packets a TUN device queues for the link.
 const deviceQueue = 10_000
 
-// device makes a TUN device with an address, and that of its other end.
+// device creates a TUN device with its address and that of its peer.
 func device(name string, address, peer netip.Addr) (int, error) {
 	fd, err := openTUN(name)
 	if err != nil {
@@ -232,7 +231,7 @@ func device(name string, address, peer netip.Addr) (int, error) {
 			}
 		}
 		r.SetUint32(deviceQueue)
-		_ = unix.IoctlIfreq(s, unix.SIOCSIFTXQLEN, r) // a root of a user namespace may not: the kernel's 500 stay
+		_ = unix.IoctlIfreq(s, unix.SIOCSIFTXQLEN, r) // not in a user namespace: the kernel's 500 stay
 		return nil
 	})
 	if err != nil {
@@ -242,7 +241,7 @@ func device(name string, address, peer netip.Addr) (int, error) {
 	return fd, nil
 }
 
-// loopback puts up the loopback interface of the calling thread's namespace.
+// loopback brings up the loopback interface of the calling thread's namespace.
 func loopback() error {
 	return control("lo", func(s int, r *unix.Ifreq) error {
 		r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
@@ -253,7 +252,7 @@ func loopback() error {
 	})
 }
 
-// control calls f with a socket for requests about an interface of the calling thread's namespace.
+// control calls f with a socket for interface requests in the calling thread's namespace.
 func control(name string, f func(socket int, r *unix.Ifreq) error) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -267,7 +266,7 @@ func control(name string, f func(socket int, r *unix.Ifreq) error) error {
 	return f(s, r)
 }
 
-// dropped is how many packets a device dropped because the link did not read them soon enough.
+// dropped returns how many packets a device dropped because the link did not read them in time.
 func dropped(name string) int64 {
 	b, err := os.ReadFile("/proc/thread-self/net/dev")
 	if err != nil {
@@ -275,7 +274,7 @@ func dropped(name string) int64 {
 	}
 	for line := range strings.Lines(string(b)) {
 		device, figures, ok := strings.Cut(line, ":")
-		// Of the sending side: bytes, packets, errors, dropped.
+		// Sending side: bytes, packets, errors, dropped.
 		if fields := strings.Fields(figures); ok && strings.TrimSpace(device) == name && len(fields) > 11 {
 			n, _ := strconv.ParseInt(fields[11], 10, 64)
 			return n

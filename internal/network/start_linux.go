@@ -17,21 +17,21 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// A Link is the network of a run, seen from the process of the clients, which Enter
-// started. Its methods may be called concurrently.
+// A Link is the network of a run, for the clients' process, which Enter started. Its methods are safe
+// for concurrent use.
 type Link struct {
 	process *guard.Process
 	told    announcement
 
-	mu    sync.Mutex // of an order and its answer
+	mu    sync.Mutex // held for an order and its answer
 	conn  net.Conn
 	lines *bufio.Reader
 }
 
-// Start makes a network and returns when measuring has shown that it is as asked. Its error
-// is ErrMissing where the host lacks something, and ErrNotAsAsked where that did not come
-// about. self is weir's own binary. The network is there until Stop, or until this process
-// is gone. It takes some two seconds, and a multiple of the latency.
+// Start creates a network and returns once measurements show that it is as asked. The error is
+// ErrMissing if the host lacks something, and ErrNotAsAsked if the network does not behave as
+// configured. self is weir's own binary. The network exists until Stop, or until this process is gone.
+// Start takes some two seconds plus a multiple of the latency.
 func Start(ctx context.Context, self string, spec Spec) (_ *Link, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit(spec))
 	defer cancel()
@@ -62,7 +62,7 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Link, err error) {
 			_ = p.Stop(ending)
 		}
 	}()
-	// The folder goes with the process: what it said is read before.
+	// The folder is removed with the process, so its output is read before.
 	line := make(chan string, 1)
 	go func() {
 		defer func() { _ = out.Close() }()
@@ -88,16 +88,16 @@ func Start(ctx context.Context, self string, spec Spec) (_ *Link, err error) {
 	return l, nil
 }
 
-// endGrace is how long a link has to end: it holds nothing that must be kept.
+// endGrace is how long a link may take to end: it has no state to save.
 const endGrace = 300 * time.Millisecond
 
-// stopLimit is how long the end of a link may take.
+// stopLimit is the time limit for stopping a link.
 const stopLimit = 10 * time.Second
 
-// failWord begins the line of a link that did not come about.
+// failWord starts the line of a link that failed to start.
 const failWord = "failed "
 
-// refused is the error of a link that did not come about, of the line that it printed.
+// refused returns the error of a link that failed to start, from the line that it printed.
 func refused(line string) error {
 	text := strings.TrimPrefix(line, failWord)
 	for _, known := range []error{ErrMissing, ErrNotAsAsked} {
@@ -111,50 +111,50 @@ func refused(line string) error {
 	return fmt.Errorf("making the network: %s", text)
 }
 
-// Fail tells Start why the link of this process did not come about.
+// Fail reports to Start why the link in this process failed to start.
 func Fail(stdout io.Writer, err error) {
 	_, _ = fmt.Fprintln(stdout, failWord+strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
-// Network returns what was asked for and measured.
+// Network returns the requested and the measured network.
 func (l *Link) Network() result.Network { return l.told.Network }
 
-// Within calls f on a thread in the servers' namespace. Processes that f starts are there.
+// Within calls f on a thread in the servers' namespace; processes that f starts run there.
 func (l *Link) Within(f func() error) error { return within(l.told.Space, f) }
 
 // Done is closed when the link is gone.
 func (l *Link) Done() <-chan struct{} { return l.process.Done() }
 
-// Stop ends the network. Servers that are still in it keep their namespace, without a device.
+// Stop ends the network. Servers still running in it keep their namespace, without a device.
 func (l *Link) Stop(ctx context.Context) error {
 	_ = l.conn.Close()
 	return l.process.Stop(ctx)
 }
 
-// Cut cuts directions, those that are true, and mends the others. When it returns it is done.
+// Cut cuts the directions that are true and restores the others, before it returns.
 func (l *Link) Cut(to, from bool) error {
 	_, err := l.ask(order{Cut: &cut{to, from}})
 	return err
 }
 
-// Nodes returns where the nodes of the Spec are.
+// Nodes returns the locations of the Spec's nodes.
 func (l *Link) Nodes() []Node { return l.told.Nodes }
 
-// Sever has the two addresses of each pair not reach each other, and mends all others. When
-// it returns it is done. Nothing and no one is told.
+// Sever drops all packets between the two addresses of each pair, silently, and restores all other
+// pairs, before it returns.
 func (l *Link) Sever(pairs []Pair) error {
-	pairs = append([]Pair{}, pairs...) // null would be no order
+	pairs = append([]Pair{}, pairs...) // null would mean no order
 	_, err := l.ask(order{Sever: &pairs})
 	return err
 }
 
-// Carried returns what the link did with packets since it was proved.
+// Carried returns the counts of both directions since the network was verified.
 func (l *Link) Carried() (to, from Counts, err error) {
 	a, err := l.ask(order{Stat: true})
 	return a.To.minus(l.told.To), a.From.minus(l.told.From), err
 }
 
-// ask gives an order and waits for its answer.
+// ask sends an order and waits for the answer.
 func (l *Link) ask(o order) (a answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,61 +5,53 @@ import (
 	"slices"
 )
 
-// A Line is a stretch of time over which one straight line tells the offset.
+// A Line is a period during which one straight line describes the offset.
 type Line struct {
-	// From and To are the agent's instants of the first and the last exchange
-	// that the line rests on.
+	// From and To are the agent's instants of the first and last exchange behind the line.
 	From int64 `json:"from_ns"`
 	To   int64 `json:"to_ns"`
-	// Offset is the offset at From, in ns; DriftPPB is by how many ns a second it
-	// grows.
+	// Offset is the offset at From, in ns; DriftPPB is its growth in ns per second.
 	Offset   int64   `json:"offset_ns"`
 	DriftPPB float64 `json:"drift_ppb"`
-	// Bound is how far the true offset may lie from the line anywhere in [From,
-	// To], in ns; DriftBoundPPB is by how many ns a second that grows before and
-	// after.
+	// Bound is how far the true offset may be from the line anywhere in [From, To], in ns; DriftBoundPPB
+	// is the growth of the bound outside of it, in ns per second.
 	Bound         int64   `json:"bound_ns"`
 	DriftBoundPPB float64 `json:"drift_bound_ppb"`
-	// Wander is the part of Bound that is there because no clock keeps to a line,
-	// in ns: what is assumed of any for the time, and twice what the exchanges
-	// showed beyond that.
+	// Wander is the part of Bound, in ns, that allows for clocks leaving a straight line: the amount
+	// assumed of any clock over that time, plus twice what the exchanges showed beyond that.
 	Wander int64 `json:"wander_ns"`
 }
 
-// At returns the offset at an agent's instant, and how far the true one may lie
-// from it: Bound within the line's time, more outside.
+// At returns the offset at an agent's instant, and how far the true one may be from it: Bound within
+// the line's time, more outside.
 func (l Line) At(t int64) (offset, bound int64) {
 	offset = satAdd(l.Offset, round(l.DriftPPB*seconds(l.From, t)))
 	outside := max(seconds(t, l.From), seconds(l.To, t), 0)
 	return offset, satAdd(l.Bound, ceil((l.DriftBoundPPB+WanderRate*1e9)*outside))
 }
 
-// A Step is where the agent's clock left one line and took to another: it was
-// set, the coordinator's was, or the rate of either changed, and then By is
-// small.
+// A Step is where the agent's clock changed from one line to another: it was set, the coordinator's
+// was, or the rate of either changed, in which case By is small.
 type Step struct {
-	// At is the middle of the time within which it happened, on the agent's
-	// clock, and Uncertain half of that time, in ns.
+	// At is the middle of the interval in which it happened, on the agent's clock; Uncertain is half that
+	// interval, in ns.
 	At        int64 `json:"at_ns"`
 	Uncertain int64 `json:"uncertain_ns"`
-	// By is how much larger the offset is by the line after than by the one
-	// before, both at At, in ns: less than zero where the agent's clock jumped
-	// ahead.
+	// By is the change of the offset from the line before to the line after, at At, in ns: negative if the
+	// agent's clock jumped ahead.
 	By int64 `json:"by_ns"`
 }
 
-// A Course is how the offset went over a run: one line, or several with a step
-// between each two.
+// A Course is the offset over a run: one line, or several with a step between each pair.
 type Course struct {
 	Lines []Line `json:"lines"`
 	Steps []Step `json:"steps,omitempty"`
 }
 
-// At returns the offset at an agent's instant and how far the true one may lie
-// from it. Where it is not known whether a step had been taken yet, the bound
-// includes the step. Before the first exchange and after the last the bound
-// grows; a step there is not known. A course without lines has no offset: it
-// gives 0 and the largest bound there is.
+// At returns the offset at an agent's instant and how far the true one may be from it. If a step may
+// or may not have been taken yet, the bound includes the step. Before the first exchange and after the
+// last the bound grows; steps there are unknown. A course without lines returns 0 and the largest
+// bound.
 func (c Course) At(t int64) (offset, bound int64) {
 	if len(c.Lines) == 0 {
 		return 0, math.MaxInt64
@@ -85,7 +77,7 @@ func (c Course) At(t int64) (offset, bound int64) {
 	return offset, bound
 }
 
-// Bound is the largest bound of At between the first exchange and the last.
+// Bound returns the largest bound of At between the first and the last exchange.
 func (c Course) Bound() int64 {
 	if len(c.Lines) == 0 {
 		return math.MaxInt64
@@ -94,8 +86,7 @@ func (c Course) Bound() int64 {
 	for _, l := range c.Lines {
 		worst = max(worst, l.Bound)
 	}
-	// Within the time of a step the bound is convex, hence largest at an end, but
-	// for the rounding of both offsets.
+	// Within a step's interval the bound is convex, so that its maximum is at an end, except for rounding.
 	for _, s := range c.Steps {
 		for _, t := range []int64{s.At - s.Uncertain, s.At + s.Uncertain} {
 			_, b := c.At(t)
@@ -105,14 +96,13 @@ func (c Course) Bound() int64 {
 	return worst
 }
 
-// fit finds the course of exchanges in the order of time. There is at least one.
+// fit returns the course of exchanges, at least one, in order of time.
 //
-// Where not all allow one line, they are split: each piece as long as it can be.
-// From the front that gives the latest time at which each step can have been, as
-// exchanges with wide limits after it may suit both lines; from the back the
-// earliest. Only what lies between, and so belongs to one line for certain, is
-// what the line is made of. Where nothing does, as steps come faster than the
-// exchanges can tell, it is what the front gives.
+// If no single line fits all of them, they are split into pieces that are as long as possible.
+// Splitting from the front gives the latest time at which each step can have happened, since exchanges
+// with wide limits may fit both lines; splitting from the back gives the earliest. A line is made only
+// of the exchanges in between, which certainly belong to it. If there are none, because steps come
+// faster than the exchanges can resolve, the split from the front is used.
 func fit(es []Exchange) Course {
 	most := wander(es[len(es)-1].T4-es[0].T1) + float64(MaxWander)
 	var r region
@@ -122,12 +112,12 @@ func fit(es []Exchange) Course {
 	}
 	ends := splitBack(es, &r, most)
 	var c Course
-	var last Exchange // of the line before
+	var last Exchange // of the previous line
 	for i, start := range starts {
 		end := len(es)
 		if i+1 < len(starts) {
 			end = starts[i+1]
-			// The same number of pieces comes out both ways, but for rounding.
+			// Both splits yield the same number of pieces, except for rounding.
 			if len(ends) == len(starts) && ends[i] > start {
 				end = ends[i]
 			}
@@ -145,8 +135,7 @@ func fit(es []Exchange) Course {
 	return c
 }
 
-// split returns the indices at which pieces begin, each piece as long as it can
-// be from the front.
+// split returns the indices at which pieces start, each as long as possible from the front.
 func split(es []Exchange, r *region, slack float64) []int {
 	starts := []int{0}
 	r.begin(es[0], slack)
@@ -159,8 +148,7 @@ func split(es []Exchange, r *region, slack float64) []int {
 	return starts
 }
 
-// splitBack returns the indices at which pieces end, each piece as long as it can
-// be from the back.
+// splitBack returns the indices at which pieces end, each as long as possible from the back.
 func splitBack(es []Exchange, r *region, slack float64) []int {
 	ends := []int{len(es)}
 	r.begin(es[len(es)-1], slack)
@@ -174,24 +162,22 @@ func splitBack(es []Exchange, r *region, slack float64) []int {
 	return ends
 }
 
-// line makes the line of exchanges that are known to allow one with a slack of `most`. It
-// goes through the middle of what is possible at both ends, which is the line with the
-// least largest error there. In between the possible offsets form a convex shape, so that
-// the largest error of all is at an end.
+// line returns the line of exchanges that are known to allow one with a slack of `most`. It runs
+// through the middle of the possible range at both ends, which minimizes the largest error there. The
+// possible offsets in between form a convex shape, so that the overall largest error is at an end.
 func line(es []Exchange, r *region, most float64) Line {
 	first, last := es[0], es[len(es)-1]
 	slack, ok := r.settle(es, most)
 	if !ok {
-		// Only rounding could bring this about. The first exchange always has a line.
+		// Only rounding could cause this. The first exchange always has a line.
 		r.begin(first, most)
 		slack = most
 	}
 	return r.line(first.T1, last.T4, slack)
 }
 
-// line is the line through the middle of the region at two instants. Where they
-// are so close that its drift says nothing, it has the middle of the drifts that
-// are possible, for what is before and after.
+// line returns the line through the middle of the region at two instants. If they are too close to
+// determine the drift, it uses the middle of the possible drifts, for the time before and after.
 func (r *region) line(from, to int64, slack float64) Line {
 	dt := seconds(from, to)
 	lo0, hi0 := r.span(from)
@@ -205,7 +191,7 @@ func (r *region) line(from, to int64, slack float64) Line {
 	if worst := max(hi0-start, start-lo0, hi1-end, end-lo1); worst <= 1.01*bound {
 		bound = worst
 	} else {
-		start, drift = at0, min(max((at1-at0)/dt, slowest), fastest) // but for rounding it is between them
+		start, drift = at0, min(max((at1-at0)/dt, slowest), fastest) // it is between them, except for rounding
 	}
 	return Line{
 		From:          from,
@@ -218,8 +204,7 @@ func (r *region) line(from, to int64, slack float64) Line {
 	}
 }
 
-// seconds is the time from one instant to another; instants of centuries away
-// are taken to be nearer.
+// seconds returns the time between two instants; instants centuries apart are clamped.
 func seconds(from, to int64) float64 {
 	clamp := func(t int64) int64 { return min(max(t, -farthest), farthest) }
 	return float64(clamp(to)-clamp(from)) / 1e9
@@ -229,7 +214,7 @@ func round(x float64) int64 { return int64(math.Round(min(max(x, -farthest), far
 
 func ceil(x float64) int64 { return int64(math.Ceil(min(max(x, -farthest), farthest))) }
 
-// satAdd is a+b, or the end of what an int64 holds that the sum lies beyond.
+// satAdd returns a+b, saturated to an int64.
 func satAdd(a, b int64) int64 {
 	switch s := a + b; {
 	case a > 0 && b > 0 && s < 0:

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAnExchangeByHand(t *testing.T) {
-	// The coordinator is 1000 ahead; 30 there, 5 to answer, 10 back.
+	// The coordinator is 1000 ahead; 30 to get there, 5 to answer, 10 back.
 	e := Exchange{T1: 100, T2: 1130, T3: 1135, T4: 145}
 	if lo, hi := e.Limits(); lo != 990 || hi != 1030 {
 		t.Errorf("limits %d and %d, want 990 and 1030", lo, hi)
@@ -44,8 +44,8 @@ func TestImpossibleExchangesAreRefused(t *testing.T) {
 	}
 }
 
-// While the coordinator takes its time to answer, clocks of different rates see
-// that time differently, so that the delay may come out as less than nothing.
+// While the coordinator prepares its answer, clocks of different rates measure that time differently,
+// so that the delay may come out negative.
 func TestNegativeDelayFromDriftIsAccepted(t *testing.T) {
 	const s = int64(time.Second)
 	track := NewTrack(0)
@@ -86,7 +86,7 @@ func TestOneExchangeByHand(t *testing.T) {
 	}
 	for _, c := range []struct{ at, bound int64 }{{0, 20}, {40, 20}, {int64(time.Second), 500_020}, {-int64(time.Second), 500_020}} {
 		got, bound, ok := track.Now(c.at)
-		// What is assumed of wander adds a thousandth, and rounding two or three.
+		// The assumed wander adds a thousandth, and rounding two or three.
 		if !ok || max(got-1_000_010, 1_000_010-got) > 1 || bound < c.bound || bound > c.bound+c.bound/400+4 {
 			t.Errorf("now at %d = %d ± %d, %v; want 1000010 ± %d", c.at, got, bound, ok, c.bound)
 		}
@@ -97,7 +97,7 @@ func TestOneExchangeByHand(t *testing.T) {
 	}
 }
 
-// Two exchanges a thousand seconds apart, of no width: the line through both.
+// Two exchanges with zero width a thousand seconds apart: the line through both.
 func TestTwoExchangesByHand(t *testing.T) {
 	track := NewTrack(0)
 	const far = int64(1000 * time.Second)
@@ -122,8 +122,8 @@ func TestTwoExchangesByHand(t *testing.T) {
 	}
 }
 
-// linearWorld draws a linear clock in whole numbers, so that what is expected is
-// exact: offset + ppb/1e9 t.
+// linearWorld draws a linear clock in whole numbers, so that expected values are exact: offset +
+// ppb/1e9 t.
 type linearWorld struct{ offset, ppb int64 }
 
 func (w linearWorld) truth(t int64) float64 {
@@ -136,8 +136,7 @@ func (w linearWorld) coordinator(t int64) int64 {
 	return t + w.offset + whole*w.ppb + int64(math.Floor(float64(rest*w.ppb)/1e9))
 }
 
-// For any linear clock and any delays: the truth lies within the bound, and no
-// step is invented.
+// For any linear clock and any delays the truth is within the bound, and no step is invented.
 func TestALinearClockIsWithinTheBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := linearWorld{
@@ -182,9 +181,9 @@ func TestALinearClockIsWithinTheBound(t *testing.T) {
 	})
 }
 
-// Where as many steps are found as there were, each was within its time, and the
-// truth within the bound, also where exchanges with wide limits suit both lines.
-// Steps that no exchange contradicts are not found, nor can they be.
+// If as many steps are found as there were, each is within its interval and the truth is within the
+// bound, even if exchanges with wide limits fit both lines. Steps that contradict no exchange cannot
+// be found.
 func TestSteppingClockStaysWithinBound(t *testing.T) {
 	tried, found := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -211,7 +210,7 @@ func TestSteppingClockStaysWithinBound(t *testing.T) {
 		for now := int64(0); now < length; {
 			there := now + delays.Draw(t, "there")
 			e := Exchange{now, coordinator(there), coordinator(there), there + delays.Draw(t, "back")}
-			if err := track.Add(e); err != nil && !errors.Is(err, ErrImpossible) { // what meets a step may be
+			if err := track.Add(e); err != nil && !errors.Is(err, ErrImpossible) { // may be so across a step
 				t.Fatal(err)
 			}
 			now = e.T4 + rapid.Int64Range(1e8, 5e9).Draw(t, "pause")
@@ -234,13 +233,13 @@ func TestSteppingClockStaysWithinBound(t *testing.T) {
 			}
 		}
 	})
-	if found < tried/10 { // 21 to 35 of 100 in 150 rounds: fewer would say that little was tried
+	if found < tried/10 { // 21 to 35 of 100 in 150 rounds: fewer would mean that little was tested
 		t.Errorf("the steps were found in %d of %d runs", found, tried)
 	}
 }
 
-// Exchanges come from other hosts: whatever they say, there is an answer or a
-// refusal, and no bound below zero.
+// Exchanges come from other hosts: whatever they contain, they are accepted or rejected, and no bound
+// is negative.
 func TestAnyExchangeIsAcceptedOrRejected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		track := NewTrack(rapid.IntRange(0, 5).Draw(t, "windows"))
@@ -287,7 +286,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatalf("%d windows and %d recent ones, want at most 8 and %d", len(track.kept), len(track.live), recent)
 		}
 	}
-	// 100 s in at most 8 windows of 1 s times a power of two: 16 s each, the tightest of each.
+	// 100 s in at most 8 windows of 1 s times a power of two: 16 s each, keeping the tightest exchange of
+	// each.
 	if len(track.kept) != 7 || track.window != int64(16*time.Second) {
 		t.Fatalf("%d windows of %v, want 7 of 16s", len(track.kept), time.Duration(track.window))
 	}
@@ -306,7 +306,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	holds(t, w, c, 0, 100*time.Second)
 }
 
-// Exchanges may come late and twice, as from a stream that is read again.
+// Exchanges may arrive late and twice, as from a stream that is read again.
 func TestOrderDoesNotMatterToTheFit(t *testing.T) {
 	w := newWorld(1, linear(7, 10))
 	es := w.sample(-10*time.Second, 20*time.Second, 300*time.Millisecond)

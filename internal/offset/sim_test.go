@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// A world has two clocks and a network. Its time is the agent's clock; the truth
-// is what must be added to that, at each instant.
+// A world simulates two clocks and a network. Its time is the agent's clock; the truth is what must be
+// added to it at each instant.
 type world struct {
 	truth func(t int64) float64
 	delay func() int64
 	rand  *rand.Rand
 }
 
-// coordinator is the coordinator's reading at an instant of the agent's clock.
+// coordinator returns the coordinator's reading at an instant of the agent's clock.
 func (w *world) coordinator(t int64) int64 { return t + int64(math.Floor(w.truth(t))) }
 
-// exchange is one that the agent begins at t.
+// exchange returns an exchange that the agent starts at t.
 func (w *world) exchange(t int64) Exchange {
 	there := t + w.delay()
 	answered := there + w.rand.Int64N(100_000)
 	return Exchange{T1: t, T2: w.coordinator(there), T3: w.coordinator(answered), T4: answered + w.delay()}
 }
 
-// sample makes exchanges a period apart, one after the other.
+// sample makes exchanges one period apart.
 func (w *world) sample(from, to, period time.Duration) []Exchange {
 	var es []Exchange
 	for t := int64(from); t < int64(to); {
@@ -36,7 +36,8 @@ func (w *world) sample(from, to, period time.Duration) []Exchange {
 	return es
 }
 
-// queueing is 50 us and an exponential wait up to 5 ms, the two ways apart.
+// queueing returns delays of 50 us plus an exponential wait of up to 5 ms, independent in each
+// direction.
 func queueing(r *rand.Rand) func() int64 {
 	return func() int64 { return 50_000 + min(5_000_000, int64(r.ExpFloat64()*float64(500_000))) }
 }
@@ -59,8 +60,8 @@ func newWorld(seed uint64, truth func(int64) float64) *world {
 	return &world{truth: truth, delay: queueing(r), rand: r}
 }
 
-// follow adds exchanges and asks, between each two, whether the estimate of now
-// holds. Where blind says so no estimate can.
+// follow adds exchanges and checks, after each, whether the current estimate holds. It skips instants
+// for which blind reports that no estimate can hold.
 func follow(t *testing.T, w *world, es []Exchange, blind func(at int64) bool) *Track {
 	t.Helper()
 	track := NewTrack(0)
@@ -98,8 +99,7 @@ func gather(t testing.TB, es []Exchange) *Track {
 
 func never(int64) bool { return false }
 
-// holds checks a course against the truth at every tenth of a second of a run,
-// and a little beyond.
+// holds checks a course against the truth at every tenth of a second of a run, and slightly beyond.
 func holds(t *testing.T, w *world, c Course, from, to time.Duration) {
 	t.Helper()
 	bound := c.Bound()
@@ -138,7 +138,7 @@ func TestTheEstimateHoldsForASteadyClock(t *testing.T) {
 	}
 }
 
-// The least delay of a second of ten exchanges is 100 us and what the queues add.
+// The shortest delay among ten exchanges in a second is 100 us plus what the queues add.
 func TestBoundIsReasonable(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(seed, linear(int64(time.Second), 30))
@@ -175,8 +175,8 @@ func TestAStepIsFound(t *testing.T) {
 				at := 30*time.Second + time.Duration(seed)*37*time.Millisecond
 				w := newWorld(seed, stepped(linear(int64(25*time.Millisecond), 30), at, by))
 				es := w.sample(0, 60*time.Second, 100*time.Millisecond)
-				// Nobody can know of the step before an exchange that began after it is back
-				// and has limits tighter than the step.
+				// A step can only be known after an exchange has returned that began after it and has limits
+				// tighter than the step.
 				known := int64(math.MaxInt64)
 				for _, e := range es {
 					if e.T1 >= int64(at) && e.Delay() < int64(by.Abs())-int64(2*MaxWander) {
@@ -207,8 +207,7 @@ func TestAStepIsFound(t *testing.T) {
 	}
 }
 
-// Within an hour the rate changes by 0.1 ppm and back, and the clock is 30 us off
-// the best line.
+// Within an hour the rate changes by 0.1 ppm and back, and the clock strays 30 us from the best line.
 func TestSlowWanderIsNotStep(t *testing.T) {
 	for seed := range uint64(3) {
 		truth := func(t int64) float64 {
@@ -228,8 +227,8 @@ func TestSlowWanderIsNotStep(t *testing.T) {
 	}
 }
 
-// A clock that is corrected to and fro, further than any is assumed to go by
-// itself in that time: how far is measured, and is in the bound.
+// A clock that is corrected back and forth beyond its assumed own wander: the deviation is measured
+// and included in the bound.
 func TestLargerWanderWidensBound(t *testing.T) {
 	for seed := range uint64(20) {
 		truth := func(t int64) float64 {
@@ -249,7 +248,7 @@ func TestLargerWanderWidensBound(t *testing.T) {
 	}
 }
 
-// A clock that is bent by 20 ppm in mid-run is told by two lines that meet.
+// A clock whose rate changes by 20 ppm in mid-run is described by two lines that meet.
 func TestRateChangeIsSmallStep(t *testing.T) {
 	for seed := range uint64(5) {
 		truth := func(t int64) float64 { return 10e-6*float64(t) + 20e-6*math.Max(0, float64(t)-300e9) }

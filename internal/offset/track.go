@@ -7,36 +7,34 @@ import (
 )
 
 const (
-	// Window is a span of time with one exchange kept: the one with the least delay,
-	// which has the tightest limits. It becomes longer in a long run.
+	// Window is a time span of which one exchange is kept: the one with the shortest delay, which has the
+	// tightest limits. It grows in a long run.
 	Window = time.Second
 
-	// Windows is how many exchanges a track keeps where it is told nothing else:
-	// those of over an hour, 128 KiB.
+	// Windows is how many exchanges a track keeps by default: more than an hour's, 128 KiB.
 	Windows = 4096
 
-	// recent is how many windows the estimate of now rests on: half a minute. A
-	// drift is then known to a thirtieth of the delay a second, and a clock is
-	// assumed to wander by 4 us.
+	// recent is how many windows the current estimate uses: half a minute. A drift is then known to a
+	// thirtieth of the delay per second, and a clock is assumed to wander by 4 us.
 	recent = 30
 )
 
-// A Track gathers the exchanges of one agent with the coordinator. Its memory is
-// bounded: it keeps one exchange a window, and where there would be more windows
-// than it may have, all become twice as long and neighbours are joined.
+// A Track collects the exchanges of one agent with the coordinator. Its memory is bounded: it keeps
+// one exchange per window, and when there are too many windows, all double in length and neighbours
+// are merged.
 type Track struct {
 	most   int
 	window int64
-	kept   []Exchange // one a window, in the order of windows
+	kept   []Exchange // one per window, in order
 
-	// What the estimate of now rests on: the latest windows since the last step.
+	// The basis of the current estimate: the latest windows since the last step.
 	live   []Exchange
-	region region // of live, with slack
+	region region // region of live, with slack
 	slack  float64
 }
 
-// NewTrack returns a track that keeps so many windows at most, at least 2; of 0
-// or less it makes Windows.
+// NewTrack returns a track that keeps at most the given number of windows, at least 2; 0 or less means
+// Windows.
 func NewTrack(windows int) *Track {
 	if windows <= 0 {
 		windows = Windows
@@ -44,10 +42,9 @@ func NewTrack(windows int) *Track {
 	return &Track{most: max(2, windows), window: int64(Window)}
 }
 
-// Add takes an exchange. They may come in any order and more than once; what Now
-// says rests only on those that came in the order of time. An exchange that
-// cannot have been is refused with an error that wraps ErrImpossible, and
-// changes nothing.
+// Add adds an exchange. Exchanges may come in any order and more than once; Now uses only those that
+// came in order of time. An impossible exchange returns an error that wraps ErrImpossible, and changes
+// nothing.
 func (t *Track) Add(e Exchange) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -72,7 +69,7 @@ func (t *Track) keep(e Exchange) {
 	}
 }
 
-// join leaves one exchange a window, the one with the least delay.
+// join reduces each window to one exchange, the one with the shortest delay.
 func (t *Track) join() {
 	joined := t.kept[:1]
 	for _, e := range t.kept[1:] {
@@ -87,7 +84,7 @@ func (t *Track) join() {
 	t.kept = joined
 }
 
-// number is the window that an exchange falls into.
+// number returns the window of an exchange.
 func number(e Exchange, window int64) int64 {
 	n := e.T1 / window
 	if e.T1%window < 0 {
@@ -96,11 +93,11 @@ func number(e Exchange, window int64) int64 {
 	return n
 }
 
-// follow brings the estimate of now up to date with e.
+// follow updates the current estimate with e.
 //
-// An exchange that no line allows beside the recent ones shows a step before it.
-// Some of the recent ones may have been after the step, but which is not known,
-// so that it alone is where the estimate starts again.
+// An exchange that fits no line together with the recent ones reveals a step before it. Some of the
+// recent ones may have come after the step, but it is not known which, so that the estimate restarts
+// with e alone.
 func (t *Track) follow(e Exchange) {
 	n := len(t.live)
 	if n == 0 {
@@ -128,21 +125,19 @@ func (t *Track) follow(e Exchange) {
 	t.slack, _ = t.region.settle(t.live, most)
 }
 
-// restart begins the estimate of now with e alone.
+// restart starts the current estimate with e alone.
 func (t *Track) restart(e Exchange) {
 	t.live = append(t.live[:0], e)
 	t.slack, _ = t.region.settle(t.live, float64(MaxWander))
 }
 
-// Now returns the offset at an agent's instant, and how far the true one may lie
-// from it, by the exchanges so far: the middle and half of what lines through
-// those of the last half minute allow at that instant. ok is false where there was
-// none yet.
+// Now returns the offset at an agent's instant, and how far the true one may be from it, according to
+// the exchanges so far: the middle and half of the range of lines through those of the last half
+// minute at that instant. ok is false if there are none yet.
 //
-// The bound rests on MaxDrift alone after a single exchange, and soon on the
-// drift that the exchanges show, which may be wrong by what they leave open and
-// by WanderRate. A step that happened after the last exchange, or that none since
-// contradicts, is not known; Fit may know better later.
+// After a single exchange the bound rests on MaxDrift alone, and soon on the drift seen in the
+// exchanges, with its uncertainty and WanderRate. A step after the last exchange, or one that no
+// exchange contradicts yet, is not known; Fit may know better later.
 func (t *Track) Now(at int64) (offset, bound int64, ok bool) {
 	if len(t.live) == 0 {
 		return 0, 0, false
@@ -153,9 +148,8 @@ func (t *Track) Now(at int64) (offset, bound int64, ok bool) {
 	return satAdd(t.region.y0, round((lo+hi)/2)), ceil((hi-lo)/2+t.slack+WanderRate*1e9*outside) + rounding, true
 }
 
-// Live returns the line that Now goes by, for correcting what lies close to the
-// last exchange. Its bound holds for the whole time of the line, and is hence
-// more than Now's at most instants.
+// Live returns the line that Now uses, for correcting instants close to the last exchange. Its bound
+// holds for the line's whole time, and is thus larger than Now's at most instants.
 func (t *Track) Live() (l Line, ok bool) {
 	if len(t.live) == 0 {
 		return Line{}, false
@@ -163,9 +157,9 @@ func (t *Track) Live() (l Line, ok bool) {
 	return t.region.line(t.live[0].T1, t.live[len(t.live)-1].T4, t.slack), true
 }
 
-// Fit returns the course of the offset over all exchanges so far, and false where
-// there was none. It takes time in proportion to the windows, below a
-// millisecond for a run of an hour with a steady clock.
+// Fit returns the course of the offset over all exchanges so far; false if there are none. It takes
+// time proportional to the number of windows: below a millisecond for a run of an hour with a steady
+// clock.
 func (t *Track) Fit() (Course, bool) {
 	if len(t.kept) == 0 {
 		return Course{}, false

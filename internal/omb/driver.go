@@ -11,26 +11,25 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// A leaf is a value of a driver's file, by its path. The lines of a text with
-// properties are leaves too.
+// A leaf is a value of a driver file with its path. The lines of a properties text are leaves too.
 type leaf struct {
 	path  string
 	value *tree.Node
 }
 
-// A rule says what becomes of a leaf. What it does not carry over it notes.
+// A rule converts a leaf, and notes what it cannot convert.
 type rule func(c *conversion, l leaf)
 
-// A system is what one of the benchmark's drivers is here.
+// A system maps one of the benchmark's drivers to weir's.
 type system struct {
-	driver   string            // "": weir has none
+	driver   string            // "": weir has no driver for it
 	rules    map[string]rule   // by path
-	defaults map[string]string // what the benchmark takes where its file says nothing, and weir takes otherwise
-	also     map[string]string // what the benchmark's driver always does, by weir's keys
+	defaults map[string]string // the benchmark's defaults where weir's differ
+	also     map[string]string // fixed behaviour of the benchmark's driver, as weir's keys
 	finish   func(c *conversion, leaves map[string]*tree.Node)
 }
 
-// driver carries a driver's file over.
+// driver converts a driver file.
 func (c *conversion) driver(d *tree.Node) {
 	class := d.Field("driverClass")
 	short := class.Text[strings.LastIndex(class.Text, ".")+1:]
@@ -53,7 +52,7 @@ func (c *conversion) driver(d *tree.Node) {
 	for _, l := range leaves {
 		found[l.path] = l.value
 		if strings.TrimSpace(l.value.Text) == "" && l.value.Shape != tree.List {
-			continue // not set
+			continue // unset
 		}
 		r := of.rules[l.path]
 		if rest, ok := strings.CutPrefix(l.path, "commonConfig."); ok && r == nil {
@@ -109,15 +108,15 @@ func flat(leaves []leaf, path string, n *tree.Node) []leaf {
 
 func (l leaf) text() string { return strings.TrimSpace(l.value.Text) }
 
-// to carries a value over as it is.
+// to copies a value.
 func to(key string) rule { return with(key, "", "") }
 
-// with puts something before and behind it.
+// with adds a prefix and a suffix to a value.
 func with(key, before, behind string) rule {
 	return func(c *conversion, l leaf) { c.set(key, text(l.value, "%s", before+l.text()+behind)) }
 }
 
-// amount carries a whole number from least on over, with a unit behind it.
+// amount converts a whole number, at least least, and adds a unit.
 func amount(key, unit string, least int64) rule {
 	return func(c *conversion, l leaf) {
 		v, err := strconv.ParseInt(l.text(), 10, 64)
@@ -129,7 +128,7 @@ func amount(key, unit string, least int64) rule {
 	}
 }
 
-// word carries over one of the words that it knows.
+// word maps known words.
 func word(key string, words map[string]string) rule {
 	return func(c *conversion, l leaf) {
 		v, ok := words[strings.ToLower(l.text())]
@@ -141,12 +140,12 @@ func word(key string, words map[string]string) rule {
 	}
 }
 
-// not notes that a value is not carried over, and why.
+// not notes that a value is not converted, and why.
 func not(why string) rule {
 	return func(c *conversion, l leaf) { c.note(l.value.At, l.path, "is not carried over: %s", why) }
 }
 
-// same says nothing of a value that is what weir does anyway, and notes any other.
+// same accepts silently a value that is weir's fixed behaviour, and notes any other.
 func same(value, why string) rule {
 	return func(c *conversion, l leaf) {
 		if !strings.EqualFold(l.text(), value) {
@@ -155,16 +154,15 @@ func same(value, why string) rule {
 	}
 }
 
-// secret notes a password, and does not show it.
+// secret notes a password without showing it.
 func secret(option string) rule {
 	return not("a scenario holds no secrets (--option " + option + "='${env:NAME}')")
 }
 
-// elsewhere says nothing: a finish does.
+// elsewhere ignores a value that a finish step handles.
 func elsewhere(*conversion, leaf) {}
 
-// server carries over an address of one server or several, without the scheme that weir
-// takes for granted.
+// server converts one or more server addresses, and removes the scheme that weir assumes.
 func server(key string, schemes map[string]string) rule {
 	return func(c *conversion, l leaf) {
 		var all []string
@@ -188,7 +186,7 @@ func server(key string, schemes map[string]string) rule {
 	}
 }
 
-// amqp carries over URIs of AMQP, a list, without their passwords.
+// amqp converts a list of AMQP URIs, without their passwords.
 func amqp(c *conversion, l leaf) {
 	var all []string
 	for _, n := range l.value.Items {
@@ -221,7 +219,7 @@ func amqp(c *conversion, l leaf) {
 	}
 }
 
-// joined makes an address of a host and a port that stand on two lines.
+// joined combines a host and a port from two lines into an address.
 func joined(host, port, otherwise string) func(*conversion, map[string]*tree.Node) {
 	return func(c *conversion, leaves map[string]*tree.Node) {
 		h := leaves[host]

@@ -13,13 +13,13 @@ import (
 	"github.com/weirmq/weir/internal/userfile"
 )
 
-// Files are those of the benchmark that a user named.
+// Files are the benchmark files that a user named.
 type Files struct {
-	Path             func(name string) string // of a file as its user names it
+	Path             func(name string) string // path of a file from the name that the user gave
 	Workload, Driver *tree.Node               // nil: there is none
 }
 
-// Read reads the files, and tells by their keys what they are.
+// Read reads the files, and classifies them by their keys.
 func (f *Files) Read(names []string) error {
 	const allowed = "a workload, a driver file, or one of each"
 	for _, name := range names {
@@ -50,15 +50,15 @@ func (f *Files) Read(names []string) error {
 	return nil
 }
 
-// Recognize returns what a user gave as a scenario where it is a workload, by its keys, and
-// nil where it is not, or cannot be read. A driver file is refused: it says nothing of the load.
+// Recognize returns a user's scenario file if its keys are those of a workload, and nil if they are
+// not or it cannot be read. It rejects a driver file, which says nothing about the load.
 func Recognize(name string, text []byte) (*tree.Node, error) {
 	if len(text) > tree.MaxFile || !bytes.Contains(text, []byte("topics")) && !bytes.Contains(text, []byte("driverClass")) {
 		return nil, nil
 	}
 	n, faults := tree.Parse(name, text)
 	switch {
-	case n == nil, len(faults) > 0: // told where it is resolved
+	case n == nil, len(faults) > 0: // reported when the scenario is resolved
 		return nil, nil
 	case IsWorkload(n):
 		return n, nil
@@ -68,14 +68,13 @@ func Recognize(name string, text []byte) (*tree.Node, error) {
 	return nil, nil
 }
 
-// Convert makes a scenario of the files, which is to be kept in a folder.
+// Convert converts the files to a scenario that will be stored in folder.
 func (f *Files) Convert(folder string) (Converted, error) {
 	return Convert(f.Workload, f.Driver, func(payload string) (string, bool) { return f.payload(payload, folder) })
 }
 
-// payload looks for the payload that the workload names: in the working folder, as the
-// benchmark does, beside the workload, and above it. The name that it returns is relative
-// to folder.
+// payload looks for the workload's payload file: in the working folder, as the benchmark does, next to
+// the workload, and above it. The returned name is relative to folder.
 func (f *Files) payload(payload, folder string) (string, bool) {
 	beside := filepath.Dir(f.Workload.At.Source)
 	for _, dir := range []string{".", beside, filepath.Join(beside, "..")} {
@@ -100,7 +99,7 @@ func (f *Files) payload(payload, folder string) (string, bool) {
 	return "", false
 }
 
-// File is a scenario as a file: what it was made from, what it lacks, and then itself.
+// File formats a scenario as a file: comments on its source and what it lacks, and then the scenario.
 func (c *Converted) File(from []string) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Made by weir convert from %s.\n", strings.Join(from, " and "))
@@ -112,7 +111,7 @@ func (c *Converted) File(from []string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// visible keeps a comment on its line.
+// visible replaces characters that would break a comment out of its line.
 func visible(r rune) rune {
 	if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
 		return '?'

@@ -12,7 +12,8 @@ const (
 	driverText   = "name: d\ndriverClass: io.openmessaging.benchmark.driver.kafka.KafkaBenchmarkDriver\ncommonConfig: |\n  bootstrap.servers=h:1\n"
 )
 
-// files are the benchmark's in a folder: a workload, a driver, and a payload above the workload.
+// files returns the benchmark's files in a folder: a workload, a driver, and a payload above the
+// workload.
 func files(t *testing.T) *Files {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,8 +1,8 @@
-// Package omb reads the files of the OpenMessaging Benchmark: a workload and a driver
-// become the tree of a scenario, each value with its place in their files. What a
-// scenario does not have, or has in another way, is said with the place of its line.
+// Package omb converts files of the OpenMessaging Benchmark: a workload and a driver become the tree
+// of a scenario, in which each value keeps its position in their files. Whatever a scenario lacks or
+// does differently is noted with its position.
 //
-// It knows the files and nothing of how a scenario is checked.
+// The package knows the files, but not how a scenario is checked.
 package omb
 
 import (
@@ -18,24 +18,24 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// IsWorkload reports whether a file is a workload of the benchmark, by its keys.
+// IsWorkload reports whether a file's keys are those of a benchmark workload.
 func IsWorkload(n *tree.Node) bool {
 	return n.Field("weir") == nil && n.Field("topics") != nil && (n.Field("messageSize") != nil || n.Field("partitionsPerTopic") != nil || n.Field("producerRate") != nil)
 }
 
-// IsDriver reports whether a file is a driver of the benchmark, by its keys.
+// IsDriver reports whether a file's keys are those of a benchmark driver.
 func IsDriver(n *tree.Node) bool { return n.Field("weir") == nil && n.Field("driverClass") != nil }
 
-// A Converted is what became of a workload, a driver or both.
+// A Converted is the result of converting a workload, a driver or both.
 type Converted struct {
-	Scenario *tree.Node  // values stand where the files have them; those of weir's own have no place
-	Notes    tree.Faults // what a scenario does not have, or has in another way; in the order of the files
-	Search   *tree.Node  // producerRate 0, which asks for the highest rate that is sustained; nil otherwise
+	Scenario *tree.Node  // with positions in the original files; weir's own values have none
+	Notes    tree.Faults // what a scenario lacks or does differently, in file order
+	Search   *tree.Node  // producerRate 0: search for the highest sustainable rate; otherwise nil
 }
 
-// Convert makes a scenario of a workload and a driver; either may be nil, not both. find
-// returns the path under which the scenario is to name the payload of a workload, and
-// whether there is such a file. The error is tree.Faults: values that mean nothing.
+// Convert converts a workload and a driver, one of which may be nil. find returns the path under which
+// the scenario refers to the workload's payload, and whether the file exists. The error is
+// tree.Faults: invalid values.
 func Convert(workload, driver *tree.Node, find func(payload string) (named string, ok bool)) (Converted, error) {
 	c := &conversion{find: find}
 	c.out.Scenario = &tree.Node{Shape: tree.Mapping}
@@ -56,20 +56,19 @@ func Convert(workload, driver *tree.Node, find func(payload string) (named strin
 	return c.out, c.faults.Done()
 }
 
-// sections are the keys at the top of a scenario, in the order in which files have them.
+// sections are the top-level keys of a scenario, in the order of files.
 var sections = []string{"weir", "name", "system", "topology", "load", "message", "consume", "mode", "warmup", "measure", "messages", "drain"}
 
 func byPlace(a, b tree.Fault) int { return a.At.Line - b.At.Line }
 
-// A conversion is the work on one scenario.
+// A conversion is the state of converting to one scenario.
 type conversion struct {
 	out    Converted
 	faults tree.Faults
 	find   func(string) (string, bool)
 }
 
-// set puts a value of the scenario where it belongs. A driver's option has one name,
-// whatever dots are in it.
+// set stores a value in the scenario. A driver option has one name, even if it contains dots.
 func (c *conversion) set(key string, value *tree.Node) {
 	parts := strings.Split(key, ".")
 	if option, ok := strings.CutPrefix(key, options); ok {
@@ -80,7 +79,7 @@ func (c *conversion) set(key string, value *tree.Node) {
 
 const options = "system.options."
 
-// text is a value at the place of n.
+// text returns a value with the position of n.
 func text(n *tree.Node, format string, args ...any) *tree.Node {
 	return &tree.Node{Shape: tree.Text, Text: fmt.Sprintf(format, args...), At: n.At}
 }
@@ -89,16 +88,16 @@ func (c *conversion) note(at tree.Position, key, format string, args ...any) {
 	c.out.Notes.Add(at, key, format, args...)
 }
 
-// Bounds of a workload. What is beyond them no benchmark has.
+// Limits of a workload. No real benchmark exceeds them.
 const (
 	mostWhole   = 1<<31 - 1
-	unreachable = 10_000_000 // messages/s: the workloads at the highest rate ask for so many
-	mostConns   = 1000       // producers and consumers from where on it matters that each has a connection
+	unreachable = 10_000_000 // messages/s: the rate in workloads that mean "as fast as possible"
+	mostConns   = 1000       // producers and consumers, above which a connection for each matters
 
 	mostOfWeir = 100_000 // destinations, partitions, producers, consumers
 )
 
-// whole reads a key with a whole number, and otherwise where the workload lacks it.
+// whole reads a whole number, with otherwise as the default.
 func (c *conversion) whole(w *tree.Node, key string, otherwise int64) (int64, *tree.Node) {
 	n := w.Field(key)
 	if n == nil {
@@ -143,7 +142,7 @@ func (c *conversion) workload(w *tree.Node) {
 	c.times(w, size)
 }
 
-// counted carries a count over as it is.
+// counted copies a count.
 func (c *conversion) counted(w *tree.Node, key, to string) (int64, *tree.Node) {
 	v, n := c.whole(w, key, 1)
 	if w.Field(key) == nil {
@@ -157,14 +156,14 @@ func (c *conversion) counted(w *tree.Node, key, to string) (int64, *tree.Node) {
 	return v, n
 }
 
-// beyond notes what weir refuses to run.
+// beyond notes what exceeds weir's limits.
 func (c *conversion) beyond(n *tree.Node, key string, v int64) {
 	if v > mostOfWeir {
 		c.note(n.At, key, "is carried over as %d, which weir run refuses: it has up to %d", v, mostOfWeir)
 	}
 }
 
-// connections turns the numbers for each topic into those of the run.
+// connections converts numbers per topic to those of the run.
 func (c *conversion) connections(w *tree.Node, topics int64, at *tree.Node) {
 	subscriptions, s := c.whole(w, "subscriptionsPerTopic", 1)
 	consumers, k := c.whole(w, "consumerPerSubscription", 1)
@@ -289,7 +288,7 @@ func (c *conversion) payload(w *tree.Node, size int64) {
 	}
 }
 
-// keysOfOMB is how many keys the benchmark makes, whatever the workload.
+// keysOfOMB is how many keys the benchmark uses, whatever the workload.
 const keysOfOMB = 10_000
 
 func (c *conversion) keys(w *tree.Node) {
@@ -310,7 +309,7 @@ func keysAs(n *tree.Node, form string) *tree.Node {
 	return &tree.Node{Shape: tree.Mapping, At: n.At, Fields: []tree.Field{{Key: form, At: n.At, Value: text(n, "%d", keysOfOMB)}}}
 }
 
-// times are the lengths of the phases, or with a backlog what it holds.
+// times converts the lengths of the phases, or with a backlog its size.
 func (c *conversion) times(w *tree.Node, size int64) {
 	warmup, n := c.whole(w, "warmupDurationMinutes", 1)
 	if w.Field("warmupDurationMinutes") == nil {
@@ -350,7 +349,7 @@ func or(n, otherwise *tree.Node) *tree.Node {
 	return n
 }
 
-// Name makes a name of a scenario from any text; "" where nothing of it can be in one.
+// Name turns any text into a scenario name; "" if none of it is allowed in one.
 func Name(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -365,7 +364,7 @@ func Name(s string) string {
 	return strings.Trim(name[:min(len(name), 100)], "-")
 }
 
-// YAML writes a scenario as a file has it.
+// YAML formats a scenario as a file.
 func YAML(n *tree.Node) ([]byte, error) {
 	b, err := yaml.Marshal(plain(n))
 	if err != nil {
@@ -374,7 +373,7 @@ func YAML(n *tree.Node) ([]byte, error) {
 	return b, nil
 }
 
-// plain is n as the library writes it, in the order of its fields.
+// plain converts n for the YAML library, with fields in order.
 func plain(n *tree.Node) any {
 	switch n.Shape {
 	case tree.Mapping:

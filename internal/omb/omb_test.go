@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// parse reads a file of a test; "" is none.
+// parse parses a test's file; "" means none.
 func parse(t *testing.T, name, text string) *tree.Node {
 	t.Helper()
 	if text == "" {
@@ -42,7 +42,7 @@ func TestAWorkloadBecomesAScenario(t *testing.T) {
 	const made = "{weir: 1, topology: {destinations: 2, partitions: 3, producers: 10, subscriptions: 2, consumers: 8}, "
 	for name, tt := range map[string]struct {
 		workload, want string
-		notes          []string // their places and a part of each, in order
+		notes          []string // their positions and a part of each, in order
 	}{
 		"a rate, random bytes and a name": {
 			"name: my/test\n" + counts + "useRandomizedPayloads: true\nrandomBytesRatio: 0.25\nrandomizedPayloadPoolSize: 9\nproducerRate: 5000\ntestDurationMinutes: 3\nkeyDistributor: KEY_ROUND_ROBIN\n",
@@ -93,7 +93,7 @@ func TestAWorkloadBecomesAScenario(t *testing.T) {
 	}
 }
 
-// compare says which notes do not begin as they should.
+// compare checks the start of each note.
 func compare(t *testing.T, want, got []string) {
 	t.Helper()
 	if len(want) != len(got) {
@@ -206,7 +206,7 @@ func TestFilesAreKnownByTheirKeys(t *testing.T) {
 	}
 }
 
-// TestYAMLRoundTrip: what YAML writes, the reader of scenarios takes for the same.
+// TestYAMLRoundTrip: the scenario reader reads YAML's output as the same scenario.
 func TestYAMLRoundTrip(t *testing.T) {
 	t.Parallel()
 	made, _ := convert(t, "topics: 1\nmessageSize: 64\nname: 'true'\npayloadFile: there\n", "driverClass: a.PulsarBenchmarkDriver\nclient:\n  serviceUrl: 'pulsar://h: x # y'\n  tlsTrustCertsFilePath: '- \"quoted\"'\nproducer:\n  batchingEnabled: true\n")

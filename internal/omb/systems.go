@@ -14,7 +14,7 @@ const (
 
 var yesNo = map[string]string{"true": "yes", "false": "no"}
 
-// kafka is the driver of Kafka, and that of Redpanda, which has the same keys and protocol.
+// kafka is the driver of Kafka, and of Redpanda, which has the same keys and protocol.
 var kafka = system{
 	driver: "kafka",
 	rules: map[string]rule{
@@ -162,7 +162,7 @@ var systems = map[string]system{
 	},
 }
 
-// queueType picks the queues of RabbitMQ; streams have a driver of their own.
+// queueType selects RabbitMQ's queues; streams have a separate driver.
 func queueType(c *conversion, l leaf) {
 	switch strings.ToUpper(l.text()) {
 	case "CLASSIC":
@@ -175,7 +175,7 @@ func queueType(c *conversion, l leaf) {
 	}
 }
 
-// pending is the bound of a producer's queue; 0 is none of its own.
+// pending is the limit of a producer's queue; 0 means no own limit.
 func pending(c *conversion, l leaf) {
 	if l.text() == "0" {
 		not("0 sets no bound, and weir has one (--in-flight)")(c, l)
@@ -184,8 +184,7 @@ func pending(c *conversion, l leaf) {
 	amount("load.in_flight", "", 1)(c, l)
 }
 
-// kafkaGuarantee asks for what the settings give, so that a system that gives less is
-// refused.
+// kafkaGuarantee requires the guarantee that the settings give, so that a weaker system is rejected.
 func kafkaGuarantee(c *conversion, leaves map[string]*tree.Node) {
 	value := func(path string) string {
 		if n := leaves[path]; n != nil {

@@ -7,12 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// widest is how many characters a line of Markdown may have, tables, links and code
-// excepted.
+// widest is the longest line in Markdown, in characters, except for tables, links and code.
 const widest = 120
 
-// TestDocumentsFitAScreen: no line of a Markdown file is too long, generated pages
-// excepted.
+// TestDocumentsFitAScreen checks every Markdown file except generated pages.
 func TestDocumentsFitAScreen(t *testing.T) {
 	for _, doc := range documents(t) {
 		text := read(t, doc)
@@ -34,8 +32,8 @@ func TestDocumentsFitAScreen(t *testing.T) {
 	}
 }
 
-// tourMost is how many words of prose the tour may have: what a reader reads in six minutes
-// or so, beside the four that its commands take.
+// tourMost is the largest number of words in the tour: about six minutes of reading, in addition to
+// the four that its commands take.
 const tourMost = 1300
 
 // TestTheTourTakesTenMinutes counts the words of docs/README.md outside of code blocks.

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// TestLinksInDocumentsResolve follows every link of every Markdown file to
-// a file of the repository, and to the heading where it names one.
+// TestLinksInDocumentsResolve follows every link in Markdown files to a file of the repository, and to
+// its heading.
 func TestLinksInDocumentsResolve(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	followed := 0
@@ -42,7 +42,7 @@ func TestLinksInDocumentsResolve(t *testing.T) {
 	}
 }
 
-// documents are the Markdown files of the repository.
+// documents returns the Markdown files of the repository.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var docs []string
@@ -72,8 +72,7 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-// prose is a document without its code blocks and code spans, whose brackets are
-// no links.
+// prose returns a document without code blocks and code spans, whose brackets are not links.
 func prose(doc string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(doc, "```") {
@@ -84,7 +83,7 @@ func prose(doc string) string {
 	return b.String()
 }
 
-// headings are the anchors of a document, as GitHub makes them.
+// headings returns the anchors of a document as GitHub generates them.
 func headings(doc string) map[string]bool {
 	found := map[string]bool{}
 	for i, part := range strings.Split(doc, "```") {

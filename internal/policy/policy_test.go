@@ -1,5 +1,5 @@
-// Package policy holds the house rules that a compiler does not check, as tests:
-// which package may import which, which may read a clock, what every package has.
+// Package policy tests house rules that a compiler does not check: which package may import which,
+// which may read a clock, what every package must have.
 package policy
 
 import (
@@ -19,9 +19,8 @@ import (
 
 const module = "github.com/weirmq/weir"
 
-// levels is the table of DESIGN 4 as far as the house stands: a package imports
-// only packages of a lower level. A pattern that ends in /* stands for every
-// folder directly below, unless a longer row names it.
+// levels assigns packages to levels: a package imports only packages of a lower level. A pattern that
+// ends in /* stands for every folder directly below it, unless a more specific row matches.
 var levels = map[string]int{
 	"internal/view":            9,
 	"internal/view/layout":     1, // the page model and its writers
@@ -68,13 +67,13 @@ var levels = map[string]int{
 	"internal/slow":            3,
 	"internal/broker":          3,
 	"internal/fleet/admission": 3,
-	// A scenario says in deal's words where producers and consumers are, and an agent
-	// that joins what it is called.
+	// A scenario names the placement of producers and consumers in this package's terms, and so does an
+	// agent that joins.
 	"internal/placement":     2,
 	"internal/fault":         3,
 	"internal/network":       3,
 	"drivers/internal/names": 0,
-	// What drivers of one family share stands on what all drivers share.
+	// What drivers of one family share builds on what all drivers share.
 	"drivers/internal/amqp1conn": 2,
 	"drivers/internal/inflight":  2,
 	"drivers/internal/httpapi":   2,
@@ -85,8 +84,7 @@ var levels = map[string]int{
 	"drivers/internal/trial":     2,
 	"drivers/internal/natsconn":  2,
 	"drivers/internal/redisconn": 2,
-	// Only tests of drivers import these, which is why they may stand on guard and
-	// broker.
+	// Only drivers' tests import these, which is why they may build on guard and broker.
 	"drivers/internal/natstest":  2,
 	"drivers/internal/kafkatest": 3,
 	"drivers/internal/redistest": 5,
@@ -95,7 +93,7 @@ var levels = map[string]int{
 	"internal/scenario/tree":     0,
 	"internal/metrics":           4,
 	"internal/export":            4,
-	"internal/omb":               1, // files of another tool, as trees of scenarios
+	"internal/omb":               1, // another tool's files, as scenario trees
 	"internal/capacity":          4,
 	"internal/compare":           4,
 	"internal/history":           5,
@@ -118,15 +116,14 @@ var levels = map[string]int{
 	"internal/series":            8,
 	"internal/cli":               11,
 	".":                          12, // package weir: the program as a function
-	"bench/peers":                13, // starts weir as itself
+	"bench/peers":                13, // starts weir as its own binary
 	"cmd/*":                      13,
-	"docs/examples/outside":      13, // a module of its own
+	"docs/examples/outside":      13, // a separate module
 	"docs/examples/outside/*":    13,
 	"internal/policy":            14,
 }
 
-// clockless are the packages that must not read a clock; the reason is said when
-// one does.
+// clockless are the packages that must not read a clock, with the reason to report.
 var clockless = map[string]string{
 	"schedule": "a schedule is a pure function",
 	"result":   "a result is what it was given",
@@ -136,7 +133,7 @@ var clockless = map[string]string{
 
 // A file is one parsed Go file of the module.
 type file struct {
-	path string // slash-separated, from the module's root
+	path string // slash-separated, relative to the module's root
 	test bool
 	ast  *ast.File
 	fset *token.FileSet
@@ -189,7 +186,7 @@ func load(t *testing.T) []*file {
 	return files
 }
 
-// row returns the row of levels for a package.
+// row returns the levels row for a package.
 func row(pkg string) (string, bool) {
 	if _, ok := levels[pkg]; ok {
 		return pkg, true
@@ -319,10 +316,8 @@ func TestFilesHoldOneIdea(t *testing.T) {
 	}
 }
 
-// TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that who knows one
-// knows all. The drivers of AMQP 1.0 servers share the producer, too.
-// TestTestsSkipForAStatedReason: package needs knows the reasons. The conformance suite counts what it
-// skips itself.
+// TestTestsSkipForAStatedReason: package needs lists the reasons. The conformance suite counts its own
+// skips.
 func TestTestsSkipForAStatedReason(t *testing.T) {
 	for _, f := range load(t) {
 		if f.dir() == "internal/needs" || f.dir() == "driver/drivertest" {
@@ -342,6 +337,8 @@ func TestTestsSkipForAStatedReason(t *testing.T) {
 	}
 }
 
+// TestDriverFoldersHaveTheFixedShape keeps drivers alike, so that whoever knows one knows all. The drivers
+// of AMQP 1.0 servers share the producer, too.
 func TestDriverFoldersHaveTheFixedShape(t *testing.T) {
 	const shared = `"` + module + `/drivers/internal/amqp1conn"`
 	have := map[string][]string{}
@@ -378,8 +375,8 @@ func TestTheModuleReplacesNothing(t *testing.T) {
 	}
 }
 
-// ownFiles are the packages that open files by themselves, with the reason why no
-// user gives those paths. All others read through internal/userfile.
+// ownFiles are the packages that open files directly, with the reason why users do not supply those
+// paths. All others use internal/userfile.
 var ownFiles = map[string]string{
 	"bench/peers":                "the figures that it wrote",
 	"internal/userfile":          "it is the reader",
@@ -402,8 +399,7 @@ var ownFiles = map[string]string{
 	"result/resulttest":          "folders that tests wrote",
 }
 
-// TestUserFilesAreReadInOnePlace: a path that a user gives may be a pipe, a
-// device or too long.
+// TestUserFilesAreReadInOnePlace: a path from a user may be a pipe, a device or too long.
 func TestUserFilesAreReadInOnePlace(t *testing.T) {
 	opens := map[string]bool{}
 	for _, f := range load(t) {

@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// mostPackages is how many packages go run ./cmd/weir may compile: it is what a newcomer waits
-// for. CONTRIBUTING.md says where a driver goes that brings too many. make size prints the number.
+// mostPackages is how many packages go run ./cmd/weir may compile, which determines how long a
+// newcomer waits. CONTRIBUTING.md says where a driver with too many dependencies belongs. make size
+// prints the number.
 const mostPackages = 780
 
-// TestWeirCompilesFewPackages and none with C code, which takes as long as many packages.
+// TestWeirCompilesFewPackages also forbids C code, which takes as long as many packages.
 func TestWeirCompilesFewPackages(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{if not .Standard}}{{len .CgoFiles}}{{else}}0{{end}}", "./cmd/weir")
 	list.Dir = "../.."

@@ -1,6 +1,6 @@
-// Package protocheck finds out which protocol a server speaks. Use it after a client has
-// failed, to say what is wrong with an address: a Kafka client at a NATS server, or a
-// client without TLS at a port that expects TLS.
+// Package protocheck detects which protocol a server speaks. Use it after a client has failed, to
+// explain what is wrong with an address: a Kafka client at a NATS server, or a client without TLS at a
+// TLS port.
 package protocheck
 
 import (
@@ -15,29 +15,28 @@ import (
 )
 
 const (
-	// limit bounds each conversation with a server: connecting, and its first answer.
+	// limit bounds each exchange with a server: connecting, and its first answer.
 	limit = time.Second
-	// most bounds the bytes of an answer that are read.
+	// most is how many bytes of an answer are read.
 	most = 512
 )
 
-// None stands for a server that accepts connections and answers nothing that is known.
+// None stands for a server that accepts connections but sends no known answer.
 const None = ""
 
 // TLS stands for a server that expects TLS.
 const TLS = "TLS"
 
-// A question is what one kind of client says first, and how its servers answer.
+// A question is the first message of one kind of client, and how its servers answer.
 type question struct {
 	protocol string
-	say      []byte // nothing: the server speaks first
+	say      []byte // nil: the server speaks first
 	answered func([]byte) bool
 }
 
-// At reports which protocol the server at address, host:port, speaks: TLS, a name such as
-// "NATS" or "AMQP 0.9.1", or None. Without a server that accepts connections it returns
-// the error of connecting. It asks on connections of its own, all at once, and takes at
-// most two seconds.
+// At returns the protocol of the server at address, host:port: TLS, a name such as "NATS" or "AMQP
+// 0.9.1", or None. If no server accepts connections it returns the connection error. It tries all
+// protocols in parallel, on separate connections, and takes at most two seconds.
 func At(ctx context.Context, address string) (string, error) {
 	first, err := answer(ctx, address, nil)
 	if err != nil {
@@ -59,7 +58,7 @@ func At(ctx context.Context, address string) (string, error) {
 	}
 	found := None
 	if wantsTLS(ctx, address) {
-		found = TLS // also where it answers in plain text that it expects TLS, as HTTPS does
+		found = TLS // even if it answers in plain text that it expects TLS, as HTTPS does
 	}
 	for i, q := range qs {
 		if <-answered[i] && found == None {
@@ -69,8 +68,8 @@ func At(ctx context.Context, address string) (string, error) {
 	return found, nil
 }
 
-// answer connects, says something, and returns the first bytes that come back: none from
-// a server that is silent. Its error is that of connecting.
+// answer connects, sends a message, and returns the first bytes received; none from a silent server.
+// The error is that of connecting.
 func answer(ctx context.Context, address string, say []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -93,8 +92,7 @@ func answer(ctx context.Context, address string, say []byte) ([]byte, error) {
 	return got[:n], nil
 }
 
-// wantsTLS reports whether the server answers a client of TLS as one of TLS does: with a
-// handshake, or with an alert.
+// wantsTLS reports whether the server answers a TLS client with a handshake or an alert.
 func wantsTLS(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -104,7 +102,7 @@ func wantsTLS(ctx context.Context, address string) bool {
 	}
 	defer func() { _ = conn.Close() }()
 	host, _, _ := net.SplitHostPort(address)
-	// Nothing is sent after the handshake, so it does not matter who answers.
+	// Nothing is sent after the handshake, so the server's identity does not matter.
 	err = tls.Client(conn, &tls.Config{ServerName: host, InsecureSkipVerify: true}).HandshakeContext(ctx)
 	var alert tls.AlertError
 	return err == nil || errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:")
@@ -114,12 +112,12 @@ func begins(with string) func([]byte) bool {
 	return func(b []byte) bool { return bytes.HasPrefix(b, []byte(with)) }
 }
 
-// at reports whether the bytes stand at an offset of the answer.
+// at matches bytes at an offset of the answer.
 func at(offset int, want string) func([]byte) bool {
 	return func(b []byte) bool { return len(b) >= offset && bytes.HasPrefix(b[offset:], []byte(want)) }
 }
 
-// greetings are the servers that speak first.
+// greetings lists the servers that speak first.
 func greetings() []question {
 	return []question{
 		{"NATS", nil, begins("INFO {")},
@@ -132,11 +130,11 @@ func greetings() []question {
 	}
 }
 
-// questions are the servers that answer, in the order in which they are believed.
+// questions lists the servers that answer, in order of precedence.
 func questions() []question {
 	text := []byte("GET / HTTP/1.0\r\n\r\n")
 	return []question{
-		{"MongoDB", mongoHello(), at(12, "\xdd\x07\x00\x00")}, // it also tells browsers by HTTP that they are wrong
+		{"MongoDB", mongoHello(), at(12, "\xdd\x07\x00\x00")}, // it also answers browsers in HTTP
 		{"HTTP", text, begins("HTTP/")},
 		{"Redis", text, begins("-")},
 		{"beanstalkd", text, begins("UNKNOWN_COMMAND")},
@@ -160,12 +158,12 @@ func questions() []question {
 	}
 }
 
-// framed puts the length before a body, as four bytes, big-endian.
+// framed prefixes a body with its length, as four bytes, big-endian.
 func framed(body string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// mongoHello is the command hello as an OP_MSG:
+// mongoHello returns the command hello as an OP_MSG:
 // https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/
 func mongoHello() []byte {
 	doc := "\x10hello\x00\x01\x00\x00\x00" + "\x02$db\x00\x06\x00\x00\x00admin\x00" + "\x00"

@@ -16,7 +16,7 @@ import (
 	"github.com/weirmq/weir/internal/natsd/natsdtest"
 )
 
-// serve listens, and gives each connection to one goroutine; it returns the address.
+// serve listens, handles each connection in a goroutine, and returns the address.
 func serve(t *testing.T, one func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +39,7 @@ func serve(t *testing.T, one func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// answering is a server that knows one opening of a conversation.
+// answering returns a server that knows one opening message.
 func answering(to, with string) func(net.Conn) {
 	return func(c net.Conn) {
 		b := make([]byte, most)
@@ -49,14 +49,13 @@ func answering(to, with string) func(net.Conn) {
 	}
 }
 
-// quiet is a server that does not log the handshakes that fail.
+// quiet disables a server's log of failed handshakes.
 func quiet(s *httptest.Server) *httptest.Server {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	return s
 }
 
-// TestServerIsIdentifiedByAnswer: what each stand-in says is what the real server said when
-// it was asked the same.
+// TestServerIsIdentifiedByAnswer replays what real servers answered.
 func TestServerIsIdentifiedByAnswer(t *testing.T) {
 	t.Parallel()
 	secure := quiet(httptest.NewUnstartedServer(http.NotFoundHandler()))
@@ -105,7 +104,7 @@ func TestServerIsIdentifiedByAnswer(t *testing.T) {
 	}
 }
 
-// TestClientCertificateAlertMeansTLS: the alert is an answer of TLS.
+// TestClientCertificateAlertMeansTLS: the alert is a TLS answer.
 func TestClientCertificateAlertMeansTLS(t *testing.T) {
 	t.Parallel()
 	s := quiet(httptest.NewUnstartedServer(http.NotFoundHandler()))

@@ -17,7 +17,6 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// sameRun returns scenarios of every kind.
 func sameRun(t testing.TB) map[string]Inputs {
 	return map[string]Inputs{
 		"default":      inputs(t, ""),
@@ -47,8 +46,8 @@ func sameRun(t testing.TB) map[string]Inputs {
 	}
 }
 
-// walk sums up what a schedule sends: the due instant, producer, size, key and
-// destination of its first messages.
+// walk summarizes what a schedule sends: the due instant, producer, size, key and destination of its
+// first messages.
 func walk(t testing.TB, s *Scenario) string {
 	plan, err := schedule.New(s.Plan())
 	if err != nil {
@@ -68,12 +67,12 @@ func walk(t testing.TB, s *Scenario) string {
 		}
 	}
 	for i := n; i < 1000; i++ {
-		message(i, -1) // a closed loop: only what follows from the index
+		message(i, -1) // a closed loop: only what depends on the index
 	}
 	return fmt.Sprintf("%d messages to %d: %x", n, plan.End(), sum.Sum64())
 }
 
-// again resolves text, what s renders, and returns every difference.
+// again resolves text and then what s renders, and returns every difference.
 func again(t testing.TB, s *Scenario, text []byte) string {
 	t.Helper()
 	twice, err := only(inputs(t, string(text)))
@@ -88,7 +87,7 @@ func again(t testing.TB, s *Scenario, text []byte) string {
 	}
 	differ("resolved again", cmp.Diff(string(s.YAML()), string(twice.YAML())))
 	differ("scenario", cmp.Diff(s, twice,
-		cmpopts.IgnoreFields(System{}, "Definition", "Config", "Options"), // defaults are written out, and given then
+		cmpopts.IgnoreFields(System{}, "Definition", "Config", "Options"), // the second time, defaults are given
 		cmpopts.IgnoreUnexported(Scenario{}), cmp.Comparer(func(a, b judge.Objective) bool { return a == b })))
 	differ("options", cmp.Diff(driver.Options(s.System.Config), driver.Options(twice.System.Config)))
 	differ("schedule", cmp.Diff(walk(t, s), walk(t, twice)))
@@ -116,8 +115,8 @@ func TestAResolvedFileGivesTheSameRun(t *testing.T) {
 	}
 }
 
-// TestAnyResolvedFileGivesTheSameRun does the same with keys put together at
-// random; what does not go together is refused, which is fine.
+// TestAnyResolvedFileGivesTheSameRun does the same with random combinations of keys; invalid
+// combinations may be rejected.
 func TestAnyResolvedFileGivesTheSameRun(t *testing.T) {
 	t.Parallel()
 	values := map[string][]string{

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// bomb is a file whose aliases stand for a billion words.
+// bomb returns a file whose aliases expand to a billion words.
 func bomb() string {
 	var b strings.Builder
 	b.WriteString("weir: 1\na: &a [x, x, x, x, x, x, x, x, x, x]\n")
@@ -18,8 +18,8 @@ func bomb() string {
 	return b.String()
 }
 
-// TestBadInput tries what issue and design name, each with the whole message.
-// What is not here is in the tests of matrix, payloads and variables.
+// TestBadInput checks invalid inputs, each with its whole message. The tests of matrix, payloads and
+// variables have more.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	const rates = "a rate is a number of messages per second, minute or hour, such as 20000/s, 10k/s, 0.5/s, 100/m or 3/h"
@@ -107,8 +107,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// tenThousand is a list that is below the bound of a file as it is written, and
-// above it with a space behind each comma.
+// tenThousand returns a list that is below the size limit of a file as written, and above it with a
+// space after each comma.
 func tenThousand() string {
 	names := make([]string, 7_900)
 	for i := range names {
@@ -117,7 +117,7 @@ func tenThousand() string {
 	return strings.Join(names, ",") + ",'" + strings.Repeat("x", 10_000) + "'"
 }
 
-// TestYAMLBombIsRejected would not come to its end if a bomb were expanded.
+// TestYAMLBombIsRejected would not finish if a bomb were expanded.
 func TestYAMLBombIsRejected(t *testing.T) {
 	t.Parallel()
 	_, err := Resolve(inputs(t, bomb()))

@@ -12,8 +12,8 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// combine checks what goes together: keys with one another, and with what the
-// driver declares. It sets the defaults that depend on other keys.
+// combine checks keys against each other and against what the driver declares. It sets the defaults
+// that depend on other keys.
 func (d *decoder) combine(s *Scenario) {
 	d.combineFleet(s)
 	d.combineSystem(s)
@@ -25,7 +25,7 @@ func (d *decoder) combine(s *Scenario) {
 		s.Topology.Destinations = max(1, len(s.Topology.Names))
 	}
 	if s.Mode == engine.Consume {
-		// Nothing is sent, and the window is from the first delivery to the last.
+		// Nothing is sent; the window is from the first delivery to the last.
 		s.WarmUp, s.Measure, s.Messages = 0, 0, 0
 		s.Load.InFlight = 1
 	} else {
@@ -47,7 +47,7 @@ func (d *decoder) combine(s *Scenario) {
 	d.foresee(s)
 }
 
-// combineSettle refuses a way to settle that the driver does not have.
+// combineSettle rejects a settle mode that the driver does not support.
 func (d *decoder) combineSettle(s *Scenario) {
 	can, settle := s.System.Definition.Capabilities, s.Consume.Settle
 	if !d.took("consume.settle") || !d.known(s) || !can.Consume || slices.Contains(can.Settle, settle) {
@@ -60,8 +60,8 @@ func (d *decoder) combineSettle(s *Scenario) {
 	d.fault(d.at("consume.settle"), "consume.settle", "driver %s does not settle by %s (%s)", s.System.Definition.Name, settle, allowed)
 }
 
-// combineTaking has a consumer take consume.batch messages at a time. It acknowledges them
-// together where the driver can, and each by itself elsewhere.
+// combineTaking applies consume.batch: messages are taken in batches and acknowledged together if the
+// driver supports it, and individually otherwise.
 func (d *decoder) combineTaking(s *Scenario) {
 	const path = "consume.batch"
 	can, n := s.System.Definition.Capabilities, s.Consume.Batch
@@ -85,7 +85,7 @@ func (d *decoder) combineTaking(s *Scenario) {
 	s.Consume.Settle, s.Consume.Prefetch = settle, n
 }
 
-// joined lists values by their words.
+// joined lists values by name.
 func joined[T fmt.Stringer](values []T) string {
 	words := make([]string, len(values))
 	for i, v := range values {
@@ -94,8 +94,8 @@ func joined[T fmt.Stringer](values []T) string {
 	return strings.Join(words, ", ")
 }
 
-// combineTimes refuses two lengths of one run, and one that is too long. A run
-// without measure has its length by default only where nothing else sets it.
+// combineTimes rejects two different lengths for one run, and one that is too long. The default of
+// measure applies only if nothing else sets the length.
 func (d *decoder) combineTimes(s *Scenario) {
 	if s.Mode == engine.Consume || s.Mode == engine.Produce {
 		d.excluded("mode "+s.Mode.String()+" receives nothing that it sent", "after_drain")
@@ -111,16 +111,16 @@ func (d *decoder) combineTimes(s *Scenario) {
 	}
 }
 
-// planned says that a profile or a trace sets how many messages come when.
+// planned reports whether a profile or trace determines when messages are due.
 func (d *decoder) planned(s *Scenario) bool {
 	return d.has("load.profile") || s.Load.Arrival.Kind == schedule.Trace
 }
 
-// combineInFlight completes load.in_flight, and refuses one that does not fit.
+// combineInFlight completes load.in_flight, and rejects an invalid one.
 func (d *decoder) combineInFlight(s *Scenario) {
 	const path = "load.in_flight"
 	if s.Message.Largest() == 0 {
-		return // the size is at fault
+		return // the size is invalid
 	}
 	d.combineReceived(s)
 	var intake driver.Intake
@@ -135,8 +135,8 @@ func (d *decoder) combineInFlight(s *Scenario) {
 	s.Load.InFlight = n
 }
 
-// combineReceived has one message in flight where it is in flight until it is received,
-// and refuses more than the engine looks through.
+// combineReceived sets one message in flight by default if messages are in flight until received, and
+// rejects more than the engine scans.
 func (d *decoder) combineReceived(s *Scenario) {
 	const path = "load.in_flight_until"
 	if !s.Load.Received {
@@ -204,7 +204,7 @@ func (d *decoder) combineNames(s *Scenario) {
 	d.excluded("an existing destination has its own replicas", "topology.replication")
 }
 
-// combineMode refuses what the mode has no use for.
+// combineMode rejects what does not apply to the mode.
 func (d *decoder) combineMode(s *Scenario) {
 	switch s.Mode {
 	case engine.Consume:
@@ -219,7 +219,7 @@ func (d *decoder) combineMode(s *Scenario) {
 	}
 }
 
-// combineDriver refuses what the driver does not declare, naming it.
+// combineDriver rejects what the driver does not declare, and names it.
 func (d *decoder) combineDriver(s *Scenario) {
 	def := s.System.Definition
 	can := def.Capabilities
@@ -277,8 +277,8 @@ func (d *decoder) combineDriver(s *Scenario) {
 	}
 }
 
-// otherwise says which value of one of the driver's options gives what has asks for and
-// the given options take away, as an alternative to what is allowed; "" where none does.
+// otherwise suggests a value of one of the driver's options that makes has true, which the given
+// options prevent, as an alternative to what is allowed; "" if there is none.
 func (d *decoder) otherwise(s *Scenario, has func(driver.Capabilities) bool) string {
 	def, err := d.in.Drivers.Lookup(s.System.Definition.Name)
 	if err != nil {
@@ -295,7 +295,7 @@ func (d *decoder) otherwise(s *Scenario, has func(driver.Capabilities) bool) str
 		for _, v := range values {
 			cfg := def.New()
 			for _, given := range s.System.Options {
-				_ = driver.SetOption(cfg, given.Name, given.Values...) // a wrong one is told elsewhere
+				_ = driver.SetOption(cfg, given.Name, given.Values...) // an invalid one is reported elsewhere
 			}
 			if driver.SetOption(cfg, o.Name, v) == nil && has(def.Capabilities.With(cfg)) {
 				return fmt.Sprintf(", or more with --option %s=%s", o.Name, v)
@@ -305,13 +305,13 @@ func (d *decoder) otherwise(s *Scenario, has func(driver.Capabilities) bool) str
 	return ""
 }
 
-// forming returns the fewest servers by another recipe of the driver's that give what has
-// asks for; 0 where weir starts none by a recipe of its choice, or none does.
+// forming returns the smallest number of servers with which another recipe of the driver makes has
+// true; 0 if there is none, or weir does not start a recipe of its own choice.
 func (d *decoder) forming(s *Scenario, def driver.Definition, has func(driver.Capabilities) bool) int {
 	if s.System.Recipe == nil || d.has("system.recipe") {
 		return 0
 	}
-	all, _ := broker.Recipes(def) // they could be read before
+	all, _ := broker.Recipes(def) // they were readable before
 	for _, r := range all {
 		other := s.System
 		other.Recipe = r
@@ -324,11 +324,11 @@ func (d *decoder) forming(s *Scenario, def driver.Definition, has func(driver.Ca
 	return 0
 }
 
-// mostCounted is how many messages of a plan are counted: that takes 15 ms.
+// mostCounted limits how many messages of a plan are counted, which takes 15 ms.
 const mostCounted = 5_000_000
 
-// combineRoom refuses a backlog that the system has no room for: it would be full
-// before the plan's end, and nothing sent then before somebody receives.
+// combineRoom rejects a backlog that exceeds the system's capacity: it would fill up before the plan's
+// end, and sending would then block until somebody receives.
 func (d *decoder) combineRoom(s *Scenario) {
 	bounded, is := s.System.Config.(driver.Bounded)
 	if s.Mode != engine.Backlog || !is || len(d.faults) > 0 {
@@ -350,7 +350,7 @@ func (d *decoder) combineRoom(s *Scenario) {
 	default:
 		plan, err := schedule.New(s.Plan())
 		if err != nil {
-			return // told elsewhere
+			return // reported elsewhere
 		}
 		n := uint64(0)
 		for range plan.Due(schedule.Part{Count: 1}) {

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// Plan returns what the schedule is made of.
+// Plan returns the schedule's specification.
 func (s *Scenario) Plan() schedule.Spec {
 	spec := schedule.Spec{
 		Seed:         s.Seed,
@@ -34,8 +34,8 @@ func (s *Scenario) Plan() schedule.Spec {
 	return spec
 }
 
-// Config returns the run for the engine, but for the clock, the calibration and
-// the callbacks, which are the caller's. id and run identify it.
+// Config returns the engine's configuration of the run, without the clock, the calibration and the
+// callbacks, which the caller adds. id and run identify the run.
 func (s *Scenario) Config(id string, run uint32) engine.Config {
 	c := engine.Config{
 		RunID:         id,
@@ -78,7 +78,7 @@ func (s *Scenario) Config(id string, run uint32) engine.Config {
 	return c
 }
 
-// Of returns the number of the run whose messages a run in mode consume books; 0: none is given.
+// Of returns the number of the run whose messages are consumed in mode consume; 0 if none is given.
 func (s *Scenario) Of() uint64 {
 	if s.of == nil {
 		return 0
@@ -86,11 +86,11 @@ func (s *Scenario) Of() uint64 {
 	return s.of.Run.Number
 }
 
-// every is how often a run is read: a short one, or one that may end early, often
-// enough to tell from its parts how much its samples depend on one another.
+// every returns the sampling interval of a run: finer for a short run, or one that may end early, so
+// that the correlation of its samples can be estimated from its parts.
 func (s *Scenario) every() time.Duration {
 	switch window := s.Length() - s.WarmUp; {
-	case len(s.Faults)+len(s.Network.Partitions) > 0 || s.Consume.Pause.Wanted(): // what follows is told in tenths of a second
+	case len(s.Faults)+len(s.Network.Partitions) > 0 || s.Consume.Pause.Wanted(): // effects are in tenths of a second
 		return 100 * time.Millisecond
 	case window >= 5*time.Minute && !s.Until:
 		return time.Second
@@ -100,8 +100,7 @@ func (s *Scenario) every() time.Duration {
 	return 100 * time.Millisecond
 }
 
-// Length returns how long messages are sent, warm-up included; 0 where that is
-// not known beforehand.
+// Length returns how long messages are sent, including the warm-up; 0 if unknown beforehand.
 func (s *Scenario) Length() time.Duration {
 	if s.Load.Closed {
 		if s.Messages > 0 {
@@ -115,8 +114,7 @@ func (s *Scenario) Length() time.Duration {
 	return time.Duration(s.schedule.End())
 }
 
-// ServerOptions returns the given options of the server that weir starts, as
-// driver.Service takes them.
+// ServerOptions returns the given options for the server that weir starts, as in driver.Service.
 func (s *Scenario) ServerOptions() map[string]string {
 	out := map[string]string{}
 	for _, o := range s.System.Options {
@@ -127,8 +125,8 @@ func (s *Scenario) ServerOptions() map[string]string {
 	return out
 }
 
-// Connect sets where the driver finds a system that weir started, and of the other
-// options those that the scenario leaves open and the driver has.
+// Connect sets the address of a system that weir started, and those options that the driver has and
+// the scenario leaves open.
 func (s *Scenario) Connect(address []string, options map[string][]string) error {
 	known := driver.Options(s.System.Config)
 	for name, values := range options {

@@ -8,11 +8,11 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// listsOptions says where a driver's options are.
+// listsOptions says where a driver's options are listed.
 const listsOptions = " (weir drivers NAME lists a driver's own options)"
 
-// Elsewhere is what does in weir run what a flag or a key of other tools does: flags, or
-// advice where a driver's option does it. Both are "" where weir knows no such flag.
+// Elsewhere returns weir's equivalent of another tool's flag or key: flags of weir run, or advice if a
+// driver option does it. Both are "" if weir does not know the flag.
 func Elsewhere(name string) (flags, advice string) {
 	switch strings.ReplaceAll(strings.ToLower(name), "_", "-") {
 	case "auto-ack", "autoack", "ack-mode":
@@ -105,8 +105,8 @@ func Elsewhere(name string) (flags, advice string) {
 	return "", ""
 }
 
-// sectionFor says of a mapping at the top of a file which section may have been meant, ""
-// where its key is like none.
+// sectionFor suggests the section that was meant by a mapping at the top of a file; "" if its keys are
+// unfamiliar.
 func sectionFor(key string) string {
 	switch strings.ToLower(key) {
 	case "messages", "msg", "msgs":
@@ -119,11 +119,11 @@ func sectionFor(key string) string {
 	return ""
 }
 
-// swept is a value that can stand in a flow list as it is.
+// swept matches a value that needs no quotes in a flow list.
 var swept = regexp.MustCompile(`^[A-Za-z0-9._/%-]{1,40}$`)
 
-// sweep says how a file makes a run of each of several values, where n at the key path is a
-// list of them or a text with commas; "" where it is not.
+// sweep explains how to make one run per value, if n at the key path is a list of values or a
+// comma-separated text; "" if it is not.
 func (d *decoder) sweep(n *tree.Node, path string) string {
 	if n == nil || path == "placement" || d.varies == nil || !d.varies(path) {
 		return ""
@@ -132,7 +132,7 @@ func (d *decoder) sweep(n *tree.Node, path string) string {
 	switch n.Shape {
 	case tree.List:
 		for _, item := range n.Items {
-			values = append(values, strings.TrimSpace(item.Text)) // "" of what is not a text
+			values = append(values, strings.TrimSpace(item.Text)) // "" if not a text
 		}
 	case tree.Text:
 		if values = strings.Split(n.Text, ","); len(values) == 1 {
@@ -152,7 +152,7 @@ func (d *decoder) sweep(n *tree.Node, path string) string {
 	says := fmt.Sprintf(": a file with matrix: {%s: [%s]} makes a run of each", path, strings.Join(values, ", "))
 	for _, v := range values {
 		if err := d.in.Drivers.Absent(v); path == "system.driver" && err != nil {
-			absent, _, _ := strings.Cut(err.Error(), ": ") // without the command that was refused
+			absent, _, _ := strings.Cut(err.Error(), ": ") // without the rejected command
 			says += "; " + absent
 		}
 	}
@@ -164,12 +164,12 @@ var (
 	optionWord = regexp.MustCompile(`--option ([a-z.]+)=('[^']*'|[^ ,']+)`)
 )
 
-// foreign says of an unknown key that another tool has what stands in a file for it, ""
-// where weir knows no such key.
+// foreign suggests what to write for an unknown key that another tool has; "" if weir does not know
+// it.
 func foreign(name string) string {
 	flags, advice := Elsewhere(name)
 	if strings.Contains(advice, "has no flag") {
-		return "" // this is the file
+		return "" // it is this file
 	}
 	if advice != "" {
 		advice = optionWord.ReplaceAllString(advice, "system: {options: {$1: $2}}")
@@ -182,7 +182,7 @@ func foreign(name string) string {
 	for i, w := range words {
 		flag, value, _ := strings.Cut(w, " ")
 		if words[i] = keyOfFlag(flag); words[i] == flag {
-			words[i] = "the flag " + w // no key of a file
+			words[i] = "the flag " + w // not a key of a file
 		} else {
 			words[i] = fmt.Sprintf("%q", words[i])
 			if value != "" {
@@ -193,7 +193,7 @@ func foreign(name string) string {
 	return fmt.Sprintf(", did you mean %s?", strings.Join(words, " or "))
 }
 
-// keyOfFlag is the key that a flag is, and the flag where it is none.
+// keyOfFlag returns the key that a flag sets, or the flag if it sets none.
 func keyOfFlag(flag string) string {
 	name := strings.TrimPrefix(flag, "--")
 	if name == "address" {

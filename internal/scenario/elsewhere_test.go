@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestKeysOfOtherToolsAreSuggested: an unknown key gets the guess that the flag of its name
-// gets on a command line, as the key that it is.
+// TestKeysOfOtherToolsAreSuggested: an unknown key gets the same suggestion as the flag of that name,
+// in the form of a key.
 func TestKeysOfOtherToolsAreSuggested(t *testing.T) {
 	for text, want := range map[string]string{
 		"rate: 5/s":                  "rate: unknown key here, did you mean \"load.rate\"? (",
@@ -38,8 +38,8 @@ func TestKeysOfOtherToolsAreSuggested(t *testing.T) {
 	}
 }
 
-// TestSeveralValuesSuggestMatrix: where a run has one value, several of them are refused with
-// the lines that make a run of each.
+// TestSeveralValuesSuggestMatrix: a list for a key with a single value is rejected with the lines that
+// make one run per value.
 func TestSeveralValuesSuggestMatrix(t *testing.T) {
 	for text, want := range map[string]string{
 		"load: {rate: [100/s, 200/s]}":           "load.rate: is a list (messages per time such as 20000/s, 0.5/s, 100/m): a file with matrix: {load.rate: [100/s, 200/s]} makes a run of each",

@@ -10,10 +10,10 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// prefix begins the names of the variables that set keys.
+// prefix is the common prefix of variables that set keys.
 const prefix = "WEIR_"
 
-// A variable is one that sets a key.
+// A variable is an environment variable that sets a key.
 type variable struct{ name, path string }
 
 // VariableOf returns the name of the environment variable that sets the key or
@@ -23,9 +23,8 @@ func VariableOf(path string) string {
 	return prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
-// variables returns every variable that sets a key, in the order of a file: for
-// each key that of its path and that of its short form, for each option of any
-// driver one, and WEIR_ADDRESS.
+// variables returns every variable that sets a key, in the order of a file: for each key that of its
+// path and that of its short form, for each option of any driver one, and WEIR_ADDRESS.
 func variables(drivers *driver.Registry) []variable {
 	var out []variable
 	for _, k := range Keys() {
@@ -46,7 +45,7 @@ func variables(drivers *driver.Registry) []variable {
 	return out
 }
 
-// allOptions returns the names of every driver's options, sorted, each once.
+// allOptions returns the distinct names of all drivers' options, sorted.
 func allOptions(drivers *driver.Registry) []string {
 	seen := map[string]bool{}
 	for _, name := range drivers.Names() {
@@ -64,10 +63,9 @@ func allOptions(drivers *driver.Registry) []string {
 	return out
 }
 
-// Variables returns what the environment sets: WEIR_LOAD_RATE and WEIR_RATE for
-// load.rate, WEIR_SYSTEM_OPTIONS_STORAGE for an option of the driver, WEIR_ADDRESS
-// for the option address. An empty variable counts as not set. lookup is as
-// os.LookupEnv.
+// Variables returns the settings from the environment: WEIR_LOAD_RATE and WEIR_RATE for load.rate,
+// WEIR_SYSTEM_OPTIONS_STORAGE for a driver option, WEIR_ADDRESS for the option address. An empty
+// variable counts as unset. lookup has the semantics of os.LookupEnv.
 func Variables(lookup func(name string) (string, bool), drivers *driver.Registry) []Override {
 	var out []Override
 	for _, v := range variables(drivers) {
@@ -78,16 +76,16 @@ func Variables(lookup func(name string) (string, bool), drivers *driver.Registry
 	return out
 }
 
-// Misspelt returns a line for each variable of environ ("NAME=value" each) that
-// begins like weir's, sets nothing, and is near to one that does or to one of
-// others, which are the caller's own. The lines hold no values.
+// Misspelt returns a line for each variable of environ ("NAME=value" each) that starts with weir's
+// prefix, sets nothing, and resembles one that does, or one of others, the caller's own variables. The
+// lines contain no values.
 func Misspelt(environ []string, drivers *driver.Registry, others ...string) []string {
 	known := slices.Clone(others)
 	for _, v := range variables(drivers) {
 		known = append(known, v.name)
 	}
 	for i := range known {
-		known[i] = strings.TrimPrefix(known[i], prefix) // what all begin with makes none near
+		known[i] = strings.TrimPrefix(known[i], prefix) // the common prefix must not count as similarity
 	}
 	var out []string
 	for _, e := range environ {

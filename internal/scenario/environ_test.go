@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// variablesOf returns a lookup in NAME=value settings.
+// variablesOf returns a lookup for NAME=value settings.
 func variablesOf(settings ...string) func(string) (string, bool) {
 	m := map[string]string{}
 	for _, s := range settings {
@@ -17,7 +17,7 @@ func variablesOf(settings ...string) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
 }
 
-// within returns inputs with variables.
+// within returns inputs with the given variables.
 func within(t testing.TB, file string, variables []string, overrides ...Override) Inputs {
 	in := inputs(t, file, overrides...)
 	in.Environ = Variables(variablesOf(variables...), in.Drivers)

@@ -8,13 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// widest is how far to the right the longest lines push the comments of the
-// others.
+// widest limits the column to which long lines push the other lines' comments.
 const widest = 48
 
-// Explain is YAML with a comment behind every value that says where it came
-// from: a place in the file, a flag, a variable, a default. Behind the place of
-// one of several scenarios or of a matrix stands which.
+// Explain returns YAML with a comment after every value that names its origin: a place in the file, a
+// flag, a variable, a default. For a file with several scenarios or a matrix it also names which.
 func (s *Scenario) Explain() []byte {
 	lines := s.lines(nil)
 	width := 0
@@ -35,7 +33,7 @@ func (s *Scenario) Explain() []byte {
 	return b.Bytes()
 }
 
-// source says where the value of path came from.
+// source names the origin of the value at path.
 func (s *Scenario) source(path string) string {
 	if from, ok := s.sources[path]; ok {
 		return from
@@ -52,7 +50,7 @@ func (s *Scenario) source(path string) string {
 	return "default"
 }
 
-// sources says of every key that is not a default where it came from.
+// sources records the origin of every key that is not a default.
 func (d *decoder) sources(m *member) map[string]string {
 	out := map[string]string{}
 	for _, k := range keys {

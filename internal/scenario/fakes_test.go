@@ -14,7 +14,7 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// fake is the Config of the drivers of these tests.
+// fake is the Config of these tests' drivers.
 type fake struct {
 	Address  []string      `option:"address" help:"Where."`
 	Storage  string        `option:"storage" allowed:"file,memory" help:"What keeps messages."`
@@ -46,7 +46,7 @@ func newFake() driver.Config {
 	return &fake{Address: []string{"nats://127.0.0.1:4222"}, Storage: "file", Timeout: time.Second}
 }
 
-// narrowed has a second subscription with one value of an option.
+// narrowed supports a second subscription only with one value of an option.
 type narrowed struct {
 	fake
 	Pattern string `option:"pattern" allowed:"queue,fanout" help:"Who receives."`
@@ -100,7 +100,7 @@ func registry(t testing.TB) *driver.Registry {
 	return r
 }
 
-// files are those that the tests' scenarios name.
+// files are the files that the tests' scenarios name.
 var files = map[string]string{
 	"/at/dir/trace.txt":  "# instants\n0\n1ms\n1500000\n\n3s\n",
 	"/at/dir/back.txt":   "5ms\n4ms\n",
@@ -120,7 +120,7 @@ var files = map[string]string{
 	"/at/dir/dir/secret.txt": "canary\n",
 }
 
-// filesystem holds files as a file system.
+// filesystem returns files as a file system.
 func filesystem() fs.FS {
 	m := fstest.MapFS{"at/dir/void": {Mode: fs.ModeDir | 0o755}, "at/dir/pipe": {Mode: fs.ModeNamedPipe}}
 	for path, text := range files {

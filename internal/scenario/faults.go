@@ -14,10 +14,10 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// maxFaults is how many faults a scenario lists.
+// maxFaults is the largest number of faults in a scenario.
 const maxFaults = 100
 
-// faults is a list of texts or mappings, or one alone.
+// faults is a text or mapping, or a list of them.
 var faults = kind[Scenario]{
 	schema: func() object {
 		beside := append(slices.Sorted(maps.Keys(fault.Words())), "by")
@@ -77,7 +77,7 @@ var faults = kind[Scenario]{
 	zero: func(s *Scenario) bool { return len(s.Faults) == 0 },
 }
 
-// faultOf reads one.
+// faultOf reads one fault.
 func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 	if n.Shape != tree.Mapping {
 		text, ok := d.textOf(n, path, fault.Form)
@@ -134,13 +134,13 @@ func (d *decoder) faultOf(n *tree.Node, path string) (f fault.Fault, ok bool) {
 	return f, ok
 }
 
-// step is how far a clock steps.
+// step is a clock step.
 var step = single("a duration such as 5s or -5s", texts(signedPattern), fault.Step, time.Duration.String)
 
-// signedPattern is what a step looks like.
+// signedPattern is the pattern of a step.
 const signedPattern = `^ *[+-]?[0-9.]+ *[a-zµ]+.*$`
 
-// besides are the keys that a fault may have beside its verb.
+// besides returns the keys that a fault may have in addition to its verb.
 func besides(verb fault.Verb) (keys []string) {
 	for _, word := range slices.Sorted(maps.Keys(fault.Words())) {
 		if slices.Contains(fault.Words()[word], verb) {
@@ -150,7 +150,7 @@ func besides(verb fault.Verb) (keys []string) {
 	return append(keys, fault.Times(verb)...)
 }
 
-// combineFaults refuses faults that cannot happen.
+// combineFaults rejects faults that cannot happen.
 func (d *decoder) combineFaults(s *Scenario) {
 	const path = "faults"
 	if len(s.Faults) == 0 {
@@ -172,7 +172,7 @@ func (d *decoder) combineFaults(s *Scenario) {
 	case len(d.faults) > 0 || s.System.Recipe == nil && !alone:
 		return
 	}
-	// A driver may learn it from addresses that the recipe gives it later.
+	// A driver may learn who leads from addresses that the recipe provides later.
 	leads := false
 	if def, err := d.in.Drivers.Lookup(s.System.Definition.Name); err == nil {
 		leads = def.Capabilities.Leaders
@@ -215,7 +215,7 @@ func (d *decoder) combineFaults(s *Scenario) {
 	}
 }
 
-// servers are those that weir starts. apart: each node has an address of its own.
+// servers returns the servers that weir starts. apart means that each node has its own address.
 func (s *Scenario) servers(apart bool) (all []fault.Server) {
 	for _, p := range broker.Processes(s.System.Recipe, s.System.Nodes, apart) {
 		all = append(all, fault.Server{Name: p.Name, Node: p.Node})
@@ -223,8 +223,8 @@ func (s *Scenario) servers(apart bool) (all []fault.Server) {
 	return all
 }
 
-// CheckTogether refuses faults of processes that there are only where each node has an address
-// of its own, for a run in which they have one together.
+// CheckTogether rejects faults of processes that exist only if each node has its own address, for a
+// run in which nodes share one.
 func (s *Scenario) CheckTogether() error {
 	for _, f := range s.Faults {
 		if f.OfAgents() || f.Seeks() || s.System.Recipe == nil {
@@ -237,7 +237,7 @@ func (s *Scenario) CheckTogether() error {
 	return nil
 }
 
-// combineCut refuses a cut that cannot be.
+// combineCut rejects an impossible cut.
 func (d *decoder) combineCut(s *Scenario, f fault.Fault, at Position, path string) {
 	other, _ := strconv.Atoi(f.From)
 	switch {
@@ -250,8 +250,8 @@ func (d *decoder) combineCut(s *Scenario, f fault.Fault, at Position, path strin
 	}
 }
 
-// Exposed says of faults that take one node away that each message is on one node only, and
-// which flags keep copies; "" where none take one, or the system keeps none.
+// Exposed warns that faults take a node away while each message is stored on one node only, and names
+// the flags for replicas; "" if no fault does, or the system does not replicate.
 func (s *Scenario) Exposed() string {
 	takes := func(f fault.Fault) bool {
 		return (f.Do == fault.Kill || f.Do == fault.Stop || f.Do == fault.Cut) && f.Target() != fault.All
@@ -272,5 +272,5 @@ func (s *Scenario) Exposed() string {
 	return fmt.Sprintf("%s: each message is on one node, and while that is away messages may be lost or stop: add %s--replication %d", s.Faults[i].Text(), flags, usualNodes)
 }
 
-// usualNodes is how many nodes have copies where one may be lost.
+// usualNodes is the usual number of replicas that tolerates the loss of one.
 const usualNodes = 3

@@ -2,16 +2,16 @@ package scenario
 
 import "fmt"
 
-// maxRead bounds what the scenarios of one file read from other files together.
+// maxRead limits the total that one file's scenarios read from other files.
 const maxRead = 768 << 20
 
-// A memory keeps what was read, by path, so that a thousand runs of a file that
-// name one trace or folder hold it once.
+// A memory caches files by path, so that a thousand runs of a file that name one trace or folder hold
+// it once.
 type memory struct {
 	files    map[string]answer[[]byte]
 	traces   map[string]answer[[]int64]
 	contents map[string]answer[[][]byte]
-	total    int // bytes of files
+	total    int // total bytes
 }
 
 type answer[T any] struct {
@@ -19,8 +19,7 @@ type answer[T any] struct {
 	err   error
 }
 
-// recall returns what known has for path, or what read gives and known has from
-// then on.
+// recall returns known's value for path, or reads and stores it.
 func recall[T any](known map[string]answer[T], path string, read func(string) (T, error)) (T, error) {
 	a, ok := known[path]
 	if !ok {
@@ -30,8 +29,8 @@ func recall[T any](known map[string]answer[T], path string, read func(string) (T
 	return a.value, a.err
 }
 
-// remembering returns inputs that read each file once, and no more in all than
-// a process should hold.
+// remembering returns inputs that read each file once, and no more in total than a process should
+// hold.
 func (in Inputs) remembering() Inputs {
 	m := &memory{files: map[string]answer[[]byte]{}, traces: map[string]answer[[]int64]{}, contents: map[string]answer[[][]byte]{}}
 	read := in.ReadFile

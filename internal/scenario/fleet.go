@@ -1,18 +1,18 @@
 package scenario
 
-// Fleet is how many agents do a run, and how much each of them has. The zero value is all
-// agents that there are, and what the topology says.
+// Fleet says how many agents take part in a run, and how many clients each has. The zero value means
+// all available agents, and the topology's counts.
 type Fleet struct {
 	Agents    int // 0: all
-	Producers int // of each agent; 0: topology.producers are dealt over all
-	Consumers int // of each agent and subscription; 0: topology.consumers are
+	Producers int // per agent; 0: topology.producers, divided over all agents
+	Consumers int // per agent and subscription; 0: topology.consumers, divided likewise
 }
 
-// producersDealt and consumersDealt say that the topology has how many there are.
+// producersDealt and consumersDealt report whether the topology gives the totals.
 func (s *Scenario) producersDealt() bool { return s.Fleet.Producers == 0 }
 func (s *Scenario) consumersDealt() bool { return s.Fleet.Consumers == 0 }
 
-// combineFleet counts what all agents have together.
+// combineFleet computes the totals over all agents.
 func (d *decoder) combineFleet(s *Scenario) {
 	for _, side := range []struct {
 		path, all string

@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/broker"
 )
 
-// An outlook is a system that weir starts, before it does.
+// An outlook predicts the guarantees of a system before weir starts it.
 type outlook struct {
 	def      driver.Definition
 	config   driver.Config
@@ -28,8 +28,8 @@ func (s *Scenario) outlook() *outlook {
 	}
 }
 
-// told returns the driver's settings with what the recipe gives it whatever the number of
-// nodes: a driver may do more with them.
+// told returns the driver's settings with what the recipe sets for any number of nodes: a driver may
+// support more with them.
 func (s *System) told() driver.Config {
 	o := outlook{def: s.Definition, config: driver.Clone(s.Config), recipe: s.Recipe, settings: s.ForRecipe, given: s.given}
 	if s.Recipe != nil {
@@ -39,8 +39,8 @@ func (s *System) told() driver.Config {
 	return o.config
 }
 
-// know sets the options that the recipe gives the driver, but for those that are given, and
-// returns their names.
+// know sets the options that the recipe gives the driver, except those given explicitly, and returns
+// their names.
 func (o *outlook) know() (names []string) {
 	if o.recipe == nil {
 		return nil
@@ -50,21 +50,21 @@ func (o *outlook) know() (names []string) {
 		if o.given(name) || !slices.ContainsFunc(known, func(k driver.Option) bool { return k.Name == name }) {
 			continue
 		}
-		if driver.SetOption(o.config, name, values...) == nil { // the recipe's tests show that it can be set
+		if driver.SetOption(o.config, name, values...) == nil { // the recipe's tests ensure that it can be set
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// A way is something to set so that confirmations may mean more.
+// A way is a change of settings that may strengthen the guarantee of confirmations.
 type way struct {
-	key   string // at most one way of each is gone
+	key   string // at most one change per key is applied
 	flag  string
 	apply func(*outlook) error
 }
 
-// ways lists them: options first, so that they are tried before more servers.
+// ways lists the changes: options first, so that they are tried before more servers.
 func (o *outlook) ways() []way {
 	var all []way
 	for _, opt := range driver.Options(o.config) {
@@ -89,7 +89,7 @@ func (o *outlook) ways() []way {
 	return all
 }
 
-// forms reports whether so many servers form a system.
+// forms reports whether the given number of servers forms a system.
 func (o *outlook) forms(nodes int) bool {
 	if o.recipe != nil {
 		return slices.Contains(o.recipe.Nodes, nodes)
@@ -97,7 +97,7 @@ func (o *outlook) forms(nodes int) bool {
 	return o.def.Nodes != nil && o.def.Nodes(nodes) == nil
 }
 
-// set sets an option, and the recipe's setting of its name.
+// set sets an option, and the recipe setting of the same name.
 func (o *outlook) set(name, value string) error {
 	if err := driver.SetOption(o.config, name, value); err != nil {
 		return err
@@ -115,8 +115,7 @@ func (o *outlook) set(name, value string) error {
 	return o.recipe.CheckSetting(setting, value)
 }
 
-// after returns what confirmations guarantee when these ways are gone; 0: they do not go
-// together.
+// after returns what confirmations guarantee after these changes; 0 if they cannot be combined.
 func (o *outlook) after(ways []way) driver.Guarantee {
 	t := *o
 	t.config, t.settings = driver.Clone(o.config), map[string]string{}
@@ -136,12 +135,11 @@ func (o *outlook) after(ways []way) driver.Guarantee {
 	return g
 }
 
-// mostWays bounds how many ways are gone together.
+// mostWays is the largest number of changes combined.
 const mostWays = 4
 
-// reach returns the fewest ways after which confirmations guarantee want, and of those
-// the first that give no more, where there are any. best is the best that those looked at
-// lead to.
+// reach returns the smallest set of changes after which confirmations guarantee want, preferring the
+// first that guarantees no more than that. best is the strongest guarantee found.
 func (o *outlook) reach(want driver.Guarantee) (found []way, best driver.Guarantee) {
 	all := o.ways()
 	var try func(taken []way, from, more int) bool
@@ -169,16 +167,16 @@ func (o *outlook) reach(want driver.Guarantee) (found []way, best driver.Guarant
 	}
 	if want == driver.Replicated && len(found) == 1 && o.after(found) > want {
 		stronger := found
-		if found = nil; !try(nil, 0, 2) { // who asks for copies is told how to get them
+		if found = nil; !try(nil, 0, 2) { // a user who asks for replicas is told how to get them
 			found = stronger
 		}
 	}
 	return found, best
 }
 
-// onThePage says which settings of the driver's page give what is wanted, where only some
-// versions of the servers have them, and which of the driver's recipes can start such
-// servers as well; "" where no row of the page does.
+// onThePage names the settings on the driver's page that give what is wanted, if only some server
+// versions have them, and which of the driver's recipes can start such servers; "" if no row of the
+// page does.
 func (o *outlook) onThePage(want driver.Guarantee) string {
 	for _, row := range o.def.Confirmations {
 		if row.Guarantee < want {
@@ -203,8 +201,7 @@ func (o *outlook) onThePage(want driver.Guarantee) string {
 	return ""
 }
 
-// waysOf returns the ways to set the options of a row of a driver's page that are not so
-// already.
+// waysOf returns the changes needed to set the options of a row of the driver's page.
 func (o *outlook) waysOf(when driver.Conditions) [][]way {
 	options := driver.Options(o.config)
 	all := [][]way{nil}
@@ -225,7 +222,7 @@ func (o *outlook) waysOf(when driver.Conditions) [][]way {
 	return all
 }
 
-// others names the other recipes of the driver that give what is wanted with as many servers.
+// others names the driver's other recipes that give what is wanted with the same number of servers.
 func (o *outlook) others(ways []way, want driver.Guarantee) (names []string) {
 	all, err := broker.Recipes(o.def)
 	if err != nil || o.recipe == nil {
@@ -241,8 +238,8 @@ func (o *outlook) others(ways []way, want driver.Guarantee) (names []string) {
 	return names
 }
 
-// foresee takes over what the recipe gives the driver, and refuses a guarantee that the
-// servers will not give.
+// foresee applies what the recipe gives the driver, and rejects a guarantee that the servers will not
+// give.
 func (d *decoder) foresee(s *Scenario) {
 	switch {
 	case len(d.faults) > 0:
@@ -273,8 +270,8 @@ func (d *decoder) foresee(s *Scenario) {
 	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these settings (%s)", o.def.Name, gives, help)
 }
 
-// bound refuses a guarantee that servers of the user's own cannot give with the driver's
-// options, whatever they are set to. What only they tell is asked when weir connects.
+// bound rejects a guarantee that the user's own servers cannot give with any values of the driver's
+// options. What only the servers know is checked when weir connects.
 func (d *decoder) bound(s *Scenario) {
 	def, want, theirs := s.System.Definition, s.System.Guarantee, driver.Servers{Requests: s.Mode == engine.Request}
 	most, bounds := def.Foresee(s.System.Config, theirs)
@@ -311,8 +308,8 @@ func (d *decoder) bound(s *Scenario) {
 	d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s confirms at most %s with these options%s (%s)", def.Name, most, anywhere, help)
 }
 
-// choices are the values of the client's options that may make a confirmation mean more:
-// those of one option, then those of two.
+// choices returns settings of the client's options that may strengthen a confirmation: first those of
+// one option, then those of two.
 func choices(cfg driver.Config) (sets [][][2]string) {
 	var all [][2]string
 	for _, o := range driver.Options(cfg) {

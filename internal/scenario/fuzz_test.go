@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// settled checks what Resolve gave: faults that one can read, or runs of
-// different names whose files resolve to themselves.
+// settled checks the result of Resolve: readable faults, or runs with different names whose files
+// resolve to themselves.
 func settled(t *testing.T, in Inputs) {
 	runs, err := Resolve(in)
 	if err != nil {
@@ -36,7 +36,7 @@ func settled(t *testing.T, in Inputs) {
 		}
 		for _, text := range [][]byte{s.YAML(), s.Explain()} {
 			if strings.Contains(string(text), "***") {
-				return // a password in a URL of a driver's option
+				return // a password in the URL of a driver option
 			}
 			twice, err := only(inputs(t, string(text)))
 			if err != nil {

@@ -17,38 +17,37 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A Key is one key of a scenario that holds a value: a row of the one table from
-// which decoding, the rendered file, schema, flags, variables, help, completion
-// and the page of the format follow.
+// A Key is a scenario key that holds a value: a row of the single table from which decoding,
+// rendering, schema, flags, variables, help, completion and the format's page are derived.
 type Key struct {
 	Path    string   // "load.rate"
-	Short   string   // its flag's short form without dashes, "" where the path is the only one
-	Help    string   // one sentence; says what is allowed
-	Default string   // in words, what holds where it is not given; "" for the keys that make several runs
-	Words   []string // the words that it may be, where it may be words; for system.driver they are the drivers' names
-	// FileOnly says that the key stands in a file and is not a flag.
+	Short   string   // short form of its flag without dashes; "" if only the path works
+	Help    string   // one sentence that says what is allowed
+	Default string   // description of the default; "" for keys that make several runs
+	Words   []string // possible words, if any; for system.driver the drivers' names
+	// FileOnly means that the key can be set in a file but not by a flag.
 	FileOnly bool
-	// Repeats says that its flag may be given several times, and adds up.
+	// Repeats means that its flag may be given several times, and the values add up.
 	Repeats bool
 
-	preset   string // its default as a file has it, and Default where that is ""; "" where code sets it, or it is zero
-	ofDriver bool   // its default is the driver's
+	preset   string // its default in a file's syntax if Default is not; "": set by code, or zero
+	ofDriver bool   // the driver supplies the default
 	side     side
 
-	value  kind[Scenario]       // its place in a Scenario; one without read is read by code of its own
-	sparse bool                 // a rendered file has it only where it is not zero
-	needs  func(*Scenario) bool // that a rendered file has it; nil: always
-	first  bool                 // a rendered file has it at the head of its section
+	value  kind[Scenario]       // accesses its field in a Scenario; without read, dedicated code reads it
+	sparse bool                 // rendered only if not zero
+	needs  func(*Scenario) bool // whether to render it; nil: always
+	first  bool                 // rendered at the head of its section
 }
 
-// side is what of a run a key is about. A mode without it refuses the key.
+// side is the aspect of a run that a key concerns. A mode without that aspect rejects the key.
 type side uint8
 
 const (
 	both side = iota
 	sending
 	receiving
-	beginning // of a subscription to what was there before the run
+	beginning // of a subscription relative to earlier messages
 )
 
 // paths returns the paths of a side's keys, in the order of a file.
@@ -62,11 +61,11 @@ func (of side) paths() []string {
 	return out
 }
 
-// Keys returns all keys, in the order of a file. Each but those that are FileOnly is also
-// a flag and a variable.
+// Keys returns all keys, in the order of a file. All except FileOnly ones are also flags and
+// variables.
 func Keys() []Key { return slices.Clone(keys) }
 
-// key returns the key at path, nil where there is none.
+// key returns the key at path, or nil if there is none.
 func key(path string) *Key {
 	if i := slices.IndexFunc(keys, func(k Key) bool { return k.Path == path }); i >= 0 {
 		return &keys[i]
@@ -74,19 +73,18 @@ func key(path string) *Key {
 	return nil
 }
 
-// Words of scenarios, those of modes in the order of the engine's constants and
-// those of starts in that of Start's.
+// Words of scenarios; those of modes are in the order of the engine's constants, those of starts in
+// the order of Start's.
 var (
 	modes  = []string{"stream", "produce", "consume", "request", "backlog"}
 	starts = []string{"none", "embedded", "process"}
 )
 
-// start is how weir has the system.
+// start is how weir obtains the system.
 var start = word(starts, StartNone, StartEmbedded, StartProcess)
 
-// keys are all there are, in the order of a file. To add one, write its row; and
-// in combine.go what it does not go together with, in layers.go what it stands
-// instead of.
+// keys are all keys, in the order of a file. To add a key, add its row here, its incompatibilities to
+// combine.go, and the keys it replaces to layers.go.
 var keys = table([]Key{
 	{Path: "weir", FileOnly: true, Help: "version of the file's format (1)", Default: "none; a file needs it", value: version},
 	{
@@ -127,7 +125,7 @@ var keys = table([]Key{
 	{
 		Path: "system.options", FileOnly: true, Help: "the driver's own options, a mapping", Default: "the driver's",
 		value: kind[Scenario]{schema: object{"type": "object"}},
-	}, // what is in it depends on the driver
+	}, // its content depends on the driver
 
 	{
 		Path: "topology.destinations", Short: "destinations", Help: "queues, topics or subjects to send to (1 or more)", preset: "1", needs: (*Scenario).declares,
@@ -391,7 +389,7 @@ var keys = table([]Key{
 	{Path: "matrix", FileOnly: true, Help: "keys with their values, one run for each combination (a mapping of keys such as load.rate to lists; zip holds keys that vary together)"},
 })
 
-// table fills in what rows say once.
+// table fills in what rows have in common.
 func table(rows []Key) []Key {
 	for i := range rows {
 		k := &rows[i]
@@ -403,10 +401,10 @@ func table(rows []Key) []Key {
 
 func load(s *Scenario) *Load { return &s.Load }
 
-// declares says that the run makes its destinations.
+// declares reports whether the run creates its destinations.
 func (s *Scenario) declares() bool { return len(s.Topology.Names) == 0 }
 
-// scheduled says that messages have due instants.
+// scheduled reports whether messages have due instants.
 func (s *Scenario) scheduled() bool { return !s.Load.Closed }
 
 // decode reads the key into s, over its default.
@@ -422,8 +420,7 @@ func (k *Key) decode(d *decoder, s *Scenario) {
 	}
 }
 
-// render returns the key's value in s as a file has it, "" where the run has no
-// use for it.
+// render returns the key's value in s in a file's syntax; "" if the run does not use it.
 func (k *Key) render(s *Scenario) string {
 	switch {
 	case k.value.text == nil, k.needs != nil && !k.needs(s), k.sparse && k.value.zero(s):
@@ -434,7 +431,7 @@ func (k *Key) render(s *Scenario) string {
 	return k.value.text(s)
 }
 
-// checkKeys reports every key of n that no scenario has.
+// checkKeys reports every unknown key of n.
 func (d *decoder) checkKeys(n *tree.Node, path string) {
 	for _, f := range n.Fields {
 		full := tree.Join(path, f.Key)
@@ -465,14 +462,13 @@ func (d *decoder) checkKeys(n *tree.Node, path string) {
 	}
 }
 
-// indented writes a key with dots as a file has it.
+// indented formats a dotted key as nested mappings.
 func indented(key string) string {
 	parts := strings.Split(key, ".")
 	return strings.Join(parts, ": {") + ": ..." + strings.Repeat("}", len(parts)-1)
 }
 
-// suggest names what may have been meant by an unknown key of the section
-// path, and what is allowed there.
+// suggest returns a suggestion for an unknown key of the section path, and what is allowed there.
 func (d *decoder) suggest(path, key string) string {
 	allowed := members(path)
 	list := strings.Join(allowed, ", ")

@@ -16,17 +16,17 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A kind is what a value is: how a file or flag gives it, how a file writes it,
-// and what the schema says of it. What it reads and writes is one T.
+// A kind is a type of value: how a file or flag gives it, how a file writes it, and its schema. It
+// reads and writes a T.
 type kind[T any] struct {
-	words  []string                                                  // those that may stand there, for completion
-	schema object                                                    // not changed once it is made
-	read   func(d *decoder, n *tree.Node, path string, into *T) bool // false: into is as it was, and the fault is reported
-	text   func(*T) string                                           // "" where there is nothing to write
-	zero   func(*T) bool                                             // of a part only: it is not given
+	words  []string                                                  // possible words, for completion
+	schema object                                                    // immutable once created
+	read   func(d *decoder, n *tree.Node, path string, into *T) bool // false: into is unchanged, fault reported
+	text   func(*T) string                                           // "" if there is nothing to write
+	zero   func(*T) bool                                             // for parts only: the value is not given
 }
 
-// placed is the kind k of a part of T.
+// placed converts the kind k of a part of T into a kind of T.
 func placed[T, V any](k kind[V], part func(*T) *V) kind[T] {
 	return kind[T]{
 		words: k.words, schema: k.schema,
@@ -36,11 +36,11 @@ func placed[T, V any](k kind[V], part func(*T) *V) kind[T] {
 	}
 }
 
-// inFull is an error that says what is allowed by itself.
+// inFull is an error that already says what is allowed.
 type inFull struct{ error }
 
-// single is a value of one text. parse says what is wrong with it, and the fault
-// adds what is allowed.
+// single is a value given as one text. parse returns what is wrong, to which the fault adds what is
+// allowed.
 func single[T any](allowed string, schema object, parse func(string) (T, error), write func(T) string) kind[T] {
 	return kind[T]{
 		schema: schema,
@@ -65,19 +65,19 @@ func single[T any](allowed string, schema object, parse func(string) (T, error),
 	}
 }
 
-// bounded is a v that was read of s, where err is nil and it is from lo to hi; what
-// says what s is not where it is malformed.
+// bounded returns v, parsed from s, if err is nil and v is from lo to hi; what completes the message
+// for a malformed s.
 func bounded[T cmp.Ordered](s string, v T, err error, malformed bool, what string, lo, hi T) (T, error) {
 	switch {
 	case err != nil && malformed:
 		return v, fmt.Errorf("%q is not %s", s, what)
-	case err != nil || cmp.Compare(v, lo) < 0 || cmp.Compare(v, hi) > 0: // NaN is below all
+	case err != nil || cmp.Compare(v, lo) < 0 || cmp.Compare(v, hi) > 0: // NaN sorts before everything
 		return v, fmt.Errorf("%s is out of range", s)
 	}
 	return v, nil
 }
 
-// whole is a whole number of lo to hi.
+// whole is a whole number from lo to hi.
 func whole[T int | uint64](lo, hi uint64) kind[T] {
 	return single(fmt.Sprintf("a whole number from %d to %d", lo, hi), wholeNumber(lo, hi), func(s string) (T, error) {
 		if plain := quantity.MayBeList(s); plain != "" {
@@ -98,13 +98,13 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// hasNoUnit reports whether s is a number and nothing else.
+// hasNoUnit reports whether s is a bare number.
 func hasNoUnit(s string) bool {
 	_, rest, err := quantity.Decimal(strings.TrimPrefix(s, "-"))
 	return err == nil && rest == ""
 }
 
-// number is a number of lo to hi.
+// number is a number from lo to hi.
 func number(lo, hi float64) kind[float64] {
 	return single(fmt.Sprintf("a number from %v to %v", lo, hi), decimal(lo, hi), func(s string) (float64, error) {
 		v, err := strconv.ParseFloat(s, 64)
@@ -112,7 +112,7 @@ func number(lo, hi float64) kind[float64] {
 	}, func(v float64) string { return fmt.Sprint(v) })
 }
 
-// share is a part of a whole: a percentage, or a number of 0 to 1.
+// share is a percentage, or a number from 0 to 1.
 var share = single("a percentage such as 1%, or the same as a part of 1, 0.01",
 	either(object{"type": "number", "minimum": 0, "maximum": 1}, texts(sharePattern)),
 	func(s string) (float64, error) {
@@ -124,14 +124,13 @@ var share = single("a percentage such as 1%, or the same as a part of 1, 0.01",
 		return bounded(s, v, err, errors.Is(err, strconv.ErrSyntax), "a share", 0, 1)
 	}, func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) })
 
-// MaxDuration is the longest a run may be: the stamp holds 48 bits of
-// nanoseconds.
+// MaxDuration is the longest possible run: the payload header holds 48 bits of nanoseconds.
 const MaxDuration = 78 * time.Hour
 
-// longest is MaxDuration as one writes it.
+// longest is MaxDuration as text.
 const longest = "78h"
 
-// span is a duration of lo to MaxDuration.
+// span is a duration from lo to MaxDuration.
 func span(lo time.Duration) kind[time.Duration] {
 	return single("a duration such as 250ms, 5s, 2m", duration(), func(s string) (time.Duration, error) {
 		v, err := quantity.Duration(s)
@@ -151,8 +150,7 @@ func span(lo time.Duration) kind[time.Duration] {
 	}, time.Duration.String)
 }
 
-// sized is a size of lo to hi bytes; under says what lo is, "" where it is only a
-// bound.
+// sized is a size from lo to hi bytes; under describes lo, "" if it is only a limit.
 func sized[T int | int64](lo, hi int64, under string) kind[T] {
 	from, to := driver.FormatSize(lo), driver.FormatSize(hi)
 	return single(fmt.Sprintf("%s to %s, such as 256B, 1KiB, 1MB", from, to), size(uint64(lo), uint64(hi)), func(s string) (T, error) {
@@ -168,12 +166,12 @@ func sized[T int | int64](lo, hi int64, under string) kind[T] {
 	}, func(v T) string { return driver.FormatSize(int64(v)) })
 }
 
-// rate is messages per time.
+// rate is a number of messages per time.
 var rate = single("messages per time such as 20000/s, 0.5/s, 100/m", either(object{"type": "number", "exclusiveMinimum": 0}, amounts(ratePattern)), parseRate, schedule.Rate.String)
 
 func parseRate(s string) (schedule.Rate, error) { return inWords(schedule.ParseRate(s)) }
 
-// stageRate is the rate of a part of a profile, which may rest.
+// stageRate is the rate of a profile's phase, which may be 0.
 var stageRate = single("messages per time such as 20000/s, 0.5/s, 0/s", either(object{"type": "number", "minimum": 0}, amounts(ratePattern)), parseStageRate, schedule.Rate.String)
 
 func parseStageRate(s string) (schedule.Rate, error) { return inWords(schedule.ParseRateOrNone(s)) }
@@ -185,20 +183,19 @@ func inWords(r schedule.Rate, err error) (schedule.Rate, error) {
 	return r, nil
 }
 
-// written is any text, such as the path of a file.
+// written is an arbitrary text, such as a file's path.
 func written(allowed string) kind[string] {
 	return single(allowed, anyText(), func(s string) (string, error) { return s, nil }, quote)
 }
 
-// A branch is one of the things that a value may be: a word, or a mapping of one
-// key, its name, to a value.
+// A branch is one alternative of a value: a word, or a mapping of one key, its name, to a value.
 type branch[T any] struct {
 	name string
-	set  func(*T) // what it says by being chosen; nil: nothing
-	of   *kind[T] // of the value; nil for a word
+	set  func(*T) // called when the branch is chosen; may be nil
+	of   *kind[T] // kind of the value; nil for a word
 }
 
-// choice is one of branches. which names that of a value.
+// choice is one of several branches. which returns the name of a value's branch.
 func choice[T any](allowed string, which func(*T) string, branches ...branch[T]) kind[T] {
 	var words, names []string
 	var forms []any
@@ -247,7 +244,7 @@ func choice[T any](allowed string, which func(*T) string, branches ...branch[T])
 	}
 }
 
-// chosen reads one of words, or a mapping of exactly one of names with its value.
+// chosen reads one of words, or a mapping of exactly one of names to its value.
 func (d *decoder) chosen(n *tree.Node, path, allowed string, words, names []string) (string, *tree.Node, bool) {
 	at, name, value, known := n.At, strings.TrimSpace(n.Text), n, words
 	switch {
@@ -267,7 +264,7 @@ func (d *decoder) chosen(n *tree.Node, path, allowed string, words, names []stri
 	return name, value, true
 }
 
-// elsewhere returns what weir calls what other tools call so; "" where that is not known.
+// elsewhere returns weir's word for another tool's; "" if unknown.
 func elsewhere(word string) string {
 	switch strings.ToLower(word) {
 	case "publish", "pub", "send", "producer", "write":
@@ -290,7 +287,7 @@ func elsewhere(word string) string {
 	return ""
 }
 
-// meant offers the word that other tools have another one for, or the nearest of words.
+// meant suggests weir's word for another tool's, or the nearest of words.
 func meant(s string, words []string) string {
 	if other := elsewhere(strings.TrimSpace(s)); slices.Contains(words, other) {
 		return fmt.Sprintf(", did you mean %q?", other)
@@ -303,12 +300,12 @@ func meant(s string, words []string) string {
 
 func cut(s string) string { return s[:min(len(s), 40)] }
 
-// word is one of words. Each stands for the value in its place.
+// word is one of words, each of which stands for the value at its index.
 func word[T comparable](words []string, values ...T) kind[T] {
 	return oneOf(strings.Join(words, ", "), words, values...)
 }
 
-// oneOf is word where more is allowed than the words.
+// oneOf is like word, but allows more than the words.
 func oneOf[T comparable](allowed string, words []string, values ...T) kind[T] {
 	branches := make([]branch[T], len(words))
 	for i, w := range words {
@@ -323,7 +320,7 @@ type part[T any] struct {
 	kind[T]
 }
 
-// record is a mapping of exactly these parts.
+// record is a mapping with exactly these parts.
 func record[T any](allowed string, parts ...part[T]) kind[T] {
 	var keys []string
 	var schema []any
@@ -360,8 +357,8 @@ func record[T any](allowed string, parts ...part[T]) kind[T] {
 	}
 }
 
-// several is a list of at most so many of a kind, each once where they are
-// distinct. counted is the fault of another number, for that and most.
+// several is a list of at most most values of a kind, without duplicates if distinct. counted is the
+// message for a wrong number of values, given that number and most.
 func several[T any](of kind[T], most int, counted, allowed string, distinct bool) kind[[]T] {
 	return kind[[]T]{
 		schema: listOf(of.schema, most),

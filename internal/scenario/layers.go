@@ -9,8 +9,7 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// layer lays overrides over the tree; more holds further values of theirs by
-// their paths.
+// layer merges overrides into the tree; more holds their further values by path.
 func (d *decoder) layer(os []Override, more map[string][]string) {
 	given := map[string]string{}
 	for _, o := range os {
@@ -22,7 +21,7 @@ func (d *decoder) layer(os []Override, more map[string][]string) {
 	}
 }
 
-// lay returns top, one of a file's scenarios, laid over the rest of the file.
+// lay returns top, one of a file's scenarios, merged over the rest of the file.
 func lay(rest, top *tree.Node) *tree.Node {
 	given := map[string]string{}
 	of := decoder{root: top}
@@ -36,10 +35,9 @@ func lay(rest, top *tree.Node) *tree.Node {
 	return tree.Overlay(under.root, top)
 }
 
-// supersede takes out of the tree what given, values by their paths, stands
-// instead of: a later layer wins over an earlier one also where the two are
-// different keys that exclude one another. What excludes one another within a
-// layer stays and is reported.
+// supersede removes from the tree what the given values, by path, replace: a later layer wins over an
+// earlier one even if the two are different keys that exclude one another. Conflicts within a layer
+// stay and are reported.
 func (d *decoder) supersede(given map[string]string) {
 	has := func(path string) bool { _, ok := given[path]; return ok }
 	arrival := d.find("load.arrival")
@@ -94,16 +92,15 @@ func (d *decoder) supersede(given map[string]string) {
 	}
 }
 
-// remove takes keys out of the tree and its matrix.
+// remove removes keys from the tree and its matrix.
 func (d *decoder) remove(paths ...string) {
 	for _, path := range paths {
 		d.root = d.root.Without(keyParts(path)...).Without("matrix", path).Without("matrix", zip, path)
 	}
 }
 
-// override puts the value of a flag or variable into the tree, instead of what
-// the file says and of the values that its matrix takes. With more of them it is
-// a list of all.
+// override puts the value of a flag or variable into the tree, replacing the file's value and those of
+// its matrix. If there are further values, the result is a list of all.
 func (d *decoder) override(o Override, more []string) {
 	d.flags[o.Path] = o.Flag
 	at := Position{Source: o.Flag}
@@ -129,9 +126,8 @@ func (d *decoder) override(o Override, more []string) {
 	d.root = d.root.Without("matrix", o.Path).Without("matrix", zip, o.Path).With(keyParts(o.Path), n)
 }
 
-// once returns the flags with each path once, and further values of those that
-// add up. Any other that is given again is a fault, since the one that is not
-// taken would be left out unsaid.
+// once returns the flags with each path once, and further values of those that add up. Any other
+// repeated flag is a fault, since one value would be silently ignored.
 func (d *decoder) once(os []Override) (out []Override, more map[string][]string) {
 	more = map[string][]string{}
 	for _, o := range os {
@@ -142,7 +138,7 @@ func (d *decoder) once(os []Override) (out []Override, more map[string][]string)
 		case key(o.Path) != nil && key(o.Path).Repeats:
 			more[o.Path] = append(more[o.Path], o.Value)
 		default:
-			d.fault(Position{Source: o.Flag}, "", "is given twice (once)") // the flag's name says the path
+			d.fault(Position{Source: o.Flag}, "", "is given twice (once)") // the flag's name already gives the path
 		}
 	}
 	return out, more
@@ -150,8 +146,8 @@ func (d *decoder) once(os []Override) (out []Override, more map[string][]string)
 
 func control(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f }
 
-// exclusive reports two variables that set the same key to different values:
-// none of them is known to win.
+// exclusive reports two variables that set the same key to different values, neither of which takes
+// precedence.
 func (d *decoder) exclusive(os []Override) {
 	for i, o := range os {
 		j := slices.IndexFunc(os[:i], func(p Override) bool { return p.Path == o.Path })
@@ -161,8 +157,7 @@ func (d *decoder) exclusive(os []Override) {
 	}
 }
 
-// keyParts takes a path of a key apart. A driver's option has one name, whatever
-// dots are in it.
+// keyParts splits the path of a key. A driver's option has one name, even if it contains dots.
 func keyParts(path string) []string {
 	if option, ok := strings.CutPrefix(path, "system.options."); ok {
 		return []string{"system", "options", option}

@@ -11,19 +11,19 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// A dimension is one key of a matrix with the values that it takes.
+// A dimension is one key of a matrix with its values.
 type dimension struct {
 	path   string
 	at     Position // of the key in the matrix
 	values []*tree.Node
-	zipped bool // takes its values together with all others that are zipped
+	zipped bool // varies together with all other zipped dimensions
 }
 
-// zip is the key of a matrix that holds those which vary together.
+// zip is the key of a matrix for keys that vary together.
 const zip = "zip"
 
-// dimensions reads the matrix of a tree and reports what is wrong with its
-// shape. What is wrong with a value is found where it is read.
+// dimensions reads the matrix of a tree and reports structural faults. Invalid values are found when
+// they are read.
 func (d *decoder) dimensions() []dimension {
 	const allowed = "a mapping of keys to lists of values, such as load.rate: [1000/s, 10000/s]"
 	n := d.find("matrix")
@@ -66,7 +66,7 @@ func (d *decoder) dimension(f tree.Field, path string) (dim dimension, ok bool) 
 	return dimension{path: f.Key, at: f.At, values: f.Value.Items}, true
 }
 
-// apart reports values that a dimension takes twice.
+// apart reports duplicate values of a dimension.
 func (dim *dimension) apart(d *decoder) {
 	seen := map[string]bool{}
 	for i, v := range dim.values {
@@ -78,7 +78,7 @@ func (dim *dimension) apart(d *decoder) {
 	}
 }
 
-// zipped reads the keys that vary together: their lists are of one length.
+// zipped reads the keys that vary together: their lists must have the same length.
 func (d *decoder) zipped(n *tree.Node) []dimension {
 	const path, allowed = "matrix." + zip, "a mapping of two or more keys to lists of one length, such as {message.size: [1KiB, 10KiB], load.rate: [1000/s, 100/s]}"
 	if n.Shape != tree.Mapping {
@@ -89,7 +89,7 @@ func (d *decoder) zipped(n *tree.Node) []dimension {
 	for _, f := range n.Fields {
 		dim, ok := d.dimension(f, tree.Join(path, f.Key))
 		if !ok {
-			return nil // without it the lengths say nothing
+			return nil // without it the lengths are meaningless
 		}
 		if dim.zipped = true; d.find("matrix").Field(f.Key) != nil {
 			d.fault(f.At, tree.Join(path, f.Key), "is varied beside zip too (one of them)")
@@ -126,7 +126,7 @@ func emptiness(n *tree.Node) string {
 	return n.Shape.String()
 }
 
-// unvaried says why key cannot stand in a matrix, "" where it can.
+// unvaried returns why key cannot be in a matrix; "" if it can.
 func unvaried(key string) string {
 	switch {
 	case slices.Contains([]string{"weir", "name", "matrix", "scenarios", zip}, key):
@@ -161,8 +161,8 @@ func unvaried(key string) string {
 	return "unknown key (keys as in a file, with dots, such as load.rate)"
 }
 
-// contradictions reports every key of the matrix that the file sets beside it.
-// It looks at the tree before environment and flags, which win over both.
+// contradictions reports every key of the matrix that the file also sets outside of it. It checks the
+// tree before environment and flags, which take precedence over both.
 func (d *decoder) contradictions() {
 	n := d.find("matrix")
 	if n == nil || n.Shape != tree.Mapping {
@@ -181,8 +181,7 @@ func (d *decoder) contradictions() {
 	}
 }
 
-// setBeside finds a key outside the matrix; an option also where it is written
-// as mappings in one another.
+// setBeside finds a key outside the matrix; an option also if written as nested mappings.
 func (d *decoder) setBeside(key string) (Position, bool) {
 	if option, ok := strings.CutPrefix(key, "system.options."); ok {
 		n := d.find("system.options")
@@ -203,8 +202,8 @@ func (d *decoder) setBeside(key string) (Position, bool) {
 	return n.At, true
 }
 
-// axes returns which of dims vary together: those that are zipped at the place of the
-// first of them, and each other one for itself.
+// axes groups dims that vary together: zipped ones at the position of the first, every other one by
+// itself.
 func axes(dims []dimension) (out [][]int) {
 	together := -1
 	for i, dim := range dims {
@@ -220,7 +219,7 @@ func axes(dims []dimension) (out [][]int) {
 	return out
 }
 
-// runsOf returns how many combinations dims make.
+// runsOf returns the number of combinations of dims.
 func runsOf(dims []dimension) *big.Int {
 	n := big.NewInt(1)
 	for _, axis := range axes(dims) {
@@ -229,8 +228,8 @@ func runsOf(dims []dimension) *big.Int {
 	return n
 }
 
-// combinations yields one value of each of dims, in all ways, the last varying
-// fastest; of no dimensions it yields once, nothing.
+// combinations yields all combinations of one value from each of dims, the last varying fastest;
+// without dimensions it yields once, nothing.
 func combinations(dims []dimension) iter.Seq[[]*tree.Node] {
 	return func(yield func([]*tree.Node) bool) {
 		along := axes(dims)
@@ -259,8 +258,8 @@ func combinations(dims []dimension) iter.Seq[[]*tree.Node] {
 	}
 }
 
-// wholeKeys makes one fault of what is wrong with every value of a dimension in the
-// same words: that is wrong with its key.
+// wholeKeys merges faults that every value of a dimension has in the same words into one fault of the
+// key.
 func wholeKeys(faults Faults, dims []dimension) Faults {
 	for _, dim := range dims {
 		if len(dim.values) < 2 {

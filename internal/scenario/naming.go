@@ -15,8 +15,8 @@ const longestName = 100
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
-// names gives each run a name of its own, apart also where a file system does
-// not tell capitals: the variant's, and behind it the values of the matrix.
+// names gives each run a unique name, even on a case-insensitive file system: the variant's, followed
+// by the values of the matrix.
 func (s *suite) names(members []*member) {
 	s.ownNames()
 	taken := map[string]bool{}
@@ -40,7 +40,7 @@ func (s *suite) names(members []*member) {
 	}
 }
 
-// apart returns name, with a number behind it where it is taken.
+// apart returns name, with a number appended if it is taken.
 func apart(name string, taken map[string]bool) string {
 	candidate := name
 	for n := 2; taken[strings.ToLower(candidate)]; n++ {
@@ -50,7 +50,7 @@ func apart(name string, taken map[string]bool) string {
 	return candidate
 }
 
-// ownNames checks the names that the file and the flags give.
+// ownNames checks the names given by the file and the flags.
 func (s *suite) ownNames() {
 	const allowed = "1 to 100 letters, digits, - _ . beginning with a letter or digit"
 	first := map[string]int{}
@@ -59,7 +59,7 @@ func (s *suite) ownNames() {
 		if n == nil {
 			continue
 		}
-		v.d.faults = nil // those so far are the suite's already
+		v.d.faults = nil // earlier faults are already recorded in the suite
 		w, ok := v.d.textOf(n, "name", allowed)
 		switch at, twice := first[strings.ToLower(w)]; {
 		case !ok:
@@ -76,7 +76,7 @@ func (s *suite) ownNames() {
 	}
 }
 
-// baseName is the name of a run without the values of its matrix.
+// baseName returns the name of a run without the values of its matrix.
 func (d *decoder) baseName(m *member, variants int) string {
 	if m.variant.name != nil {
 		return strings.TrimSpace(m.variant.name.Text)
@@ -116,7 +116,7 @@ func sizeWord(sizes []schedule.WeightedSize) string {
 	return strings.ToLower(driver.FormatSize(int64(sizes[0].Bytes)))
 }
 
-// shortRate is a rate for a name: 20000/s is 20k, 100/m is 100-m.
+// shortRate formats a rate for a name: 20000/s is 20k, 100/m is 100-m.
 func shortRate(r schedule.Rate) string {
 	s := r.String()
 	n, isSeconds := strings.CutSuffix(s, "/s")
@@ -136,11 +136,11 @@ var (
 	bareFit = regexp.MustCompile(`^[A-Za-z]`)
 )
 
-// longestWord is how much of a value a name shows.
+// longestWord limits how much of a value a name contains.
 const longestWord = 24
 
-// valueWord is a value of a matrix for a name. One that says nothing alone, a
-// number or yes, goes behind the last part of its key.
+// valueWord formats a matrix value for a name. A value that means nothing alone, a number or yes,
+// follows the last part of its key.
 func valueWord(path string, n *tree.Node) string {
 	w := n.Flow()
 	switch path {

@@ -8,16 +8,16 @@ import (
 	"github.com/weirmq/weir/internal/userfile"
 )
 
-// A Need is what an option has of the host where its driver runs: a variable of the
-// environment, a file, or a command that the driver runs.
+// A Need is what an option requires on the host where its driver runs: an environment variable, a
+// file, or a command that the driver executes.
 type Need struct {
 	Env     string `json:"env,omitempty"`
 	File    string `json:"file,omitempty"`    // its path
-	Command string `json:"command,omitempty"` // its words, as commandText writes them
+	Command string `json:"command,omitempty"` // its words in the format of commandText
 }
 
-// commandText is a command as a flag takes it: its words, with commas between them. A
-// comma or backslash in a word follows a backslash.
+// commandText formats a command as a flag takes it: comma-separated words, with commas and backslashes
+// escaped by a backslash.
 func commandText(words []string) string {
 	escaped := make([]string, len(words))
 	for i, w := range words {
@@ -26,13 +26,13 @@ func commandText(words []string) string {
 	return strings.Join(escaped, ",")
 }
 
-// isCommand reports whether an option is a command that the driver runs.
+// isCommand reports whether an option is a command that the driver executes.
 func isCommand(sys *System, name string) bool {
 	return slices.Contains(driver.CommandOptions(sys.Config), name)
 }
 
-// Needs lists what the scenario's options have of the host where their driver runs, each
-// once: what they refer to, and the files that the driver itself reads.
+// Needs lists without duplicates what the scenario's options require on the host where their driver
+// runs: what they refer to, and the files that the driver itself reads.
 func (s *Scenario) Needs() []Need {
 	var all []Need
 	for _, o := range s.System.Options {
@@ -47,7 +47,7 @@ func (s *Scenario) Needs() []Need {
 		case isCommand(&s.System, o.Name):
 			n.Command = commandText(o.Values)
 		}
-		// A server's settings are looked up where it is started.
+		// A server's settings are looked up on the host that starts it.
 		if n != (Need{}) && !strings.HasPrefix(o.Name, driver.ServerPrefix) && !slices.Contains(all, n) {
 			all = append(all, n)
 		}
@@ -55,13 +55,12 @@ func (s *Scenario) Needs() []Need {
 	return all
 }
 
-// isFile reports whether the value of an option is the path of a file that the driver
-// reads.
+// isFile reports whether an option's value is the path of a file that the driver reads.
 func isFile(sys *System, name string) bool {
 	return slices.Contains(driver.FileOptions(sys.Config), name)
 }
 
-// unknown stands for a secret that is looked up elsewhere.
+// unknown stands for a secret that is looked up on another host.
 const unknown = "looked up elsewhere"
 
 func (in Inputs) permit(n Need) error {
@@ -78,8 +77,8 @@ func (in Inputs) readOption(path string) ([]byte, error) {
 	return in.ReadOption(path)
 }
 
-// mostOption bounds the file of an option.
+// mostOption limits the size of an option's file.
 const mostOption = 64 << 10
 
-// ReadOption reads the file that an option refers to, for Inputs.ReadOption.
+// ReadOption reads a file that an option refers to, for Inputs.ReadOption.
 func ReadOption(path string) ([]byte, error) { return userfile.Read(path, mostOption) }

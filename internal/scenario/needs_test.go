@@ -11,8 +11,8 @@ import (
 
 const needy = "weir: 1\nsystem:\n  driver: plain\n  options: {user: '${env:ME}', password: {file: secret.txt}, tls: {ca: ca.pem}, address: ['h:1']}\n"
 
-// TestScenarioListsItsHostReferences: all that its options refer to, and the files that the
-// driver itself reads, each once; what a trace or payload reads is not among them.
+// TestScenarioListsItsHostReferences: everything that its options refer to, and the files that the
+// driver itself reads, without duplicates; files of a trace or payload are not included.
 func TestScenarioListsItsHostReferences(t *testing.T) {
 	t.Parallel()
 	runs, err := Resolve(inputs(t, needy+"message: {payload: {file: one.json}}\n"))
@@ -29,8 +29,7 @@ func TestScenarioListsItsHostReferences(t *testing.T) {
 	}
 }
 
-// TestForbiddenReferencesAreNotRead: each is refused where it stands, and neither read
-// nor asked for.
+// TestForbiddenReferencesAreNotRead: each is rejected at its position, and never read.
 func TestForbiddenReferencesAreNotRead(t *testing.T) {
 	t.Parallel()
 	in := inputs(t, needy)
@@ -61,8 +60,7 @@ func TestForbiddenReferencesAreNotRead(t *testing.T) {
 	}
 }
 
-// TestRemoteSecretIsNotReadLocally: the scenario is the same without it, and
-// what is written of it is too.
+// TestRemoteSecretIsNotReadLocally: the scenario and its rendering are the same without it.
 func TestRemoteSecretIsNotReadLocally(t *testing.T) {
 	t.Parallel()
 	here, err := Resolve(inputs(t, needy))
@@ -76,7 +74,7 @@ func TestRemoteSecretIsNotReadLocally(t *testing.T) {
 		return nil, fs.ErrNotExist
 	}
 	in.Permit = func(n Need) error {
-		if n != (Need{Env: "ME"}) { // no secret: it is looked up here too
+		if n != (Need{Env: "ME"}) { // not a secret: it is looked up here too
 			t.Errorf("asked for %v", n)
 		}
 		return nil

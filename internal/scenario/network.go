@@ -14,16 +14,16 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// A Network is what a scenario wants between the clients and the servers that weir starts.
-// Its zero value is none.
+// A Network is the simulated network between the clients and the servers that weir starts. The zero
+// value means none.
 type Network struct {
-	Profile    string     // by which conditions are given; "": none
-	Each       Conditions // of each direction
-	To, From   Conditions // of one, over those
+	Profile    string     // supplies conditions; "": none
+	Each       Conditions // for each direction
+	To, From   Conditions // for one direction, in addition
 	Partitions []network.Partition
 }
 
-// Conditions are those that are given, nil elsewhere.
+// Conditions are the conditions given explicitly; others are nil.
 type Conditions struct {
 	Latency, Jitter                   *time.Duration
 	Distribution                      *network.Distribution
@@ -31,31 +31,31 @@ type Conditions struct {
 	Bandwidth                         *int64 // bits per second
 }
 
-// Wanted reports whether there is one.
+// Wanted reports whether a network is configured.
 func (n *Network) Wanted() bool {
 	none := Conditions{}
 	return n.Profile != "" || n.Each != none || n.To != none || n.From != none || len(n.Partitions) > 0
 }
 
-// Networked reports whether clients and servers are in networks of their own: for conditions
-// between them, or because a fault cuts nodes off, for which a run by agents needs none.
+// Networked reports whether clients and servers have separate networks: for conditions between them,
+// or because a fault partitions nodes, which a run with agents does without one.
 func (s *Scenario) Networked(agents bool) bool { return s.Network.Wanted() || s.Cuts() && !agents }
 
-// Cuts reports whether a fault cuts nodes off.
+// Cuts reports whether a fault partitions nodes.
 func (s *Scenario) Cuts() bool { return s.does(fault.Cut) }
 
-// Fills reports whether a fault fills the disks of servers.
+// Fills reports whether a fault fills servers' disks.
 func (s *Scenario) Fills() bool { return s.does(fault.Fill) }
 
-// Slows reports whether a fault makes disks of servers slow.
+// Slows reports whether a fault slows servers' disks.
 func (s *Scenario) Slows() bool { return s.does(fault.Slow) }
 
 func (s *Scenario) does(verb fault.Verb) bool {
 	return slices.ContainsFunc(s.Faults, func(f fault.Fault) bool { return f.Do == verb })
 }
 
-// Spec returns what is asked of each direction: by the profile, over that by what holds for
-// both, and over that by what is given of one.
+// Spec returns the conditions of each direction: the profile, overridden by those for both directions,
+// overridden by those for one.
 func (n *Network) Spec(seed uint64) network.Spec {
 	p, _ := network.ProfileNamed(n.Profile) // the zero value without one
 	s := network.Spec{To: p.To, From: p.From, Seed: seed}
@@ -68,7 +68,7 @@ func (n *Network) Spec(seed uint64) network.Spec {
 	return s
 }
 
-// over lays what is given over conditions.
+// over applies explicit conditions to x.
 func (c *Conditions) over(x *network.Conditions) {
 	put(&x.Latency, c.Latency)
 	put(&x.Jitter, c.Jitter)
@@ -86,8 +86,8 @@ func put[T any](into, given *T) {
 	}
 }
 
-// unitless reads a number without a unit as one of the given unit, where it is from a flag or a
-// variable: the flags of Comcast are written so. In a file a number has its unit.
+// unitless adds the given unit to a bare number from a flag or a variable, as in Comcast's flags. In a
+// file a number needs its unit.
 func unitless[T any](k kind[T], unit string) kind[T] {
 	read := k.read
 	k.read = func(d *decoder, n *tree.Node, path string, into *T) bool {
@@ -101,7 +101,7 @@ func unitless[T any](k kind[T], unit string) kind[T] {
 	return k
 }
 
-// Kinds of what a condition may be.
+// Kinds of conditions.
 var (
 	lag   = unitless(brief, "ms")
 	brief = single(fmt.Sprintf("a duration up to %v, such as 20ms", network.MostLatency), duration(), func(s string) (time.Duration, error) {
@@ -121,7 +121,7 @@ var (
 	jitters = word(network.Distributions(), network.Uniform, network.Normal, network.Exponential, network.Pareto)
 )
 
-// conditions are the parts of Conditions, in the order of a file.
+// conditions lists the parts of Conditions, in the order of a file.
 var conditions = []part[Conditions]{
 	{"latency", placed(optional(lag), func(c *Conditions) **time.Duration { return &c.Latency })},
 	{"jitter", placed(optional(lag), func(c *Conditions) **time.Duration { return &c.Jitter })},
@@ -133,11 +133,11 @@ var conditions = []part[Conditions]{
 	{"bandwidth", placed(optional(bits), func(c *Conditions) **int64 { return &c.Bandwidth })},
 }
 
-// condition is the kind of one of them, for both directions.
+// condition returns the kind of a condition for both directions.
 func condition(name string) kind[Scenario] {
 	i := slices.IndexFunc(conditions, func(p part[Conditions]) bool { return p.key == name })
 	k := placed(conditions[i].kind, func(s *Scenario) *Conditions { return &s.Network.Each })
-	k.zero = func(s *Scenario) bool { return conditions[i].zero(&s.Network.Each) } // not of all of them
+	k.zero = func(s *Scenario) bool { return conditions[i].zero(&s.Network.Each) } // not given for all of them
 	return k
 }
 
@@ -185,13 +185,13 @@ func direction(of func(*Scenario) *Conditions) kind[Scenario] {
 	return placed(k, of)
 }
 
-// profiled is the name of a profile.
+// profiled is a profile name.
 var profiled = func() kind[string] {
 	names := network.ProfileNames()
 	return word(names, names...)
 }()
 
-// partitions is a list of texts, or one alone.
+// partitions is a text, or a list of texts.
 var partitions = kind[Scenario]{
 	schema: func() object {
 		one := object{"type": "string", "pattern": `^ *(both|to-system|from-system)( +(at|for|every) +[^ ]+)+ *$`}
@@ -229,7 +229,7 @@ var partitions = kind[Scenario]{
 	zero: func(s *Scenario) bool { return len(s.Network.Partitions) == 0 },
 }
 
-// partitionOf reads one. Its text is that of a fault without the verb.
+// partitionOf reads one partition. Its text is a fault's without the verb.
 func (d *decoder) partitionOf(n *tree.Node, path string) (p network.Partition, ok bool) {
 	text, ok := d.textOf(n, path, network.PartitionForm)
 	if !ok {
@@ -250,7 +250,7 @@ func (d *decoder) partitionOf(n *tree.Node, path string) (p network.Partition, o
 	return p, err == nil
 }
 
-// combineNetwork refuses a network that cannot be.
+// combineNetwork rejects an invalid network.
 func (d *decoder) combineNetwork(s *Scenario) {
 	const path = "network"
 	if !s.Network.Wanted() {
@@ -289,13 +289,13 @@ func (d *decoder) combineNetwork(s *Scenario) {
 				at = d.at(where)
 			}
 			d.fault(at, where, "%s", what)
-			break // the other direction has most of it in common
+			break // the other direction mostly has the same conditions
 		}
 	}
 	d.combinePartitions(s)
 }
 
-// networkAt is the first key that the scenario gives of the network, and where.
+// networkAt returns the first network key that the scenario gives, and its position.
 func (d *decoder) networkAt() (path string, at Position) {
 	for _, p := range members("network") {
 		if full := tree.Join("network", p); d.has(full) {
@@ -305,7 +305,7 @@ func (d *decoder) networkAt() (path string, at Position) {
 	return "network", Position{}
 }
 
-// combinePartitions refuses partitions that never happen.
+// combinePartitions rejects partitions that never happen.
 func (d *decoder) combinePartitions(s *Scenario) {
 	const path = "network.partition"
 	if len(s.Network.Partitions) == 0 {

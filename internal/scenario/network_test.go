@@ -9,8 +9,8 @@ import (
 	"github.com/weirmq/weir/internal/network"
 )
 
-// TestNetworkConditionsOverrideProfile has a profile, what is given for
-// both directions, and what is given for one. Written out and read again it is the same.
+// TestNetworkConditionsOverrideProfile combines a profile, conditions for both directions and
+// conditions for one. Rendered and read again they are the same.
 func TestNetworkConditionsOverrideProfile(t *testing.T) {
 	const file = `weir: 1
 seed: 9
@@ -45,7 +45,7 @@ network:
 	}
 }
 
-// TestNetworkProfilesResolve has each profile pass the checks of conditions that are given.
+// TestNetworkProfilesResolve checks that each profile passes the checks of explicit conditions.
 func TestNetworkProfilesResolve(t *testing.T) {
 	for _, name := range network.ProfileNames() {
 		if _, err := only(inputs(t, "weir: 1\nnetwork: {profile: "+name+"}\n")); err != nil {

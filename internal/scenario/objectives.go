@@ -8,11 +8,10 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// maxObjectives is how many a run may be held against.
+// maxObjectives is the largest number of objectives of a run.
 const maxObjectives = 100
 
-// objectives is a list of texts, or one alone. It looks at the rest of the
-// scenario: what that measures.
+// objectives is a text, or a list of texts. It depends on what the rest of the scenario measures.
 var objectives = kind[Scenario]{
 	schema: either(object{"type": "string"}, object{"type": "array", "maxItems": maxObjectives, "items": object{"type": "string"}}),
 	read: func(d *decoder, n *tree.Node, path string, s *Scenario) bool {
@@ -66,7 +65,7 @@ var objectives = kind[Scenario]{
 	zero: func(s *Scenario) bool { return len(s.Objectives) == 0 },
 }
 
-// unmeasured says why a run of s cannot be held against o, "" where it can.
+// unmeasured returns why a run of s cannot be checked against o; "" if it can.
 func unmeasured(s *Scenario, o judge.Objective) string {
 	of, service := o.Latency()
 	switch {
@@ -88,8 +87,7 @@ func unmeasured(s *Scenario, o judge.Objective) string {
 	return ""
 }
 
-// combineUntil refuses until_decided without anything that can be decided while
-// the run goes on.
+// combineUntil rejects until_decided without an objective that can be decided during the run.
 func (d *decoder) combineUntil(s *Scenario) {
 	const path = "until_decided"
 	if s.Until && judge.WatchFor(s.Objectives, nil, 1) == nil {

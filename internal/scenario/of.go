@@ -31,8 +31,8 @@ var earlier = func() kind[Scenario] {
 
 const ofAllowed = "the result folder of a run in mode produce"
 
-// combineOf reads the run that sent the messages of mode consume. The destinations are its own
-// where none are given, and a subscription begins before its first message.
+// combineOf reads the run that sent the messages for mode consume. By default the destinations are
+// those of that run, and a subscription begins before its first message.
 func (d *decoder) combineOf(s *Scenario) {
 	const path = "consume.of"
 	if !d.took(path) || s.Mode != engine.Consume || !d.known(s) {
@@ -58,11 +58,11 @@ func (d *decoder) combineOf(s *Scenario) {
 	if s.Repeat > 1 {
 		d.fault(d.later(path, "repeat"), "repeat", "is %d, and what one run took would be lost to the next (1)", s.Repeat)
 	}
-	s.of, s.Topology.Names, s.Topology.Producers = of, names, len(of.Streams) // their numbers are those of streams
+	s.of, s.Topology.Names, s.Topology.Producers = of, names, len(of.Streams) // they are numbered like streams
 }
 
-// earlier reads the result of a run in dir and the destinations that it sent to, in the order
-// of its streams.
+// earlier reads the result of a run in dir and the destinations that it sent to, in the order of its
+// streams.
 func (in Inputs) earlier(dir string, def driver.Definition) (*result.Result, []string, error) {
 	refuse := func(format string, args ...any) (*result.Result, []string, error) {
 		return nil, nil, fmt.Errorf("%s: %s (%s)", filepath.Base(dir), fmt.Sprintf(format, args...), ofAllowed)
@@ -103,7 +103,7 @@ func (in Inputs) earlier(dir string, def driver.Definition) (*result.Result, []s
 
 // runsIn returns the folders in dir that are results of runs.
 func (in Inputs) runsIn(dir string) (runs []string) {
-	entries, _ := in.ReadDir(dir) // what is not there holds none
+	entries, _ := in.ReadDir(dir) // a missing folder has none
 	for _, e := range entries {
 		if _, err := in.Stat(filepath.Join(dir, e.Name(), result.FileResult)); err == nil {
 			runs = append(runs, e.Name())
@@ -112,8 +112,8 @@ func (in Inputs) runsIn(dir string) (runs []string) {
 	return runs
 }
 
-// destinationsOf returns the destinations of streams in order; whole is false where streams do
-// not go round them in turn, as they are numbered.
+// destinationsOf returns the destinations of streams in order; whole is false if the streams do not
+// cycle through them in turn.
 func destinationsOf(streams []result.Stream) (names []string, whole bool) {
 	for i := range streams {
 		if !slices.Contains(names, streams[i].Destination) {
@@ -128,8 +128,8 @@ func destinationsOf(streams []result.Stream) (names []string, whole bool) {
 	return names, true
 }
 
-// sum counts what was sent, failed and stayed unconfirmed. Numbers out of order or beyond what
-// was sent are not counted.
+// sum counts messages sent, failed and unconfirmed. It ignores numbers out of order or beyond what was
+// sent.
 func sum(streams []result.Stream) (n [3]uint64) {
 	for i := range streams {
 		s := &streams[i]
@@ -148,7 +148,7 @@ func sum(streams []result.Stream) (n [3]uint64) {
 	return n
 }
 
-// sameNames reports whether both hold the same names, in whichever order.
+// sameNames reports whether both hold the same names in any order.
 func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// sentBefore is the result of a run in mode produce.
+// sentBefore returns the result of a run in mode produce.
 func sentBefore() *result.Result {
 	return &result.Result{
 		Schema: result.Schema, Run: result.Run{Mode: result.ModeProduce, Number: 4711}, System: result.System{Driver: "jetstream"},
@@ -29,9 +29,9 @@ func sentBefore() *result.Result {
 func TestConsumeOf(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*result.Result) // of what r1 holds
+		change func(*result.Result) // changes the content of r1
 		flags  string
-		want   string // in the error; "": none
+		want   string // substring of the error; "": no error
 	}{
 		"fits":                      {nil, "", ""},
 		"the same destinations":     {nil, "topology.names=[b,a]", ""},
@@ -104,8 +104,7 @@ func TestConsumeOf(t *testing.T) {
 	}
 }
 
-// TestUncheckableObjectives are refused: without a run that sent, or one that received, no
-// count of them is known.
+// TestUncheckableObjectives: they need a run that sent, or one that received.
 func TestUncheckableObjectives(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ mode, slo, want string }{

@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// pauseForm is what a pause looks like.
+// pauseForm is an example of a pause.
 const pauseForm = "such as at 10s for 5s, or at 10s until 50000, which is until so many messages wait"
 
 // pauseParts are the parts of a pause, in the order of its text.
@@ -75,7 +75,7 @@ var pause = kind[engine.Pause]{
 	zero: func(p *engine.Pause) bool { return !p.Wanted() },
 }
 
-// combinePause refuses a pause that cannot be, or that nothing could be told of.
+// combinePause rejects an invalid pause, or one without measurable effect.
 func (d *decoder) combinePause(s *Scenario) {
 	const path = "consume.pause"
 	p := s.Consume.Pause
@@ -84,7 +84,7 @@ func (d *decoder) combinePause(s *Scenario) {
 	}
 	at, window := d.at(path), max(0, s.Length()-s.WarmUp)
 	switch {
-	case s.Mode == engine.Produce: // refused for all that consumers do
+	case s.Mode == engine.Produce: // already rejected with everything about consumers
 	case s.Mode != engine.Stream:
 		d.fault(at, path, "needs mode stream, in which load goes on meanwhile (leave it out)")
 	case s.Load.Closed:
@@ -96,7 +96,7 @@ func (d *decoder) combinePause(s *Scenario) {
 	}
 }
 
-// combineFail refuses consumers that fail where the system does not deliver again.
+// combineFail rejects failing consumers if the system does not redeliver.
 func (d *decoder) combineFail(s *Scenario) {
 	const path = "consume.fail"
 	if s.Consume.Fail == 0 || !d.known(s) {
@@ -104,7 +104,7 @@ func (d *decoder) combineFail(s *Scenario) {
 	}
 	at, def := d.at(path), s.System.Definition
 	switch {
-	case s.Mode == engine.Produce: // refused for all that consumers do
+	case s.Mode == engine.Produce: // already rejected with everything about consumers
 	case s.Mode != engine.Stream:
 		d.fault(at, path, "needs mode stream (leave it out)")
 	case !def.Capabilities.Nack:
@@ -116,8 +116,8 @@ func (d *decoder) combineFail(s *Scenario) {
 	}
 }
 
-// combineDeadLetter refuses dead letters that the system does not have, or that could not be
-// told from others.
+// combineDeadLetter rejects dead letters that the system does not support, or that could not be
+// distinguished from others.
 func (d *decoder) combineDeadLetter(s *Scenario) {
 	const path = "consume.dead_letter"
 	if s.Consume.DeadLetter == 0 || !d.known(s) {
@@ -125,7 +125,7 @@ func (d *decoder) combineDeadLetter(s *Scenario) {
 	}
 	at, def := d.at(path), s.System.Definition
 	switch {
-	case s.Mode == engine.Produce: // refused for all that consumers do
+	case s.Mode == engine.Produce: // already rejected with everything about consumers
 	case s.Mode != engine.Stream:
 		d.fault(at, path, "needs mode stream (leave it out)")
 	case !def.Capabilities.DeadLetters:
@@ -141,7 +141,7 @@ func (d *decoder) combineDeadLetter(s *Scenario) {
 	}
 }
 
-// combineChurn refuses consumers that close and open where messages would be lost by that.
+// combineChurn rejects consumers that reconnect if messages would be lost by it.
 func (d *decoder) combineChurn(s *Scenario) {
 	const path = "consume.churn"
 	every := s.Consume.Churn
@@ -151,7 +151,7 @@ func (d *decoder) combineChurn(s *Scenario) {
 	const least = 100 * time.Millisecond
 	at, can, window := d.at(path), s.System.Definition.Capabilities, max(0, s.Length()-s.WarmUp)
 	switch {
-	case s.Mode == engine.Produce: // refused for all that consumers do
+	case s.Mode == engine.Produce: // already rejected with everything about consumers
 	case s.Mode != engine.Stream:
 		d.fault(at, path, "needs mode stream (leave it out)")
 	case s.Consume.Pause.Wanted():

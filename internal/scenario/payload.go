@@ -15,14 +15,14 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// Bounds of what messages are filled with: they stay in memory for the run.
+// Limits of message contents, which stay in memory during the run.
 const (
 	maxContent  = maxSize - stamp.Size // bytes of one file
-	maxContents = 256 << 20            // bytes of all files of a folder
+	maxContents = 256 << 20            // bytes of all files in a folder
 	maxFiles    = 10_000               // in a folder
 )
 
-// payload is what messages are filled with.
+// payload is the content of messages.
 var payload = func() kind[Message] {
 	set := func(k engine.PayloadKind) func(*Message) { return func(m *Message) { m.Payload.Kind = k } }
 	saved := placed(number(0, 1), func(m *Message) *float64 { return &m.Payload.Saved })
@@ -49,7 +49,7 @@ var payload = func() kind[Message] {
 	)
 }()
 
-// contents is a file that every message carries, or a folder of such files.
+// contents is a file for every message, or a folder of such files.
 func contents(dir bool) kind[Message] {
 	kind, allowed, read := "file", "the path of a file", Inputs.content
 	if dir {
@@ -76,8 +76,8 @@ func contents(dir bool) kind[Message] {
 	return k
 }
 
-// fit returns the sizes of messages that carry each content whole, as often as
-// there are contents of that size, ascending.
+// fit returns the sizes of messages that carry each content whole, weighted by the number of contents
+// of that size, ascending.
 func fit(contents [][]byte) []schedule.WeightedSize {
 	count := map[int]int{}
 	for _, c := range contents {
@@ -91,7 +91,7 @@ func fit(contents [][]byte) []schedule.WeightedSize {
 	return sizes
 }
 
-// content reads the file that every message carries.
+// content reads the file for every message.
 func (in Inputs) content(path string) ([][]byte, error) {
 	allowed := "a regular file of 1B to " + driver.FormatSize(maxContent) + ", or {dir: FOLDER}"
 	st, err := in.Stat(path)
@@ -117,8 +117,7 @@ func (in Inputs) body(path, allowed string) ([]byte, error) {
 	return b, nil
 }
 
-// contents reads the files of a folder, sorted by name, those of folders in it
-// not.
+// contents reads the files of a folder, sorted by name, without subfolders.
 func (in Inputs) contents(path string) ([][]byte, error) {
 	allowed := fmt.Sprintf("a folder of 1 to %d regular files, each of 1B to %s, together up to %s",
 		maxFiles, driver.FormatSize(maxContent), driver.FormatSize(maxContents))
@@ -165,7 +164,7 @@ func (in Inputs) contents(path string) ([][]byte, error) {
 	return contents, nil
 }
 
-// usable refuses what is not a file to fill messages with.
+// usable rejects what is not a file for message contents.
 func usable(path string, st fs.FileInfo, allowed string) error {
 	switch name := filepath.Base(path); {
 	case st.IsDir():

@@ -9,7 +9,7 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// maxSelectors is how many each list of a placement may hold.
+// maxSelectors limits each list of a placement.
 const maxSelectors = 1024
 
 var (
@@ -22,7 +22,7 @@ const (
 	allowedAgents    = "a list of agents, by name or by label, such as [a, zone=b]"
 )
 
-// placement is where producers and consumers are.
+// placementKind says where producers and consumers run.
 var placementKind = func() kind[placement.Spec] {
 	words := placed(oneOf(allowedPlacement, placements, placement.Paired, placement.Split), func(p *placement.Spec) *placement.Kind { return &p.Kind })
 	one := single("an agent's name, or labels such as zone=a,disk=ssd", either(texts(selectorPattern), object{"type": []string{"integer", "boolean"}}),
@@ -77,8 +77,7 @@ var placementKind = func() kind[placement.Spec] {
 	}
 }()
 
-// combinePlacement refuses to place what is not there, and to part what cannot
-// be.
+// combinePlacement rejects a placement of missing clients, and an impossible division.
 func (d *decoder) combinePlacement(s *Scenario) {
 	const path = "placement"
 	n := d.find(path)
@@ -103,8 +102,8 @@ func (d *decoder) combinePlacement(s *Scenario) {
 	}
 }
 
-// supersedePlacement takes out of the tree what a mode has no use for, where the
-// mode is given later than the placement.
+// supersedePlacement removes from the tree what a mode cannot use, if the mode comes from a later
+// layer than the placement.
 func (d *decoder) supersedePlacement(side string) {
 	n := d.find("placement")
 	switch {

@@ -18,7 +18,7 @@ func TestPlacements(t *testing.T) {
 		file  string
 		flags []Override
 		want  placement.Spec
-		text  string // of the line in the resolved file
+		text  string // line in the resolved file
 	}{
 		"left out":                 {"weir: 1\n", nil, placement.Spec{}, ""},
 		"paired":                   {"weir: 1\nplacement: paired\n", nil, placement.Spec{Kind: placement.Paired}, "placement: paired"},

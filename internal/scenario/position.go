@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/engine"
 )
 
-// maxName is the longest name of a durable subscription and the longest offset,
-// in bytes; systems allow less.
+// maxName is the longest name of a durable subscription and the longest offset, in bytes; systems
+// allow less.
 const maxName = 255
 
 // position is where a new subscription begins.
@@ -37,8 +37,7 @@ var position = func() kind[driver.Position] {
 // durable is the name of a subscription.
 var durable = handle("the name of a subscription, without blanks", " \t\r\n")
 
-// handle is what a system calls something, of 1 to maxName bytes and none of
-// without.
+// handle is a name in a system, of 1 to maxName bytes and without any of without.
 func handle(allowed, without string) kind[string] {
 	return single(allowed, anyText(), func(s string) (string, error) {
 		switch {
@@ -51,8 +50,8 @@ func handle(allowed, without string) kind[string] {
 	}, quote)
 }
 
-// combinePosition refuses a beginning where there is none to choose, and what the
-// driver does not declare.
+// combinePosition rejects a start position if there is none to choose, or the driver does not declare
+// it.
 func (d *decoder) combinePosition(s *Scenario) {
 	switch s.Mode {
 	case engine.Consume:

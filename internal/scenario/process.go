@@ -12,9 +12,9 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// What a scenario says of servers that weir starts by a recipe.
+// The part of a scenario about servers that weir starts from a recipe.
 
-// recipe reads which recipe it is, where the scenario has weir start one.
+// recipe reads which recipe to use, if the scenario has weir start one.
 func (d *decoder) recipe(sys *System) {
 	start := d.find("system.start")
 	if start == nil || !start.Is(StartProcess.String()) {
@@ -26,7 +26,7 @@ func (d *decoder) recipe(sys *System) {
 	if n := d.find("system.nodes"); !named && n != nil && n.Shape == tree.Text {
 		if given, err := strconv.Atoi(strings.TrimSpace(n.Text)); err == nil {
 			nodes = given
-			name = broker.Forming(sys.Definition, nodes) // "": the first recipe's numbers are then told
+			name = broker.Forming(sys.Definition, nodes) // "": then report the first recipe's numbers
 		}
 	}
 	r, err := broker.RecipeOf(sys.Definition, name)
@@ -58,18 +58,18 @@ func (d *decoder) recipe(sys *System) {
 	}
 }
 
-// process checks what goes with start: process.
+// process checks the keys that accompany start: process.
 func (d *decoder) process(sys *System) {
 	if sys.given("address") {
 		d.fault(d.later("system.start", "system.options"), "system.start", "process and an address exclude one another (one of them)")
 	}
-	if sys.Recipe != nil { // else refused already
+	if sys.Recipe != nil { // otherwise already rejected
 		sys.Start = StartProcess
 	}
 }
 
-// setting sets one setting of the recipe, and the driver's own option of the name
-// where it has one, which then says what the value may be.
+// setting sets a setting of the recipe, and the driver's own option of that name, if any, which then
+// defines the allowed values.
 func (d *decoder) setting(sys *System, in Inputs, g given, name, kind string) {
 	path := tree.Join("system.options", g.name)
 	fail := func(err error) {

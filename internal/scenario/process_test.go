@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// withRecipe is a driver's recipes: one has a setting that the driver's Config
-// knows too, and one that it does not.
+// withRecipe is a driver's recipe with a setting that the driver's Config has too, and one that it
+// does not have.
 const withRecipe = `recipe: 1
 name: server
 title: A Server
@@ -98,8 +98,8 @@ func TestServersOfARecipe(t *testing.T) {
 	}
 }
 
-// TestOptionsFromRecipe: what the run will tell the driver is explained, and is not
-// part of the scenario, since it follows from the server's settings.
+// TestOptionsFromRecipe: what the run will tell the driver is explained, but is not part of the
+// scenario, since it follows from the server's settings.
 func TestOptionsFromRecipe(t *testing.T) {
 	all, err := Resolve(served(t, "weir: 1\nsystem: {driver: served, start: process}\n"))
 	if err != nil {
@@ -120,7 +120,7 @@ func TestOptionsFromRecipe(t *testing.T) {
 	}
 }
 
-// spread has partitions with an option that one of its recipes gives.
+// spread supports partitions with an option that one of its recipes sets.
 type spread struct {
 	fake
 	Wide bool `option:"wide" help:"Over many servers."`
@@ -131,8 +131,8 @@ func (s *spread) Narrow(to driver.Capabilities) driver.Capabilities {
 	return to
 }
 
-// TestCapabilitiesWithRecipe: the recipe of so many nodes is told before what the
-// driver lacks, and where it lacks it how many nodes have it.
+// TestCapabilitiesWithRecipe: the recipe for that number of nodes is considered first; if a capability
+// is missing, the message names a number of nodes that has it.
 func TestCapabilitiesWithRecipe(t *testing.T) {
 	const recipe = `recipe: 1
 name: NAME
@@ -206,7 +206,7 @@ func TestFaultsOfServersOfARecipe(t *testing.T) {
 	}
 }
 
-// TestExplicitVersionIsLocated: also where it is the recipe's own.
+// TestExplicitVersionIsLocated: even if it is the recipe's own.
 func TestExplicitVersionIsLocated(t *testing.T) {
 	for file, want := range map[string]string{
 		"weir: 1\nsystem: {driver: served, start: process}\nmatrix: {system.version: ['1']}\n": "(matrix)\n",

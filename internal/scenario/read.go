@@ -7,29 +7,28 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// A decoder reads typed values from a tree and collects what is wrong.
+// A decoder reads typed values from a tree and collects faults.
 type decoder struct {
 	in          Inputs
 	root        *tree.Node
 	faults      Faults
-	varies      func(path string) bool // whether a matrix may have it
+	varies      func(path string) bool // whether a matrix may contain it
 	flags       map[string]string      // path to the flag that set it
 	optionNames []string               // of the chosen driver
-	places      map[string]*tree.Node  // the options given
-	refused     []string               // paths of keys with a value that is not one
-	login       login                  // what the address holds besides
-	loginFrom   string                 // the words that name the source of the address
+	places      map[string]*tree.Node  // positions of the given options
+	refused     []string               // paths of keys with invalid values
+	login       login                  // login contained in the address
+	loginFrom   string                 // describes the source of the address
 }
 
 func (d *decoder) fault(at Position, path, format string, args ...any) {
 	if at.Line == 0 && at.Source != "" && d.flags[path] == at.Source {
-		path = "" // the flag's name says it
+		path = "" // the flag's name already gives it
 	}
 	d.faults.Add(at, path, format, args...)
 }
 
-// at returns where the value of path was written, the zero Position for a
-// default.
+// at returns the position of path's value; the zero Position for a default.
 func (d *decoder) at(path string) Position {
 	if n := d.find(path); n != nil {
 		return n.At
@@ -37,7 +36,7 @@ func (d *decoder) at(path string) Position {
 	return Position{}
 }
 
-// find returns the value at path, nil where none is given.
+// find returns the value at path, or nil if none is given.
 func (d *decoder) find(path string) *tree.Node {
 	n := d.root
 	for part := range strings.SplitSeq(path, ".") {
@@ -48,7 +47,7 @@ func (d *decoder) find(path string) *tree.Node {
 
 func (d *decoder) has(path string) bool { return d.find(path) != nil }
 
-// took reports whether path has a value, and one that can be.
+// took reports whether path has a valid value.
 func (d *decoder) took(path string) bool { return d.has(path) && !slices.Contains(d.refused, path) }
 
 // scalar returns the text at path.
@@ -73,8 +72,7 @@ func (d *decoder) textOf(n *tree.Node, path, allowed string) (string, bool) {
 	return strings.TrimSpace(n.Text), true
 }
 
-// only reports every key of the mapping n that is not in allowed, and every
-// one of needed that is missing.
+// only reports every key of the mapping n that is not allowed, and every needed one that is missing.
 func (d *decoder) only(n *tree.Node, path string, needed ...string) bool {
 	ok := true
 	for _, f := range n.Fields {

@@ -10,10 +10,9 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// YAML renders the scenario with every default written out; resolving it again
-// gives the same run again, from any folder. Secrets are written as the reference
-// that gave them. What weir itself tells the driver of a system that it starts is left
-// out.
+// YAML renders the scenario with every default written out; resolving the result gives the same run
+// again, from any folder. Secrets are written as the reference they came from. Options that weir
+// itself sets for a system that it starts are left out.
 func (s *Scenario) YAML() []byte {
 	var b bytes.Buffer
 	for _, l := range s.lines(s.connected) {
@@ -23,14 +22,13 @@ func (s *Scenario) YAML() []byte {
 	return b.Bytes()
 }
 
-// A line is one of a rendered scenario.
+// A line is one line of a rendered scenario.
 type line struct {
 	text string
-	path string // of the key with the value; "" for the head of a section
+	path string // of the line's key; "" for the head of a section
 }
 
-// lines renders the scenario, but for these options. A key that the run has no use for is
-// left out.
+// lines renders the scenario without the given options and without keys that the run does not use.
 func (s *Scenario) lines(but []string) []line {
 	w := &renderer{}
 	for i := range keys {
@@ -54,7 +52,7 @@ type renderer struct {
 	section string
 }
 
-// key writes a key, and before the first of a section its head.
+// key renders a key, preceded by the head of its section if it is the first.
 func (w *renderer) key(s *Scenario, k *Key, but []string) {
 	if k.Path == "system.options" {
 		w.options(&s.System, but)
@@ -76,8 +74,8 @@ func (w *renderer) key(s *Scenario, k *Key, but []string) {
 	w.lines = append(w.lines, line{"  " + inner + ": " + value, k.Path})
 }
 
-// options writes those given and the defaults of the others, so that the file means the
-// same to a driver with other defaults.
+// options renders the given options and the defaults of the others, so that the file means the same to
+// a driver with other defaults.
 func (w *renderer) options(sys *System, but []string) {
 	var lines [][2]string
 	for _, o := range driver.Options(sys.Config) {
@@ -87,7 +85,7 @@ func (w *renderer) options(sys *System, but []string) {
 		case strings.HasPrefix(o.Name, driver.ServerPrefix) && sys.Start != StartEmbedded:
 		case i >= 0:
 			lines = append(lines, [2]string{o.Name, sys.Options[i].yaml(o.Type)})
-		case o.Type == "secret" || o.Default == "", slices.Contains(sys.FromURL, o.Name): // the address gives it again
+		case o.Type == "secret" || o.Default == "", slices.Contains(sys.FromURL, o.Name): // contained in the address
 		case o.Type == "list":
 			lines = append(lines, [2]string{o.Name, flow(o.Name, strings.Split(o.Default, ","))})
 		default:
@@ -127,8 +125,8 @@ func (o *Option) yaml(kind string) string {
 	return quote(strip(o.Name, o.Values[0]))
 }
 
-// Settings returns the given options as texts for a result: secrets and
-// references as their reference or ***, URLs without user and password.
+// Settings returns the given options as texts for a result: secrets and references as their reference
+// or ***, URLs without user and password.
 func (s *System) Settings() map[string]string {
 	out := make(map[string]string, len(s.Options))
 	for _, o := range s.Options {
@@ -156,10 +154,10 @@ func flow(name string, values []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// bare are the texts that YAML reads as themselves, in a list or mapping too.
+// bare matches texts that need no quotes in YAML, even in a list or mapping.
 var bare = regexp.MustCompile(`^-?[A-Za-z0-9_./][A-Za-z0-9_./+-]*$`)
 
-// quote writes s so that YAML reads it back.
+// quote formats s so that YAML reads it back unchanged.
 func quote(s string) string {
 	if bare.MatchString(s) && !strings.EqualFold(s, "null") {
 		return s
@@ -185,15 +183,14 @@ func quote(s string) string {
 	return b.String()
 }
 
-// userInfo are user and password in URLs, also those that no URL may hold: with
-// a comma inside, with a slash inside. Rather too much is cut than too little.
+// userInfo matches user and password in URLs, including invalid ones with a comma or a slash inside.
+// It rather removes too much than too little.
 var userInfo = []*regexp.Regexp{
 	regexp.MustCompile(`(://)[^/?#\s]*@`),
 	regexp.MustCompile(`(://)[^,\s]*@`),
 }
 
-// stripUser removes user and password from every URL in s; other texts stay as
-// they are.
+// stripUser removes user and password from every URL in s; other texts are unchanged.
 func stripUser(s string) string {
 	for _, r := range userInfo {
 		s = r.ReplaceAllString(s, "$1")
@@ -201,10 +198,10 @@ func stripUser(s string) string {
 	return s
 }
 
-// bareUser are user and password of an address without a scheme.
+// bareUser matches user and password of an address without a scheme.
 var bareUser = regexp.MustCompile(`(^|,)[^,/]*@`)
 
-// strip is stripUser for the option name; addresses need no scheme.
+// strip applies stripUser to the option name; addresses need no scheme.
 func strip(name, s string) string {
 	s = stripUser(s)
 	if name == "address" {

@@ -11,50 +11,50 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// What a file is read as, and where something in it is wrong.
+// Aliases of package tree's positions and faults.
 type (
 	// A Position is where a value was written.
 	Position = tree.Position
-	// A Fault is one thing wrong with a scenario.
+	// A Fault is one fault of a scenario.
 	Fault = tree.Fault
-	// Faults is everything wrong with one, as Resolve returns it.
+	// Faults are all faults of a scenario, as returned by Resolve.
 	Faults = tree.Faults
 )
 
-// MaxFile is the longest that a scenario file may be, in bytes.
+// MaxFile is the largest size of a scenario file, in bytes.
 const MaxFile = tree.MaxFile
 
-// Inputs is all that a scenario is made from.
+// Inputs is everything that a scenario is made from.
 type Inputs struct {
-	File      string     // name of the file, for messages and for paths relative to it; "" for none
-	Text      []byte     // the file's bytes; not read without File
-	Tree      *tree.Node // what a file of another format was converted to, instead of Text; nil: Text is read
-	Environ   []Override // variables, as Variables returns them; they win over the file
-	Overrides []Override // flags; they win over variables. Those of slo add up, any other path twice is a fault
+	File      string     // name of the file, for messages and relative paths; "" for none
+	Text      []byte     // content of the file; ignored without File
+	Tree      *tree.Node // replaces Text for a file converted from another format; nil: Text is parsed
+	Environ   []Override // variables, as returned by Variables; they override the file
+	Overrides []Override // flags; they override variables. Those of slo add up, any other duplicate is a fault
 	Drivers   *driver.Registry
 
 	Env      func(name string) (string, bool)         // looks up ${env:NAME}
-	ReadFile func(path string) ([]byte, error)        // reads traces and payloads; bounded by the caller
-	Stat     func(path string) (fs.FileInfo, error)   // as os.Stat
-	ReadDir  func(path string) ([]fs.DirEntry, error) // as os.ReadDir
-	Dir      string                                   // working folder, absolute; for paths given by flags
+	ReadFile func(path string) ([]byte, error)        // reads traces and payloads; the caller limits the size
+	Stat     func(path string) (fs.FileInfo, error)   // like os.Stat
+	ReadDir  func(path string) ([]fs.DirEntry, error) // like os.ReadDir
+	Dir      string                                   // absolute working folder, for paths in flags
 
 	ReadOption func(path string) ([]byte, error) // reads {file: PATH} of an option; nil: ReadFile
-	Permit     func(Need) error                  // says whether an option may have this of this host; nil: it may
-	Elsewhere  bool                              // the driver runs on other hosts: secrets are looked up there, and here they stay unknown
+	Permit     func(Need) error                  // whether an option may use this; nil permits everything
+	Elsewhere  bool                              // the driver runs on other hosts, where secrets are looked up
 
-	memory *memory // of Resolve
+	memory *memory // set by Resolve
 }
 
-// An Override sets one key from outside the file.
+// An Override sets one key from outside of the file.
 type Override struct {
-	Flag  string // as the user wrote it, "--rate"; stands in messages for the position
-	Path  string // "load.rate"; a driver's option is "system.options.NAME"
-	Value string // plain, or a list or mapping in YAML's flow style
+	Flag  string // as the user wrote it, "--rate"; used in messages in place of a position
+	Path  string // "load.rate"; for a driver option "system.options.NAME"
+	Value string // plain text, or a list or mapping in YAML's flow style
 }
 
-// path makes the path of a file that is named at a place absolute: in a scenario
-// it is relative to the scenario's folder, in a flag to the working folder.
+// path makes a file's path absolute: in a scenario it is relative to the scenario's folder, in a flag
+// to the working folder.
 func (in Inputs) path(p string, at Position) string {
 	if filepath.IsAbs(p) {
 		return p
@@ -109,8 +109,7 @@ func (d *decoder) scenario() *Scenario {
 
 func (d *decoder) known(s *Scenario) bool { return s.System.Definition.New != nil }
 
-// later returns the place of that path which was given last: a flag rather
-// than the file.
+// later returns the position of the path that was given last: a flag rather than the file.
 func (d *decoder) later(paths ...string) Position {
 	var at Position
 	for _, p := range paths {
@@ -125,7 +124,7 @@ func (d *decoder) later(paths ...string) Position {
 	return at
 }
 
-// plan makes the schedule when nothing else is wrong: it refuses what is left.
+// plan creates the schedule if there are no other faults, and reports its faults.
 func (d *decoder) plan(s *Scenario) {
 	if len(d.faults) > 0 {
 		return

@@ -209,7 +209,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// flags makes overrides of "path=value".
+// flags returns overrides from "path=value" texts.
 func flags(settings ...string) []Override {
 	out := make([]Override, len(settings))
 	for i, s := range settings {
@@ -219,7 +219,7 @@ func flags(settings ...string) []Override {
 	return out
 }
 
-// only resolves inputs that are one run.
+// only resolves inputs that define a single run.
 func only(in Inputs) (*Scenario, error) {
 	runs, err := Resolve(in)
 	if err != nil {
@@ -294,8 +294,8 @@ seed: 1
 	}
 }
 
-// With gamma arrival and a count, making a schedule draws every gap. Length is
-// asked once a second of a run, so it must not make one: that allocates.
+// With gamma arrivals and a count, creating a schedule draws every gap. Length is called once a second
+// during a run, so it must not create one.
 func TestAPlanIsMadeOnce(t *testing.T) { // alone: it counts allocations
 	s, err := only(inputs(t, "weir: 1\nmessages: 1000\nwarmup: 0s\nload: {rate: 1000/s, arrival: {gamma: {cv: 2}}}\n"))
 	if err != nil {
@@ -315,7 +315,7 @@ func TestAPlanIsMadeOnce(t *testing.T) { // alone: it counts allocations
 	}
 }
 
-// full is a file with everything that one may hold.
+// full is a file with every possible key.
 const full = "\xef\xbb\xbfweir: 1\r\nname: everything\r\n" + `system:
   driver: jetstream
   start: none
@@ -528,8 +528,8 @@ func TestURLUserInfoIsRemoved(t *testing.T) {
 	}
 }
 
-// TestValuesParseAsTyped shows that each natural spelling is taken, and
-// what the canonical file of the run says instead.
+// TestValuesParseAsTyped checks that each natural spelling is accepted, and what the canonical file
+// says instead.
 func TestValuesParseAsTyped(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{

@@ -13,12 +13,11 @@ import (
 	"github.com/weirmq/weir/internal/quantity"
 )
 
-// An object is a part of a JSON Schema.
+// An object is part of a JSON Schema.
 type object = map[string]any
 
-// Patterns of what YAML leaves a text. They are those of the parsers; what no
-// pattern can say, such as that a rate is at most one a nanosecond, is left to
-// the decoder.
+// Patterns for texts in YAML, which are those of the parsers. The decoder checks what no pattern can
+// express, such as that a rate is at most one per nanosecond.
 const (
 	wholePattern    = `^ *([+-]?[0-9]+|` + quantity.NumberForm + quantity.ThousandsForm + `) *$`
 	durationPattern = `^ *(0|` + quantity.DurationForm + `) *$`
@@ -36,9 +35,9 @@ const (
 	envPattern      = `^\$\{env:[A-Za-z_][A-Za-z0-9_]*\}$`
 )
 
-// JSONSchema returns the JSON Schema (draft 2020-12) of scenario files, for
-// editors: keys, what each is about, words, ranges, and for each driver its
-// options. The decoder knows more: what goes together, and what the driver can.
+// JSONSchema returns the JSON Schema (draft 2020-12) of scenario files, for editors: keys with
+// descriptions, words and ranges, and the options of each driver. The decoder checks more: which keys
+// are compatible, and what the driver supports.
 func JSONSchema(drivers *driver.Registry) []byte {
 	run := sections(drivers, "")
 	top := object{
@@ -69,24 +68,23 @@ func JSONSchema(drivers *driver.Registry) []byte {
 		"items": object{"type": "object", "properties": item, "additionalProperties": false},
 	}
 	top["additionalProperties"] = false
-	// Without a list and a matrix, and only then, the driver that is not named
-	// is the default.
+	// Only without a list and a matrix is the default driver used if none is named.
 	top["if"] = object{"not": object{"anyOf": []any{object{"required": []string{"scenarios"}}, object{"required": []string{"matrix"}}}}}
 	top["then"] = object{"properties": object{"system": object{"if": object{"not": object{"required": []string{"driver"}}}, "then": optionsOf(defaultDriver)}}}
 	defs := object{"matrix": matrix}
 	for _, name := range drivers.Names() {
-		def, _ := drivers.Lookup(name) // of its own names
+		def, _ := drivers.Lookup(name) // one of its own names
 		defs["options-"+name] = optionSchema(append(driver.Options(def.New()), recipeOptions(def)...))
 	}
 	top["$defs"] = defs
 	b, err := json.MarshalIndent(top, "", "  ")
-	if err != nil { // maps, texts and numbers only
+	if err != nil { // only maps, texts and numbers: cannot fail
 		return nil
 	}
 	return append(b, '\n')
 }
 
-// optionsOf says that options are those of a driver.
+// optionsOf ties options to a driver.
 func optionsOf(name string) object {
 	return object{"properties": object{"options": object{"$ref": "#/$defs/options-" + name}}}
 }
@@ -121,7 +119,7 @@ func sections(drivers *driver.Registry, in string) object {
 	return out
 }
 
-// varied returns the properties of a matrix: lists of what each key may be.
+// varied returns the properties of a matrix: lists of each key's values.
 func varied(drivers *driver.Registry) object {
 	out := object{}
 	for _, k := range Keys() {
@@ -132,8 +130,7 @@ func varied(drivers *driver.Registry) object {
 	return out
 }
 
-// together returns the same for keys that vary together: of these a list may have a value
-// several times.
+// together returns the same for keys that vary together, whose lists may have duplicates.
 func together(lists object) object {
 	out := object{}
 	for path := range lists {
@@ -142,7 +139,7 @@ func together(lists object) object {
 	return out
 }
 
-// schema is that of the key's value.
+// schema returns the schema of the key's value.
 func (k Key) schema(drivers *driver.Registry) object {
 	s := maps.Clone(k.value.schema)
 	if k.Path == "system.driver" {
@@ -157,7 +154,7 @@ func (k Key) schema(drivers *driver.Registry) object {
 
 func texts(pattern string) object { return object{"type": "string", "pattern": pattern} }
 
-// amounts are texts of a pattern that are not a number that may be a list.
+// amounts are texts that match a pattern and are not a number that may be a list.
 func amounts(pattern string) object {
 	t := texts(pattern)
 	t["not"] = object{"pattern": listPattern}
@@ -175,7 +172,7 @@ func listOf(item object, most int) object {
 // one is a mapping of a single key.
 func one(key string, value object) object { return mapped(key, value) }
 
-// mapped is a mapping of exactly the keys given, each followed by its schema.
+// mapped is a mapping with exactly the given keys, each followed by its schema.
 func mapped(pairs ...any) object {
 	properties, names := object{}, []string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -185,7 +182,7 @@ func mapped(pairs ...any) object {
 	return object{"type": "object", "properties": properties, "required": names, "additionalProperties": false}
 }
 
-// wholeNumber may be quoted
+// wholeNumber is an integer, possibly quoted.
 func wholeNumber(lo, hi uint64) object {
 	n := object{"type": "integer", "minimum": lo}
 	if hi < math.MaxUint64 {
@@ -204,8 +201,8 @@ func size(lo, hi uint64) object {
 	return either(object{"type": "integer", "minimum": lo, "maximum": hi}, amounts(sizePattern))
 }
 
-// optionSchema is that of the options of a driver, each by its name and, where
-// that has dots, also as mappings in one another.
+// optionSchema returns the schema of a driver's options, by name and, for names with dots, also as
+// nested mappings.
 func optionSchema(options []driver.Option) object {
 	leaves := object{}
 	for _, o := range options {
@@ -214,12 +211,12 @@ func optionSchema(options []driver.Option) object {
 	return nested(leaves)
 }
 
-// recipeOptions are the settings of a driver's recipes, as options. Where two have
-// one of a name it may be what either takes.
+// recipeOptions returns the settings of a driver's recipes as options. A name in two recipes accepts
+// what either accepts.
 func recipeOptions(def driver.Definition) []driver.Option {
 	var out []driver.Option
 	own := driver.Options(def.New())
-	recipes, _ := broker.Recipes(def) // one that cannot be read fails a test, not an editor
+	recipes, _ := broker.Recipes(def) // an unreadable recipe fails a test, not an editor
 	for _, r := range recipes {
 		for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
 			s := r.Settings[name]
@@ -261,8 +258,8 @@ func nested(leaves object) object {
 	return object{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// numberOf is the schema of a whole number within bounds. Those with a 0 besides, or a
-// unit, are in the description only.
+// numberOf returns the schema of a whole number within bounds. An additional 0 or a unit is only in
+// the description.
 func numberOf(b *driver.Bounds) object {
 	n := object{"type": "integer"}
 	switch {
@@ -277,7 +274,7 @@ func numberOf(b *driver.Bounds) object {
 	return n
 }
 
-// optionValue is the schema of one option: its value, a variable, or a file.
+// optionValue returns the schema of an option: its value, a variable, or a file.
 func optionValue(o driver.Option) object {
 	forms := []any{texts(envPattern), one("file", anyText())}
 	switch o.Type {

@@ -7,31 +7,31 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A Search is how weir capacity looks for the highest rate that keeps the objectives. What
-// is zero or nil is not given.
+// A Search describes how weir capacity finds the highest rate that meets the objectives. Zero or nil
+// means not given.
 type Search struct {
-	Most      schedule.Rate // no rate above it is probed
-	Precision float64       // of the interval, relative to its lower end
-	Retests   *int          // of each end
-	Probes    int           // at most
-	Longest   time.Duration // of a probe
-	Curve     int           // points of the latency against the rate
-	Over      Over          // a search for each of its values
-	Target    schedule.Rate // how many it takes to reach it is asked for
+	Most      schedule.Rate // upper limit of the rates probed
+	Precision float64       // width of the interval relative to its lower end
+	Retests   *int          // for each end
+	Probes    int           // maximum number
+	Longest   time.Duration // length of a probe
+	Curve     int           // points of the latency-over-rate curve
+	Over      Over          // a separate search for each of its values
+	Target    schedule.Rate // a rate for which to find the required number
 }
 
-// Given reports whether the scenario says anything about a search.
+// Given reports whether the scenario configures a search.
 func (s Search) Given() bool {
 	return s.Most != 0 || s.Precision != 0 || s.Retests != nil || s.Probes != 0 || s.Longest != 0 || s.Curve != 0 || s.Over.Of != "" || s.Target != 0
 }
 
-// Over is what is varied, and the numbers that it takes.
+// Over is the count that is varied, and its values.
 type Over struct {
-	Of     string // producers, consumers, partitions, destinations or nodes; "": nothing is
+	Of     string // producers, consumers, partitions, destinations or nodes; "": none
 	Values []int
 }
 
-// Path is the key that is varied.
+// Path returns the key that is varied.
 func (o Over) Path() string {
 	if o.Of == overNodes {
 		return "system.nodes"
@@ -44,10 +44,10 @@ const (
 	mostOver  = 20 // values
 )
 
-// overs are what a search can be repeated over.
+// overs are the counts over which a search can be repeated.
 var overs = []string{"producers", "consumers", "partitions", "destinations", overNodes}
 
-// over is a mapping of one of overs to its numbers.
+// over is a mapping from one of overs to its numbers.
 var over = func() kind[Over] {
 	values := placed(several(count, mostOver, "has %d numbers (1 to %d)", "a list of whole numbers such as [1, 2, 4, 8]", true),
 		func(o *Over) *[]int { return &o.Values })
@@ -59,7 +59,7 @@ var over = func() kind[Over] {
 		func(o *Over) string { return o.Of }, branches...)
 }()
 
-// narrow is how narrow an interval must be.
+// narrow is the required width of an interval.
 var narrow = func() kind[float64] {
 	k := share
 	k.read = func(d *decoder, n *tree.Node, path string, into *float64) bool {
@@ -77,7 +77,7 @@ var narrow = func() kind[float64] {
 	return k
 }()
 
-// optional is k where it may be left out.
+// optional is k for a value that may be omitted.
 func optional[T any](k kind[T]) kind[*T] {
 	return kind[*T]{
 		words: k.words, schema: k.schema,

@@ -8,21 +8,20 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// maxRuns is how many runs a file may hold, repeats not counted. It is far
-// above what anybody waits for, and low enough that a slip of the pen in a
-// matrix is refused rather than begun.
+// maxRuns is the largest number of runs in a file, without repeats. It is far more than anybody would
+// wait for, and low enough to reject a typo in a matrix.
 const maxRuns = 1000
 
-// A variant is one scenario of a file before its matrix is expanded: the file
-// itself, or one of `scenarios:` laid over the rest of the file.
+// A variant is one scenario of a file before its matrix is expanded: the file itself, or one of
+// `scenarios:` merged over the rest of the file.
 type variant struct {
 	d     *decoder   // its tree, with environment and flags applied
-	index int        // in `scenarios:`, -1 where the file has no such list
-	name  *tree.Node // its own name, nil where it has none
+	index int        // index in `scenarios:`, -1 if the file has no such list
+	name  *tree.Node // its own name, or nil
 	dims  []dimension
 }
 
-// label says which of the file's scenarios it is, "" where there is one only.
+// label names the file's scenario; "" if there is only one.
 func (v *variant) label() string {
 	if v.index < 0 {
 		return ""
@@ -30,14 +29,13 @@ func (v *variant) label() string {
 	return fmt.Sprintf("scenarios[%d]", v.index)
 }
 
-// Resolve reads the file and the overrides, fills in every default and checks
-// that the whole goes together and that the driver declares it. It reads the
-// files that the scenario names and nothing else. It returns the runs of the
-// file in its order, one or more: each of `scenarios:`, and of each the members
-// of its matrix. The error is Faults, with every fault there is.
+// Resolve reads the file and the overrides, fills in every default, and checks that the values are
+// compatible and supported by the driver. It reads only the files that the scenario names. It returns
+// the file's runs in order, at least one: for each of `scenarios:` the members of its matrix. The
+// error is Faults, with every fault.
 func Resolve(in Inputs) ([]*Scenario, error) {
 	root := &tree.Node{Shape: tree.Mapping}
-	var whole Faults // of the file, whatever the run
+	var whole Faults // of the whole file
 	switch {
 	case in.Tree != nil:
 		root = in.Tree
@@ -52,7 +50,7 @@ func Resolve(in Inputs) ([]*Scenario, error) {
 	return s.resolve()
 }
 
-// A suite is a file on its way to its runs.
+// A suite is a file being expanded into runs.
 type suite struct {
 	in       Inputs
 	faults   Faults
@@ -64,7 +62,7 @@ func (s *suite) fault(at Position, path, format string, args ...any) {
 	s.faults.Add(at, path, format, args...)
 }
 
-// split makes the variants.
+// split creates the variants.
 func (s *suite) split(root *tree.Node) {
 	const allowed = "a list of scenarios, each overriding the rest of the file"
 	several := root.Field("scenarios")
@@ -84,7 +82,7 @@ func (s *suite) split(root *tree.Node) {
 		s.fault(s.at, "scenarios", "holds %d (at most %d)", n, maxRuns)
 	}
 	if several.Shape != tree.List || n == 0 || n > maxRuns {
-		s.variant(rest, -1, rest.Field("name")) // for the faults of the rest
+		s.variant(rest, -1, rest.Field("name")) // to report the faults of the rest
 		return
 	}
 	for i, item := range several.Items {
@@ -119,8 +117,8 @@ func (s *suite) variant(root *tree.Node, index int, name *tree.Node) {
 	s.variants = append(s.variants, v)
 }
 
-// bound refuses a number of runs that no user means, before any is made, and leaves one
-// of each variant, so that what else is wrong is found.
+// bound rejects an unreasonable number of runs before any is created, and then keeps one of each
+// variant so that other faults are found.
 func (s *suite) bound() {
 	total, known := 0, true
 	for _, v := range s.variants {
@@ -145,11 +143,11 @@ func (s *suite) bound() {
 	}
 }
 
-// A member is one run on its way.
+// A member is one run being resolved.
 type member struct {
 	variant *variant
 	d       *decoder
-	values  []*tree.Node // of the matrix, one for each dimension of the variant
+	values  []*tree.Node // of the matrix, one per dimension of the variant
 	run     *Scenario
 }
 
@@ -181,8 +179,8 @@ func (s *suite) resolve() ([]*Scenario, error) {
 	return runs, s.readable(runs)
 }
 
-// readable refuses what grows beyond the bounds of a file when it is written out: it
-// could not be run again.
+// readable rejects a run whose rendered file would exceed the limits of a file, and so could not be
+// run again.
 func (s *suite) readable(runs []*Scenario) error {
 	var longest []byte
 	for _, r := range runs {
@@ -190,7 +188,7 @@ func (s *suite) readable(runs []*Scenario) error {
 			longest = text
 		}
 	}
-	if len(longest) <= tree.MaxTokens { // a word has a byte at least
+	if len(longest) <= tree.MaxTokens { // a token has at least one byte
 		return nil
 	}
 	if _, faults := tree.Parse(s.in.File, longest); len(faults) > 0 {
@@ -199,9 +197,9 @@ func (s *suite) readable(runs []*Scenario) error {
 	return nil
 }
 
-// collect makes one list of the members' faults: one that all share, or several at one
-// place, once; one that only some have, where its place does not say which, with the
-// first that has it.
+// collect merges the members' faults into one list: a fault that all share, or several at one
+// position, once; a fault of only some members, unless its position identifies them, with the first
+// that has it.
 func (s *suite) collect(members []*member) Faults {
 	out := s.faults
 	type tally struct {
@@ -248,7 +246,7 @@ func (s *suite) collect(members []*member) Faults {
 	return out
 }
 
-// label says which run of the file m is, for a fault with a place that does not say it.
+// label identifies the run m in the file, for a fault whose position does not.
 func (m *member) label() string {
 	var words []string
 	if l := m.variant.label(); l != "" {
@@ -256,7 +254,7 @@ func (m *member) label() string {
 	}
 	for i, dim := range m.variant.dims {
 		if strings.HasPrefix(dim.path, "system.options.") {
-			// Its value may be a secret that should not stand there.
+			// Its value may be a secret that must not be shown.
 			words = append(words, fmt.Sprintf("%s[%d]", dim.path, slices.Index(dim.values, m.values[i])))
 			continue
 		}

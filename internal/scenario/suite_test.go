@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tell returns a line for each run: its name and what tells it from the others.
+// tell returns a line for each run: its name and what distinguishes it from the others.
 func tell(runs []*Scenario) []string {
 	out := make([]string, len(runs))
 	for i, s := range runs {

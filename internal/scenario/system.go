@@ -13,7 +13,7 @@ import (
 	"github.com/weirmq/weir/internal/scenario/tree"
 )
 
-// system reads the section of that name with the driver's options.
+// system reads the section system, including the driver's options.
 func (d *decoder) system(s *Scenario) {
 	sys := &s.System
 	name, n, ok := d.scalar("system.driver", strings.Join(d.in.Drivers.Known(), ", "))
@@ -80,7 +80,7 @@ func (d *decoder) start(sys *System) {
 	}
 }
 
-// combineSystem checks the servers that weir starts, and what the driver confirms.
+// combineSystem checks the servers that weir starts, and the guarantee of the driver's confirmations.
 func (d *decoder) combineSystem(s *Scenario) {
 	sys := &s.System
 	at := d.at("system.nodes")
@@ -97,20 +97,20 @@ func (d *decoder) combineSystem(s *Scenario) {
 	if can := def.Capabilities.Guarantees; len(can) > 0 && sys.Guarantee > slices.Max(can) {
 		_, bounds := sys.Config.(driver.GuaranteePredictor)
 		if all, err := d.in.Drivers.Lookup(def.Name); bounds && err == nil && slices.Contains(all.Capabilities.Guarantees, sys.Guarantee) {
-			d.bound(s) // with other options it does
+			d.bound(s) // supported with other options
 			return
 		}
 		d.fault(d.at("system.guarantee"), "system.guarantee", "driver %s never confirms more than %s (up to %s)", def.Name, slices.Max(can), slices.Max(can))
 	}
 }
 
-// A given option before its type is known to be right.
+// A given is an option whose type has not been checked yet.
 type given struct {
 	name  string
 	value *tree.Node
 }
 
-// flatten lists the options of a mapping, nested ones with a dot.
+// flatten lists the options of a mapping, with dotted names for nested ones.
 func (d *decoder) flatten(n *tree.Node, prefix string, out []given) []given {
 	for _, f := range n.Fields {
 		name := f.Key
@@ -132,7 +132,7 @@ func (d *decoder) flatten(n *tree.Node, prefix string, out []given) []given {
 
 var envForm = regexp.MustCompile(`^\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}$`)
 
-// options sets the driver's options and lets it check them.
+// options sets the driver's options and has the driver check them.
 func (d *decoder) options(sys *System, in Inputs) {
 	const path = "system.options"
 	n := d.find(path)
@@ -180,7 +180,7 @@ func (d *decoder) options(sys *System, in Inputs) {
 	}
 }
 
-// split takes joined errors apart.
+// split splits joined errors.
 func split(err error) []error {
 	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
@@ -192,7 +192,7 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// optionLike are the names that options have.
+// optionLike matches possible option names.
 var optionLike = regexp.MustCompile(`^[a-z][a-z._-]{0,23}$`)
 
 // option sets one option.
@@ -211,16 +211,16 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 	}
 	if kind == "" {
 		if !optionLike.MatchString(g.name) {
-			path = "system.options" // and the place; what looks like no name may be a value
+			path = "system.options" // nor its position; what does not look like a name may be a value
 		}
-		fail(driver.SetOption(sys.Config, g.name, "")) // says which there are
+		fail(driver.SetOption(sys.Config, g.name, "")) // the error lists the options
 		return
 	}
 	value, err := d.optionValue(&o, in, g.value, kind)
 	if err == nil && g.name == "address" {
 		whole := strings.Join(value, ",")
 		if g.value.At.Source == addressVariable && strip("address", whole) != whole {
-			o.Reference = "${env:" + addressVariable + "}" // so that it is kept as a secret
+			o.Reference = "${env:" + addressVariable + "}" // so that it is treated as a secret
 		}
 		if o.Reference != "" {
 			value, d.login, err = splitURL(whole, sys.Config)
@@ -242,7 +242,7 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 		} else {
 			err = driver.SetOption(sys.Config, g.name, value...)
 			if err != nil && o.Reference != "" {
-				// Who refers to a value may not want it shown, of whatever type it is.
+				// A referenced value may be confidential, whatever its type.
 				err = fmt.Errorf("the value that %s gives is not a valid %s, and is not shown (see weir drivers %s)", o.reference(), kind, sys.Definition.Name)
 			}
 		}
@@ -257,7 +257,7 @@ func (d *decoder) option(sys *System, in Inputs, g given, kind string) {
 	sys.Options = append(sys.Options, o)
 }
 
-// reference returns the words that a Secret keeps of where it came from.
+// reference returns the text that names the source of a Secret.
 func (o *Option) reference() string {
 	if o.File {
 		return "{file: " + o.Reference + "}"
@@ -265,8 +265,7 @@ func (o *Option) reference() string {
 	return o.Reference
 }
 
-// optionValue returns the texts of one option and notes in o where they came
-// from.
+// optionValue returns the texts of an option and records their origin in o.
 func (d *decoder) optionValue(o *Option, in Inputs, n *tree.Node, kind string) ([]string, error) {
 	switch n.Shape {
 	case tree.List:
@@ -327,8 +326,8 @@ func (d *decoder) optionValue(o *Option, in Inputs, n *tree.Node, kind string) (
 	return []string{n.Text}, nil
 }
 
-// checkAddress refuses what no address of any driver may hold. Its errors do
-// not repeat the address, which may hold a password.
+// checkAddress rejects what no driver's address may contain. Its errors do not repeat the address,
+// which may contain a password.
 func checkAddress(addresses []string) error {
 	for _, a := range addresses {
 		if strings.TrimSpace(a) == "" {

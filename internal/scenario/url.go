@@ -9,21 +9,20 @@ import (
 	"github.com/weirmq/weir/driver"
 )
 
-// addressVariable is the variable that sets the option address.
+// addressVariable is the environment variable that sets the option address.
 const addressVariable = prefix + "ADDRESS"
 
-// login is what connection URLs hold besides addresses.
+// login is what connection URLs contain besides addresses.
 type login struct {
 	user, password  string
-	hasUser, hasKey bool   // whether there is one, even an empty one
-	within          string // the path: a virtual host, or a database
+	hasUser, hasKey bool   // present, possibly empty
+	within          string // path: a virtual host or a database
 	sslmode         string // PostgreSQL's
 }
 
-// splitURL takes a connection URL apart, as hosting services give it:
-// amqps://user:password@host/vhost. What a driver has no option for stays in the address,
-// or is refused. Several, with commas between, have the same login. Its errors repeat
-// nothing of the URL.
+// splitURL parses a connection URL as provided by hosting services: amqps://user:password@host/vhost.
+// Parts for which the driver has no option stay in the address, or are rejected. Several
+// comma-separated URLs must have the same login. Errors contain nothing of the URL.
 func splitURL(text string, cfg driver.Config) (addresses []string, l login, err error) {
 	has := func(option string) bool { return driver.HasOption(cfg, option) }
 	scheme := ""
@@ -69,9 +68,8 @@ func splitURL(text string, cfg driver.Config) (addresses []string, l login, err 
 	return addresses, l, nil
 }
 
-// apply sets the driver's options that a login is about, but for those that are given by
-// themselves, and returns their names. reference names the variable or file that the login
-// is from.
+// apply sets the driver's options from a login, except those given explicitly, and returns their
+// names. reference names the variable or file with the login.
 func (l *login) apply(cfg driver.Config, reference string, given func(option string) bool) (set []string, errs []error) {
 	has := func(option string) bool { return driver.HasOption(cfg, option) }
 	to := func(name string, option func() error) {

@@ -19,15 +19,14 @@ func drivers(t *testing.T) *driver.Registry {
 	return r
 }
 
-// TestConnectionURLIsParsed: what hosting services put into one variable becomes
-// options of the driver, and neither the rendered scenario nor the settings of a result
-// hold any of it.
+// TestConnectionURLIsParsed: the parts of a hosting service's URL become options of the driver, and
+// neither the rendered scenario nor the settings of a result contain any of them.
 func TestConnectionURLIsParsed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		driver, url string
 		also        []Override
-		want        map[string]string // options and what they hold
+		want        map[string]string // options with their values
 		secrets     []string
 	}{
 		"with a virtual host":          {driver: "rabbitmq", url: "amqps://canary:canary@h:5671/canary", want: map[string]string{"address": "amqps://h:5671", "user": "canary", "vhost": "canary"}, secrets: []string{"password"}},

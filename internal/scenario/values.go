@@ -16,18 +16,17 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// Bounds of what a scenario may ask for; a run beyond them does not fit one
-// process.
+// Limits of a scenario; a larger run does not fit one process.
 const (
 	maxSize      = 64 << 20 // bytes of one message
-	maxCount     = 100_000  // of producers, consumers, destinations, partitions
+	maxCount     = 100_000  // producers, consumers, destinations, partitions
 	maxBatch     = 100_000  // messages
 	maxKeys      = 1 << 40
 	maxTrace     = 10 << 20  // instants
 	maxTraceFile = 256 << 20 // bytes
 )
 
-// version is that of a file's format. A scenario has no place for it.
+// version is the file format's version, which a Scenario does not store.
 var version = placed(single("1", wholeNumber(1, 1), func(s string) (string, error) {
 	if s != "1" {
 		return "", inFull{fmt.Errorf("format %q is not known to this build (1)", s)}
@@ -35,10 +34,10 @@ var version = placed(single("1", wholeNumber(1, 1), func(s string) (string, erro
 	return s, nil
 }, func(string) string { return "1" }), func(*Scenario) *string { return new(string) })
 
-// count is how many there are of something, one or more.
+// count is a number of things, at least one.
 var count = whole[int](1, maxCount)
 
-// pace is how fast messages come: a rate, or a closed loop.
+// pace is the rate of messages, or a closed loop.
 var pace = kind[Load]{
 	schema: either(texts(`^ *([mM][aA][xX]|[uU][nN][lL][iI][mM][iI][tT][eE][dD]) *$`), rate.schema),
 	read: func(d *decoder, n *tree.Node, path string, l *Load) bool {
@@ -56,7 +55,7 @@ var pace = kind[Load]{
 	},
 }
 
-// isMax reports whether a rate is that of a closed loop.
+// isMax reports whether a rate means a closed loop.
 func isMax(rate string) bool {
 	rate = strings.TrimSpace(rate)
 	return strings.EqualFold(rate, "max") || strings.EqualFold(rate, "unlimited")
@@ -86,7 +85,7 @@ var batch = single(fmt.Sprintf("a whole number from 1 to %d, or a range such as 
 		return fmt.Sprintf("%d..%d", b.Min, b.Max)
 	})
 
-// sizes is the size of all messages, or several with weights.
+// sizes is the size of all messages, or several sizes with weights.
 var sizes = func() kind[[]schedule.WeightedSize] {
 	one := sized[int](stamp.Size, maxSize, fmt.Sprintf("the %d bytes of the stamp that weir puts into each message", stamp.Size))
 	weighted := several(record("{size: 256B, weight: 3}",
@@ -96,7 +95,7 @@ var sizes = func() kind[[]schedule.WeightedSize] {
 	return kind[[]schedule.WeightedSize]{
 		schema: either(one.schema, weighted.schema),
 		read: func(d *decoder, n *tree.Node, path string, into *[]schedule.WeightedSize) bool {
-			*into = nil // where it is at fault there is nothing to check by it
+			*into = nil // nothing to check against if it is invalid
 			if n.Shape == tree.List {
 				return weighted.read(d, n, path, into)
 			}
@@ -116,7 +115,7 @@ var sizes = func() kind[[]schedule.WeightedSize] {
 	}
 }()
 
-// messageKeys is which keys messages have.
+// messageKeys says which keys messages have.
 var messageKeys = func() kind[schedule.Keys] {
 	n := placed(whole[uint64](1, maxKeys), func(k *schedule.Keys) *uint64 { return &k.N })
 	zipf := record("{n: 10000, s: 1.1}", part[schedule.Keys]{"n", n},
@@ -130,7 +129,7 @@ var messageKeys = func() kind[schedule.Keys] {
 	)
 }()
 
-// arrival is how messages are spaced.
+// arrival is the spacing of messages.
 var arrival = func() kind[Load] {
 	set := func(k schedule.ArrivalKind) func(*Load) { return func(l *Load) { l.Arrival.Kind = k } }
 	gamma := record("{cv: 3}", part[Load]{"cv", placed(number(0.1, 10), func(l *Load) *float64 { return &l.Arrival.CV })})
@@ -162,9 +161,8 @@ var trace = kind[Load]{
 	text: func(l *Load) string { return quote(l.TraceFile) },
 }
 
-// readTrace reads the due instants of a trace: one a line, a duration or a
-// number of nanoseconds since the start; blank lines and those beginning with
-// # are left out.
+// readTrace reads the due instants of a trace, one per line: a duration or a number of nanoseconds
+// since the start. It skips blank lines and those starting with #.
 func readTrace(in Inputs, file string) ([]int64, error) {
 	src, err := in.ReadFile(file)
 	if err != nil {
@@ -206,11 +204,11 @@ func readTrace(in Inputs, file string) ([]int64, error) {
 	return out, nil
 }
 
-// profile is what the rate does over time.
+// profile is the rate over time.
 var profile = several(phase, 10_000, "has %d phases (1 to %d)",
 	"a list such as [{rate: 1000/s, for: 30s}, {ramp: 1000/s..9000/s, for: 1m}, {burst: 5000, every: 1s, for: 1m}]", false)
 
-// phase is one of a profile.
+// phase is one phase of a profile.
 var phase = func() kind[schedule.Phase] {
 	const allowed, ramps = "{rate: R, for: T}, {ramp: R..R, for: T} or {burst: N, every: T, for: T}", "two rates such as 1000/s..9000/s"
 	type phase = schedule.Phase
@@ -267,7 +265,7 @@ var phase = func() kind[schedule.Phase] {
 	}
 }()
 
-// names is a list of existing destinations; a flag may list them with commas.
+// names is a list of existing destinations, comma-separated in a flag.
 var names = func() kind[[]string] {
 	one := single("a name", object{"type": []string{"string", "number", "boolean"}, "minLength": 1}, func(s string) (string, error) {
 		if s == "" {
@@ -278,13 +276,13 @@ var names = func() kind[[]string] {
 	return commas(several(one, maxCount, "has %d names (1 to %d)", "a list of names", true))
 }()
 
-// maxWatched is how many processes a scenario watches.
+// maxWatched is the largest number of processes that a scenario watches.
 const maxWatched = 64
 
-// processes is a list of the numbers of processes.
+// processes is a list of pids.
 var processes = commas(several(whole[int](1, 1<<22), maxWatched, "has %d processes (1 to %d)", "a list of the numbers of processes", true))
 
-// commas is k; a flag also gives its items with commas between them.
+// commas is k, but also accepts comma-separated items in a flag.
 func commas[T any](k kind[[]T]) kind[[]T] {
 	read := k.read
 	k.read = func(d *decoder, n *tree.Node, path string, into *[]T) bool {

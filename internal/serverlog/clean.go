@@ -8,22 +8,22 @@ import (
 	"unicode/utf8"
 )
 
-// longest is how many bytes of a line are shown.
+// longest is the largest number of bytes shown of a line.
 const longest = 300
 
-// hidden stands for a secret.
+// hidden replaces a secret.
 const hidden = "***"
 
 var (
-	// painted is what moves a cursor or paints on a terminal.
+	// painted matches terminal control sequences.
 	painted = regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-_])`)
-	// login is what an address has before the host, and named what follows a word for a secret.
+	// login matches the part of an address before the host, and named what follows a word for a secret.
 	login = regexp.MustCompile(`(://)[^\s/@]+@`)
 	named = regexp.MustCompile(`(?i)((?:password|passwd|secret|token|credentials?)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`)
 )
 
-// cleaner returns what makes a line fit to be shown: valid UTF-8 that neither moves a cursor
-// nor paints, without secrets, and short.
+// cleaner returns a function that makes a line fit to be shown: valid UTF-8 without terminal control
+// sequences, without secrets, and short.
 func cleaner(secrets []string) func([]byte) string {
 	var pairs []string
 	for _, s := range secrets {
@@ -46,10 +46,10 @@ func cleaner(secrets []string) func([]byte) string {
 	}
 }
 
-// trimmed is a line without the space around it.
+// trimmed returns a line without surrounding space.
 func trimmed(b []byte) []byte { return bytes.TrimSpace(b) }
 
-// plain is a text in which all can be seen.
+// plain replaces invisible characters of a text.
 func plain(s string) string {
 	s = strings.ToValidUTF8(s, string(unicode.ReplacementChar))
 	return strings.TrimSpace(strings.Map(func(r rune) rune {

@@ -1,5 +1,5 @@
-// Package serverlog says what servers wrote into their logs at some time. While servers
-// run it reads only how long their logs are; what they say it reads afterwards.
+// Package serverlog excerpts what servers wrote to their logs at given times. While servers run, it
+// reads only the length of their logs; it reads the content afterwards.
 package serverlog
 
 import (
@@ -14,11 +14,11 @@ import (
 // Every is how often the length of a log is read.
 const Every = 100 * time.Millisecond
 
-// Bounds of what is kept while servers run.
+// Limits on what is kept while servers run.
 const (
 	mostFiles  = 64
-	mostMarks  = 8192 // of one file; with more, every second one goes
-	mostFormer = 4    // files that a log was before
+	mostMarks  = 8192 // per file; beyond, every second one is dropped
+	mostFormer = 4    // earlier files of a log
 )
 
 // A Log is a file that a server writes.
@@ -28,8 +28,8 @@ type Log struct {
 	Path    string
 }
 
-// A Follower notes when logs grew, also when a server starts its log anew. Its methods may
-// be called on nil, which follows nothing.
+// A Follower records when logs grew, even if a server starts a new file. Its methods may be called on
+// nil, which follows nothing.
 type Follower struct {
 	now  func() int64
 	end  chan struct{}
@@ -39,27 +39,27 @@ type Follower struct {
 	logs []*followed
 }
 
-// followed is a log and what is known of it.
+// followed is a log with its state.
 type followed struct {
 	Log
-	files []*grown // the last is the one that has the name
+	files []*grown // the last is the current file
 }
 
-// grown is a file that has had the name of a log.
+// grown is a file that is, or was, the log.
 type grown struct {
 	file *os.File
-	info fs.FileInfo // which file it is
-	from int64       // its length when it was first seen; what is before is old
-	size int64       // its length now
-	step int64       // marks are so far apart, ns
-	mark []mark      // in the order of time
+	info fs.FileInfo // identifies the file
+	from int64       // its length when first seen; earlier content is ignored
+	size int64       // its current length
+	step int64       // distance between marks, ns
+	mark []mark      // in order of time
 }
 
-// A mark says that a file had a length at an instant.
+// A mark is the length of a file at an instant.
 type mark struct{ at, size int64 }
 
-// Follow follows logs from here on, until Close. now is a clock of the host. It returns nil
-// without logs.
+// Follow follows logs from now until Close. now is a clock of the host. It returns nil if there are no
+// logs.
 func Follow(now func() int64, logs []Log) *Follower {
 	if len(logs) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (f *Follower) run() {
 	}
 }
 
-// look reads how long all logs are.
+// look reads the length of all logs.
 func (f *Follower) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,8 +126,8 @@ func (f *Follower) release() {
 	f.logs = nil
 }
 
-// look reads how long a log is, and which file. The clock is read after that: what a line
-// was written before.
+// look reads a log's length and identity. It reads the clock afterwards: what a line was written
+// before.
 func (x *followed) look(now func() int64) {
 	info, err := os.Lstat(x.Path)
 	var last *grown
@@ -136,7 +136,7 @@ func (x *followed) look(now func() int64) {
 	}
 	same := err == nil && last != nil && os.SameFile(info, last.info)
 	if last != nil && (!same || info.Size() >= last.size) {
-		if end, err := last.file.Stat(); err == nil { // also what came last to a file that was renamed
+		if end, err := last.file.Stat(); err == nil { // also the last output to a renamed file
 			last.grow(now(), end.Size())
 		}
 	}
@@ -148,7 +148,7 @@ func (x *followed) look(now func() int64) {
 		return
 	}
 	g.grow(now(), g.info.Size())
-	if same { // it was cut; what it said is gone
+	if same { // truncated; its content is gone
 		_ = last.file.Close()
 		x.files = x.files[:len(x.files)-1]
 	}
@@ -158,12 +158,12 @@ func (x *followed) look(now func() int64) {
 	}
 }
 
-// open opens a log, where it is a plain file.
+// open opens a log if it is a regular file.
 func open(path string) *grown {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	// Not a link, and not blocking: it may be another file by now.
+	// No links, and non-blocking: it may be another file by now.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
@@ -176,13 +176,13 @@ func open(path string) *grown {
 	return &grown{file: file, info: info, step: int64(Every)}
 }
 
-// grow notes that the file has a length.
+// grow records the file's length at an instant.
 func (g *grown) grow(at, size int64) {
 	if size <= g.size {
 		return
 	}
 	g.size = size
-	if n := len(g.mark); n > 1 && at-g.mark[n-2].at <= g.step { // the one between says no more
+	if n := len(g.mark); n > 1 && at-g.mark[n-2].at <= g.step { // the mark in between adds nothing
 		g.mark[n-1] = mark{at, size}
 		return
 	}
@@ -191,7 +191,7 @@ func (g *grown) grow(at, size int64) {
 		return
 	}
 	kept := g.mark[:0]
-	for i := 1; i < len(g.mark); i += 2 { // the later of two: a line is never told too early
+	for i := 1; i < len(g.mark); i += 2 { // keep the later of two: a line is never dated too early
 		kept = append(kept, g.mark[i])
 	}
 	g.mark, g.step = kept, 2*g.step

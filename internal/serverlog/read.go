@@ -10,40 +10,40 @@ import (
 	"strings"
 )
 
-// Bounds of what is told of a window.
+// Limits on the report of a window.
 const (
 	Most      = 15       // lines
-	MostEach  = 5        // lines of one process, the first of those that differ by more than numbers
-	mostRead  = 64 << 20 // bytes that are read of all logs, for all windows
-	longLine  = 16 << 10 // bytes that are kept of a line until it is cleaned
-	mostRaw   = 64       // lines that are known before they are cleaned
-	backwards = 4 << 10  // so far before a window the beginning of a line is looked for
+	MostEach  = 5        // lines per process, counting only the first of lines that differ only in numbers
+	mostRead  = 64 << 20 // bytes read of all logs, for all windows
+	longLine  = 16 << 10 // bytes kept of a line until it is cleaned
+	mostRaw   = 64       // distinct lines remembered before cleaning
+	backwards = 4 << 10  // how far before a window to look for the start of a line
 )
 
-// A Window is a time, on the clock of Follow.
+// A Window is a time span on the clock of Follow.
 type Window struct{ From, To int64 }
 
-// A Line is one of a log.
+// A Line is a line of a log.
 type Line struct {
-	At      int64 // when weir saw it: it was written until then, and after the reading before
+	At      int64 // when weir saw it: it was written by then, and after the previous reading
 	Process string
 	Node    int
 	Text    string // cleaned
 }
 
-// An Excerpt is what logs said in a window.
+// An Excerpt is what logs contain for a window.
 type Excerpt struct {
-	Lines   []Line // in the order of time; Most at most
-	More    uint64 // lines that came then, too
-	AtLeast bool   // More is not all
+	Lines   []Line // in order of time; at most Most
+	More    uint64 // number of further lines in the window
+	AtLeast bool   // More is a lower bound
 }
 
-// Read returns what the logs say of each window. secrets are texts that are not shown.
+// Read returns what the logs contain for each window. secrets are texts to hide.
 func (f *Follower) Read(windows []Window, secrets []string) []Excerpt {
 	if f == nil {
 		return nil
 	}
-	f.look() // what came since
+	f.look() // what has arrived since
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	left := int64(mostRead)
@@ -67,7 +67,7 @@ func (f *Follower) Read(windows []Window, secrets []string) []Excerpt {
 	return all
 }
 
-// take takes the lines of all logs, first the first of each.
+// take adds the lines of all logs, first the first one of each.
 func (x *Excerpt) take(said [][]Line) {
 	for i := range MostEach {
 		for _, lines := range said {
@@ -85,22 +85,22 @@ func (x *Excerpt) take(said [][]Line) {
 	})
 }
 
-// A reading reads what one log says of a window.
+// A reading reads a log for a window.
 type reading struct {
 	window Window
-	left   *int64 // bytes that may be read
+	left   *int64 // bytes that may still be read
 	clean  func([]byte) string
 	log    *Log
 
 	lines []Line
-	alike map[string]bool // the texts of lines, without numbers
-	raw   map[string]bool // the same of lines before they were cleaned; mostRaw at most
-	key   []byte          // of the line at hand, as raw has it
+	alike map[string]bool // texts of lines, without numbers
+	raw   map[string]bool // likewise before cleaning; at most mostRaw
+	key   []byte          // of the current line, as in raw
 	more  uint64
 	cut   bool
 }
 
-// read reads the part of a file that came in the window.
+// read reads the part of a file that was written in the window.
 func (p *reading) read(g *grown) {
 	first := sort.Search(len(g.mark), func(i int) bool { return g.mark[i].at >= p.window.From })
 	after := sort.Search(len(g.mark), func(i int) bool { return g.mark[i].at > p.window.To })
@@ -115,7 +115,7 @@ func (p *reading) read(g *grown) {
 	p.cut = p.cut || to-start > *p.left
 	section := io.NewSectionReader(g.file, start, min(to-start, *p.left))
 	r := bufio.NewReaderSize(section, 64<<10)
-	whole := after == len(g.mark) // a last line without an end is one, too
+	whole := after == len(g.mark) // include a last line without a newline
 	marks, at := g.mark[first:after], start
 	for {
 		text, n, err := line(r)
@@ -126,14 +126,14 @@ func (p *reading) read(g *grown) {
 		for len(marks) > 1 && marks[0].size < at {
 			marks = marks[1:]
 		}
-		if at <= from || len(text) == 0 { // of before
+		if at <= from || len(text) == 0 { // from before the window
 			continue
 		}
 		p.add(text, marks[0].at)
 	}
 }
 
-// add takes a line.
+// add adds a line.
 func (p *reading) add(text []byte, at int64) {
 	if len(p.lines) >= MostEach {
 		if len(trimmed(text)) > 0 {
@@ -141,7 +141,7 @@ func (p *reading) add(text []byte, at int64) {
 		}
 		return
 	}
-	// Cleaning costs some microseconds, and a server can say the same a million times.
+	// Cleaning takes some microseconds, and a server may repeat itself a million times.
 	p.key = appendNumberless(p.key[:0], text)
 	if p.raw[string(p.key)] {
 		p.more++
@@ -155,7 +155,7 @@ func (p *reading) add(text []byte, at int64) {
 		p.raw[string(p.key)] = true
 	}
 	switch key := numberless(s); {
-	case p.alike[key]: // it says little more, and hides the others
+	case p.alike[key]: // it adds little, and would hide the others
 		p.more++
 	default:
 		p.alike[key] = true
@@ -173,7 +173,7 @@ func appendNumberless(to, line []byte) []byte {
 	return to
 }
 
-// numberless is a text without its numbers, such as times and connections.
+// numberless returns a text without its numbers, such as times and connections.
 func numberless(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -183,7 +183,7 @@ func numberless(s string) string {
 	}, s)
 }
 
-// lineAt is where the line begins that the place is in.
+// lineAt returns the start of the line at a place.
 func (g *grown) lineAt(place int64) int64 {
 	start := max(0, place-backwards)
 	b := make([]byte, place-start)
@@ -195,11 +195,11 @@ func (g *grown) lineAt(place int64) int64 {
 			return start + int64(i) + 1
 		}
 	}
-	return start // of a long line, what comes late in it
+	return start // a long line: keep what comes late in it
 }
 
-// line reads a line, and returns its beginning and how long it is with its end. At the end
-// of what there is the error is io.EOF.
+// line reads a line, and returns its start and its full length including the newline. At the end of
+// the input the error is io.EOF.
 func line(r *bufio.Reader) (text []byte, n int64, err error) {
 	for {
 		b, err := r.ReadSlice('\n')

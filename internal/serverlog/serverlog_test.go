@@ -16,7 +16,7 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// A scene is a log that a test writes, and a follower that looks when the test says so.
+// A scene is a log written by a test, and a follower that looks when the test says so.
 type scene struct {
 	*testing.T
 	at   int64 // ms
@@ -52,7 +52,7 @@ func (s *scene) write(path, text string) {
 	}
 }
 
-// say has a server write something, and weir look at an instant, in ms.
+// say makes the server write a line and weir look at an instant, in ms.
 func (s *scene) say(at int64, text string) {
 	s.Helper()
 	s.write(s.path, text)
@@ -60,7 +60,7 @@ func (s *scene) say(at int64, text string) {
 	s.f.look()
 }
 
-// read is what is told of windows, in ms.
+// read returns the excerpts of windows, in ms.
 func (s *scene) read(windows ...[2]int64) []Excerpt {
 	var all []Window
 	for _, w := range windows {
@@ -69,7 +69,7 @@ func (s *scene) read(windows ...[2]int64) []Excerpt {
 	return s.f.Read(all, nil)
 }
 
-// texts are lines as "at text", at in ms.
+// texts formats lines as "at text", at in ms.
 func texts(x Excerpt) (all []string) {
 	for _, l := range x.Lines {
 		all = append(all, fmt.Sprintf("%d %s", l.At/ms, l.Text))
@@ -135,7 +135,7 @@ func TestTruncatedLogIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.say(200, "second\n")
-	s.write(s.path+".1", "late\n") // no longer looked for
+	s.write(s.path+".1", "late\n") // no longer followed
 	if err := os.Truncate(s.path, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestAHostileLogIsBounded(t *testing.T) {
 	s.say(400, strings.Repeat("line\n", 1_000_000))
 	s.tells(s.read([2]int64{301, 500})[0], 1e6-1, "400 line")
 
-	var windows [][2]int64 // of more than is read
+	var windows [][2]int64 // with more content than is read
 	s.say(600, strings.Repeat(strings.Repeat("y", 1<<20)+"\n", 5))
 	for range mostRead/(5<<20) + 2 {
 		windows = append(windows, [2]int64{501, 700})
@@ -237,7 +237,7 @@ func TestLinesAreCleaned(t *testing.T) {
 		"nats://me:pw@host:4222 and more":    "nats://***@host:4222 and more",
 		`{"password": "x y", "user": "u"}`:   `{"password": ***, "user": "u"}`,
 		"ssl.keystore.password = null":       "ssl.keystore.password = ***",
-		"<script>alert(1)</script>":          "<script>alert(1)</script>", // who shows it escapes it
+		"<script>alert(1)</script>":          "<script>alert(1)</script>", // escaped by whoever shows it
 		"\x1b[":                              "",
 	} {
 		if got := clean([]byte(in)); got != want {
@@ -286,7 +286,7 @@ func TestAFollowerLooksByItself(t *testing.T) {
 	none.Close()
 }
 
-// BenchmarkAlikeLines: a server that says the same again and again, with other numbers.
+// BenchmarkAlikeLines: a server repeats the same line with different numbers.
 func BenchmarkAlikeLines(b *testing.B) {
 	var left int64
 	p := &reading{left: &left, clean: cleaner([]string{"hunter2"}), log: &Log{Process: "server-1"}, alike: map[string]bool{}, raw: map[string]bool{}}
@@ -303,8 +303,8 @@ func BenchmarkAlikeLines(b *testing.B) {
 	}
 }
 
-// TestAlikeLinesAreCountedAsBefore: what is known before it is cleaned counts, too, and
-// what shows nothing does not.
+// TestAlikeLinesAreCountedAsBefore: lines skipped before cleaning count too, and lines that show
+// nothing do not.
 func TestAlikeLinesAreCountedAsBefore(t *testing.T) {
 	var left int64
 	p := &reading{left: &left, clean: cleaner([]string{"s1"}), log: &Log{}, alike: map[string]bool{}, raw: map[string]bool{}}

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A lag is how much longer operations take. The zero value is none.
+// A lag is the added delay of operations. The zero value is no delay.
 type lag struct {
 	mu   sync.Mutex
 	by   time.Duration
 	over chan struct{} // closed when by changes; nil while it is 0
 }
 
-// set changes it. Those that wait go on.
+// set changes the delay and releases those that are waiting.
 func (l *lag) set(by time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,8 +25,7 @@ func (l *lag) set(by time.Duration) {
 	}
 }
 
-// wait returns after the lag, or when it changes. Who waits is not interrupted by a signal: no
-// disk is.
+// wait returns after the delay, or when it changes. Like on a disk, signals do not interrupt it.
 func (l *lag) wait() {
 	l.mu.Lock()
 	by, over := l.by, l.over

@@ -13,18 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cached is how long the kernel keeps names and attributes: nothing changes them but by the
-// file system itself.
+// cached is how long the kernel caches names and attributes: only this file system changes them.
 const cached = time.Hour
 
-// mounted is a folder that this process serves.
+// mounted is a folder served by this process.
 type mounted struct {
 	at  string
 	lag lag
 }
 
-// Check refuses, with ErrMissing and what is needed, a host on which no folder can be served.
-// It serves one, and leaves nothing behind. It mounts where the calling thread sees it.
+// Check returns ErrMissing, with what is missing, if no folder can be served on this host. It serves
+// one and leaves nothing behind. The mount is visible to the calling thread.
 func Check(below, at string) error {
 	m, err := mount(below, at)
 	if err != nil {
@@ -34,14 +33,14 @@ func Check(below, at string) error {
 	return nil
 }
 
-// alone has this process outlive signals that end a tree, and make files as it is told: the
-// kernel has applied the mask of who asks.
+// alone makes this process ignore signals that end a tree, and create files with the mode requested:
+// the kernel has already applied the caller's umask.
 func alone() {
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	unix.Umask(0)
 }
 
-// mount serves the folder below at the folder at.
+// mount serves the folder below at the mount point at.
 func mount(below, at string) (*mounted, error) {
 	root, err := fs.NewLoopbackRoot(below)
 	if err != nil {
@@ -53,11 +52,11 @@ func mount(below, at string) (*mounted, error) {
 		MountOptions: fuse.MountOptions{
 			FsName: "weir", Name: "weir", AllowOther: true, Options: []string{"default_permissions"}, DirectMountStrict: true,
 			MaxWrite: fuse.MAX_KERNEL_WRITE,
-			// Else the kernel asks for an attribute of each file that is written to.
+			// Otherwise the kernel requests an attribute of each file that is written.
 			DisableXAttrs: true,
-			// The page cache stays what it is: nothing else changes the files.
+			// Keep the page cache: nothing else changes the files.
 			ExplicitDataCacheControl: true,
-			// Else reads and flushes of a mapped file pass by.
+			// Otherwise reads and flushes of mapped files bypass this process.
 			DisabledCapabilities: fuse.CAP_PASSTHROUGH,
 		},
 		EntryTimeout: &keep, AttrTimeout: &keep, NullPermissions: true,
@@ -68,28 +67,28 @@ func mount(below, at string) (*mounted, error) {
 	return m, nil
 }
 
-// end takes the file system away, from those that use it, too.
+// end unmounts the file system, even if it is in use.
 func (m *mounted) end() {
 	m.lag.set(0)
 	_ = unix.Unmount(m.at, unix.MNT_DETACH)
 }
 
-// A node is a file or a folder. What it does not do itself goes to the folder below.
+// A node is a file or a folder. What it does not implement itself goes to the folder below.
 type node struct {
 	*fs.LoopbackNode
 	lag *lag
 }
 
-// WrapChild makes what is found in a node a node.
+// WrapChild makes the children of a node nodes.
 func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedder {
 	return &node{LoopbackNode: ops.(*fs.LoopbackNode), lag: n.lag}
 }
 
-// handed are the flags of an opened file that the folder below gets. The kernel flushes after
-// each write with O_SYNC or O_DSYNC, and buffers of this process are not those of O_DIRECT.
+// handed returns the open flags passed on to the folder below. With O_SYNC or O_DSYNC the kernel
+// itself flushes after each write, and this process's buffers do not suit O_DIRECT.
 func handed(flags uint32) uint32 { return flags &^ (unix.O_SYNC | unix.O_DSYNC | unix.O_DIRECT) }
 
-// opened is what an opened file says to the kernel: its pages in the cache stay.
+// opened keeps a file's pages in the kernel's cache when it is opened.
 const opened = fuse.FOPEN_KEEP_CACHE
 
 // Open opens a file.
@@ -101,7 +100,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	return n.file(h, flags), opened, 0
 }
 
-// Create makes a file, and opens it.
+// Create creates and opens a file.
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
 	i, h, _, errno := n.LoopbackNode.Create(ctx, name, handed(flags), mode, out)
 	if errno != 0 {
@@ -112,11 +111,11 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 
 func (n *node) file(h fs.FileHandle, flags uint32) *file {
 	f := h.(*fs.LoopbackFile)
-	fd, _ := f.PassthroughFd() // it only tells the number
+	fd, _ := f.PassthroughFd() // it only returns the number
 	return &file{LoopbackFile: f, fd: fd, direct: flags&unix.O_DIRECT != 0, lag: n.lag}
 }
 
-// Setattr changes attributes, and says when it cannot.
+// Setattr changes attributes, and reports errors.
 func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if f, ok := h.(*file); ok {
 		return f.Setattr(ctx, in, out)
@@ -129,7 +128,7 @@ func (n *node) CopyFileRange(context.Context, fs.FileHandle, uint64, *fs.Inode, 
 	return 0, unix.ENOSYS
 }
 
-// Statx is left to Getattr, which knows files without a name.
+// Statx is left to Getattr, which handles unlinked files.
 func (n *node) Statx(context.Context, fs.FileHandle, uint32, uint32, *fuse.StatxOut) syscall.Errno {
 	return unix.ENOSYS
 }
@@ -147,7 +146,7 @@ func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, 
 	return &folder{listed: d, lag: n.lag}, 0, 0
 }
 
-// listed is what an opened folder can.
+// listed is what an opened folder supports.
 type listed interface {
 	fs.FileReaddirenter
 	fs.FileSeekdirer
@@ -155,20 +154,20 @@ type listed interface {
 	fs.FileFsyncdirer
 }
 
-// A folder is an opened one.
+// A folder is an opened folder.
 type folder struct {
 	listed
 	lag *lag
 }
 
-// Fsyncdir flushes it.
+// Fsyncdir flushes the folder.
 func (f *folder) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
 	f.lag.wait()
 	return f.listed.Fsyncdir(ctx, flags)
 }
 
-// A file is an opened one. The kernel closes it when nothing uses it any more, so that it needs
-// no lock.
+// A file is an opened file. The kernel closes it once nothing uses it any more, so that no lock is
+// needed.
 type file struct {
 	*fs.LoopbackFile
 	fd     int
@@ -176,10 +175,10 @@ type file struct {
 	lag    *lag
 }
 
-// PassthroughFd gives the kernel no file to use in place of this one.
+// PassthroughFd returns no file, so that the kernel does not bypass this one.
 func (f *file) PassthroughFd() (int, bool) { return 0, false }
 
-// Read reads what the page cache does not have.
+// Read reads what is not in the page cache.
 func (f *file) Read(_ context.Context, into []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	f.lag.wait()
 	return fuse.ReadResultFd(uintptr(f.fd), off, len(into)), 0
@@ -198,7 +197,7 @@ func (f *file) Write(_ context.Context, data []byte, off int64) (uint32, syscall
 	}
 }
 
-// flushData is the flag of a flush that leaves out attributes: fdatasync.
+// flushData is the flag of a flush without attributes: fdatasync.
 const flushData = 1
 
 // Fsync flushes.
@@ -210,13 +209,13 @@ func (f *file) Fsync(_ context.Context, flags uint32) syscall.Errno {
 	return fs.ToErrno(unix.Fsync(f.fd))
 }
 
-// Flush has nothing to do when a file is closed.
+// Flush does nothing when a file is closed.
 func (f *file) Flush(context.Context) syscall.Errno { return unix.ENOSYS }
 
-// Lseek is left to the kernel, to which all of a file is data.
+// Lseek is left to the kernel, for which the whole file is data.
 func (f *file) Lseek(context.Context, uint64, uint32) (uint64, syscall.Errno) { return 0, unix.ENOSYS }
 
-// Ioctl has nothing that a server needs.
+// Ioctl supports nothing: no server needs it.
 func (f *file) Ioctl(context.Context, uint32, uint64, []byte, []byte) (int32, syscall.Errno) {
 	return 0, unix.ENOTTY
 }

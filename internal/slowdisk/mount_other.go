@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// Check refuses every host but Linux.
+// Check returns an error: only Linux is supported.
 func Check(string, string) error {
 	return fmt.Errorf("%w: it needs Linux, and this is %s", ErrMissing, runtime.GOOS)
 }

@@ -1,10 +1,10 @@
-// Package slowdisk makes the disk of a server slow for a time. It lays a file system of its
-// own (FUSE) over the folder with the server's data. A process serves it, and hands each
-// operation on to the folder. While the disk is slow, each flush and each read takes longer.
+// Package slowdisk makes a server's disk slow for a time. It mounts a FUSE file system over the folder
+// with the server's data. A process serves it, and passes each operation on to the folder. While the
+// disk is slow, each flush and each read takes longer.
 //
-// A write goes to the page cache and takes no longer, as on a disk that is slow: what waits is
-// the flush (fsync, fdatasync, msync), a write of a file that is opened with O_SYNC or
-// O_DSYNC, one with O_DIRECT, and a read of what the page cache does not have.
+// As on a real slow disk, a write goes to the page cache without delay. Delayed are flushes (fsync,
+// fdatasync, msync), writes to files opened with O_SYNC, O_DSYNC or O_DIRECT, and reads of what is not
+// in the page cache.
 package slowdisk
 
 import (
@@ -18,36 +18,36 @@ import (
 	"time"
 )
 
-// ErrMissing: this host does not let weir make a disk slow.
+// ErrMissing is returned when this host does not let weir make a disk slow.
 var ErrMissing = errors.New("this host does not let weir lay a file system of its own over a folder")
 
-// Means is what makes a disk slow, for results.
+// Means names, for results, the mechanism that slows a disk.
 const Means = "FUSE"
 
-// Most is the longest time that an operation may take longer.
+// Most is the largest added delay of an operation.
 const Most = 10 * time.Second
 
-// Words between a Disk and its process. Each is a line.
+// Words between a Disk and its process, one per line.
 const (
 	wordReady = "ready"
-	wordSlow  = "by " // with nanoseconds
+	wordSlow  = "by " // followed by nanoseconds
 	wordDone  = "done"
-	wordWrong = "error " // with what went wrong
+	wordWrong = "error " // followed by the error
 )
 
-// A Disk is a folder of a server over which a process serves a file system. One goroutine at
-// a time uses it.
+// A Disk is a server's folder over which a process serves a file system. It is not safe for concurrent
+// use.
 type Disk struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// Start has a process serve the folder below at the folder at. self is weir's own binary; start
-// starts a command. The process ends when its input does, or with End.
+// Start starts a process that serves the folder below at the mount point at. self is weir's own
+// binary; start starts a command. The process ends when its input does, or with End.
 func Start(self, below, at string, start func(*exec.Cmd) error) (*Disk, error) {
 	cmd := exec.Command(self, "internal", "disk", below, at)
-	cmd.Dir = "/" // it keeps no folder busy
+	cmd.Dir = "/" // so that it keeps no folder busy
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("serving %s: %w", at, err)
@@ -66,11 +66,11 @@ func Start(self, below, at string, start func(*exec.Cmd) error) (*Disk, error) {
 	return d, nil
 }
 
-// Pid is that of the process.
+// Pid returns the pid of the process.
 func (d *Disk) Pid() int { return d.cmd.Process.Pid }
 
-// Slow has each flush and each read that begins from now on take so much longer; 0: no longer.
-// Those that wait with 0 wait no more.
+// Slow delays each flush and each read that starts from now on by the given time; 0 removes the delay
+// and releases those that are waiting.
 func (d *Disk) Slow(by time.Duration) error {
 	if _, err := fmt.Fprintf(d.in, "%s%d\n", wordSlow, by); err != nil {
 		return fmt.Errorf("telling the process of a disk: %w", err)
@@ -78,13 +78,13 @@ func (d *Disk) Slow(by time.Duration) error {
 	return d.hear(wordDone)
 }
 
-// End ends the process, which takes its file system away. What uses that gets errors then.
+// End ends the process, which unmounts its file system. Users of that file system then get errors.
 func (d *Disk) End() error {
 	_ = d.in.Close()
 	return d.cmd.Wait()
 }
 
-// hear waits for a word of the process.
+// hear waits for a word from the process.
 func (d *Disk) hear(word string) error {
 	line, err := d.out.ReadString('\n')
 	line = strings.TrimSpace(line)
@@ -99,9 +99,9 @@ func (d *Disk) hear(word string) error {
 	return fmt.Errorf("the process of a disk says %q", line)
 }
 
-// Main is the process that Start starts: `weir internal disk BELOW AT`. args are what follows
-// disk. It serves until in ends. Signals that ask a whole tree to end do not end it: the
-// servers still write then.
+// Main is the process that Start starts: `weir internal disk BELOW AT`. args are the arguments after
+// disk. It serves until in ends. It ignores signals that ask a whole tree to end, because the servers
+// still write then.
 func Main(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("disk: wants two folders")

@@ -18,7 +18,7 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// TestMain makes the test binary the process of a disk.
+// TestMain lets the test binary also play a disk's process.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "internal" && os.Args[2] == "disk" {
 		if err := Main(os.Args[3:], os.Stdin, os.Stdout); err != nil {
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// disk starts one in a mount namespace of its own. It returns the folder below, and the folder
-// as who uses the disk sees it.
+// disk starts a disk in its own mount namespace. It returns the folder below, and the folder as seen
+// by users of the disk.
 func disk(t *testing.T) (d *Disk, below, at string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -70,7 +70,7 @@ func disk(t *testing.T) (d *Disk, below, at string) {
 	return d, below, filepath.Join("/proc", strconv.Itoa(d.Pid()), "root", at)
 }
 
-// done fails the test where err is one.
+// done fails the test if err is not nil.
 func done(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -131,7 +131,7 @@ func TestFilesReachLowerFolder(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	// A file without a name is still one.
+	// An unlinked file still works.
 	f, err = os.OpenFile(in("c"), os.O_RDWR, 0)
 	done(t, err)
 	done(t, os.Remove(in("c")))
@@ -162,7 +162,7 @@ func TestMappedWritesReachLowerFolder(t *testing.T) {
 	if err != nil || len(b) != 8192 || string(b[4096:4102]) != "mapped" {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
-	// What is written is what the mapping has, and the reverse.
+	// Written data appears in the mapping, and vice versa.
 	_, err = f.WriteAt([]byte("written"), 0)
 	done(t, err)
 	if string(m[:7]) != "written" {
@@ -180,7 +180,7 @@ func TestNonRootServerIsSubjectToPermissions(t *testing.T) {
 	_, _, at := disk(t)
 	done(t, os.Chmod(at, 0o777))
 	done(t, os.WriteFile(filepath.Join(at, "secret"), []byte("x"), 0o600))
-	// Another user does not see into /proc/PID/root: enter its namespace.
+	// Another user cannot access /proc/PID/root: enter its namespace.
 	sh := exec.Command("nsenter", "--mount=/proc/"+strings.Split(at, "/")[2]+"/ns/mnt", "--setuid", "65534", "--setgid", "65534", "/bin/sh", "-c",
 		"cd "+strings.SplitN(at, "root", 2)[1]+" && echo theirs > theirs && ! cat secret")
 	if out, err := sh.CombinedOutput(); err != nil {
@@ -195,8 +195,8 @@ func TestNonRootServerIsSubjectToPermissions(t *testing.T) {
 	}
 }
 
-// waited are the operations that wait for a disk, each on an opened file with two pages in it,
-// which the page cache does not have.
+// waited are the operations that wait for a disk, each on an opened file with two pages that are not
+// in the page cache.
 var waited = map[string]struct {
 	flags int
 	do    func(f *os.File) error

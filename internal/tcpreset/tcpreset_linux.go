@@ -16,27 +16,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The states of TCP sockets that matter here.
+// TCP socket states used here.
 const (
 	established = 1
 	listening   = 10
 )
 
-// Reset resets the established connections of the processes clients to ports at which the
-// processes servers listen, and returns how many those were. Clients are in the network
-// namespace of the calling thread; servers may be in another one. The error is ErrMissing
-// where the kernel refuses.
+// Reset resets the established connections from the processes clients to ports on which the processes
+// servers listen, and returns how many there were. Clients are in the calling thread's network
+// namespace; servers may be in another. The error is ErrMissing if the kernel refuses.
 func Reset(group Group, clients, servers []int) (n int, err error) {
 	ports := Ports(servers)
 	return reset(group, clients, func(to netip.AddrPort) bool { return slices.Contains(ports, to.Port()) })
 }
 
-// ResetTo is Reset for servers of another host, which are reached at these addresses.
+// ResetTo is like Reset for servers on other hosts, given by address.
 func ResetTo(group Group, clients []int, servers []netip.AddrPort) (n int, err error) {
 	return reset(group, clients, func(to netip.AddrPort) bool { return slices.Contains(servers, to) })
 }
 
-// Ports returns the TCP ports at which processes listen, each once, in order.
+// Ports returns the TCP ports on which processes listen, sorted, without duplicates.
 func Ports(pids []int) []uint16 {
 	ports := map[uint16]bool{}
 	for _, pid := range pids {
@@ -45,7 +44,7 @@ func Ports(pids []int) []uint16 {
 	return slices.Sorted(maps.Keys(ports))
 }
 
-// reset resets the established connections of processes that lead to servers.
+// reset resets processes' established connections to servers.
 func reset(group Group, clients []int, leads func(to netip.AddrPort) bool) (n int, err error) {
 	own := map[uint32]bool{}
 	for _, pid := range clients {
@@ -67,7 +66,7 @@ func reset(group Group, clients []int, leads func(to netip.AddrPort) bool) (n in
 			switch err := destroy(&s.ID); {
 			case err == nil:
 				n++
-			case !errors.Is(err, unix.ENOENT): // it ended meanwhile
+			case !errors.Is(err, unix.ENOENT): // it has ended
 				return n, err
 			}
 		}
@@ -75,9 +74,9 @@ func reset(group Group, clients []int, leads func(to netip.AddrPort) bool) (n in
 	return n, nil
 }
 
-// remote is the address at a connection's other end.
+// remote returns the address of a connection's other end.
 func remote(id *netlink.SocketID) netip.AddrPort {
-	ip, _ := netip.AddrFromSlice(id.Destination) // the kernel tells 4 or 16 bytes
+	ip, _ := netip.AddrFromSlice(id.Destination) // the kernel reports 4 or 16 bytes
 	return netip.AddrPortFrom(ip.Unmap(), id.DestinationPort)
 }
 
@@ -91,8 +90,8 @@ func destroy(id *netlink.SocketID) error {
 	return nil
 }
 
-// listensAt adds the TCP ports at which a process listens. /proc tells them in the process's
-// own network namespace.
+// listensAt adds the TCP ports on which a process listens, from /proc in the process's own network
+// namespace.
 func listensAt(pid int, ports map[uint16]bool) {
 	own := map[uint32]bool{}
 	socketsOf(pid, own)
@@ -109,7 +108,7 @@ func listensAt(pid int, ports map[uint16]bool) {
 	}
 }
 
-// listener reads a line of /proc/net/tcp; false where it is not of a socket that listens.
+// listener parses a line of /proc/net/tcp; false if it is not a listening socket.
 func listener(line string) (port uint16, inode uint32, ok bool) {
 	const local, state, number = 1, 3, 9
 	f := strings.Fields(line)
@@ -126,12 +125,12 @@ func listener(line string) (port uint16, inode uint32, ok bool) {
 	return uint16(p), uint32(i), err1 == nil && err2 == nil
 }
 
-// socketsOf adds the numbers of the sockets that a process has open.
+// socketsOf adds the inodes of a process's open sockets.
 func socketsOf(pid int, own map[uint32]bool) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	all, err := os.ReadDir(dir)
 	if err != nil {
-		return // gone meanwhile
+		return // it has ended
 	}
 	for _, e := range all {
 		to, err := os.Readlink(filepath.Join(dir, e.Name()))
@@ -146,8 +145,8 @@ func socketsOf(pid int, own map[uint32]bool) {
 	}
 }
 
-// Check refuses, with ErrMissing and what is needed, a host where Reset does not work. It
-// tries it with a connection of its own.
+// Check returns ErrMissing, with what is missing, if Reset does not work on this host. It tries it
+// with its own connection.
 func Check() error {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

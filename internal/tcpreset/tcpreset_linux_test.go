@@ -19,7 +19,7 @@ import (
 // pair is a connection over loopback.
 type pair struct{ client, server net.Conn }
 
-// connect makes a connection to l, and has it carry so many bytes each way.
+// connect connects to l and transfers the given number of bytes each way.
 func connect(t *testing.T, l net.Listener, sent, received int) pair {
 	t.Helper()
 	accepted := make(chan net.Conn, 1)
@@ -51,7 +51,7 @@ func connect(t *testing.T, l net.Listener, sent, received int) pair {
 	return p
 }
 
-// broken reports whether a connection is, as one end sees it.
+// broken reports whether a connection is broken, as seen from one end.
 func broken(t *testing.T, c net.Conn) bool {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
@@ -84,8 +84,8 @@ func TestOnlyMatchingConnectionsAreReset(t *testing.T) {
 	self := []int{os.Getpid()}
 	for _, c := range []struct {
 		group                            Group
-		produces, consumes, both, silent bool // is reset
-		byAddress                        bool // of the server
+		produces, consumes, both, silent bool // whether it is reset
+		byAddress                        bool // the server's
 	}{
 		{Clients, true, true, true, true, false},
 		{Producers, true, false, true, false, false},
@@ -125,7 +125,7 @@ func TestOnlyMatchingConnectionsAreReset(t *testing.T) {
 					}
 				}
 			}
-			if n < want { // a test beside this one may have connections of its own
+			if n < want { // parallel tests may have connections of their own
 				t.Errorf("%d connections reset; want %d", n, want)
 			}
 		})

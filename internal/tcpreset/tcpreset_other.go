@@ -8,16 +8,16 @@ import (
 	"runtime"
 )
 
-// Check refuses every host but Linux.
+// Check returns an error: only Linux is supported.
 func Check() error {
 	return fmt.Errorf("%w: it needs Linux, and this is %s", ErrMissing, runtime.GOOS)
 }
 
-// Reset does what Check does.
+// Reset returns Check's error.
 func Reset(Group, []int, []int) (int, error) { return 0, Check() }
 
-// ResetTo does what Check does.
+// ResetTo returns Check's error.
 func ResetTo(Group, []int, []netip.AddrPort) (int, error) { return 0, Check() }
 
-// Ports finds none.
+// Ports returns nothing on this platform.
 func Ports([]int) []uint16 { return nil }

@@ -6,24 +6,24 @@ import (
 	"github.com/weirmq/weir/internal/buildinfo"
 )
 
-// A Calibration is what weir calibrate --json prints. Times are in ns.
+// A Calibration is the output of weir calibrate --json. Times are in ns.
 type Calibration struct {
 	Schema      string   `json:"schema"`
 	Weir        string   `json:"weir"`
-	Pass        bool     `json:"pass"` // every truth test was done and passed
+	Pass        bool     `json:"pass"` // every check ran and passed
 	Interrupted bool     `json:"interrupted"`
 	Figures     *Figures `json:"figures"` // null: interrupted before they were taken
 	Checks      []Check  `json:"checks"`
 }
 
-// A Bench is what takes the figures and does the truth tests: those of this package.
+// A Bench provides the figures and the checks, normally those of this package.
 type Bench struct {
 	Measure func(context.Context, Options) (*Figures, error)
 	Check   func(context.Context, Options) ([]Check, error)
 }
 
-// Take calibrates until ctx ends. show gets the figures before the truth tests are done. The
-// error says why it did not get through.
+// Take calibrates until ctx ends. show receives the figures before the checks run. The error says why
+// it did not complete.
 func (b Bench) Take(ctx context.Context, o Options, show func(*Figures)) (*Calibration, error) {
 	c := &Calibration{Schema: "weir.calibration/v1", Weir: buildinfo.Version(), Checks: []Check{}}
 	figures, err := b.Measure(ctx, o)

@@ -13,30 +13,28 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A limited is a virtual system with one server, and the highest rate at which it keeps
-// an objective.
+// A limited is a virtual system with one server, and the highest rate at which it meets an objective.
 type limited struct {
 	name, what string
 	arrival    schedule.ArrivalKind
 	service    func(k uint64) int64 // of the k-th message, ns
-	truth      float64              // messages a second
+	truth      float64              // messages per second
 }
 
-// The searches' objective, and how long each probe is: long enough for the percentile of a
-// queue that is often busy, in which messages depend on one another.
+// The searches' objective, and the length of each probe: enough for the percentile of a queue that is
+// often busy, whose messages depend on one another.
 const (
 	promised  = "send.p99 <= 10ms"
 	within    = 10 * time.Millisecond
 	probeLong = 600 // virtual seconds
-	// near is how far below and above the truth an interval may end: the searches are for
-	// intervals of a tenth, and what cannot be decided lies around the truth.
+	// near is how far below and above the truth an interval may end: the searches aim for intervals of a
+	// tenth, and what cannot be decided is around the truth.
 	near = 0.25
 )
 
-// ceilings are known in closed form. The time that a message spends in an M/M/1 queue is
-// exponential with the rate 1/service - arrivals, so that its 99th percentile is ln(100)
-// over that. A token bucket passes all up to its rate, and beyond it the queue grows
-// without end.
+// ceilings returns systems with a closed-form solution. The time of a message in an M/M/1 queue is
+// exponential with the rate 1/service - arrivals, so that its 99th percentile is ln(100) divided by
+// that. A token bucket passes everything up to its rate; beyond it the queue grows without bound.
 func ceilings() []limited {
 	return []limited{
 		{
@@ -52,7 +50,7 @@ func ceilings() []limited {
 	}
 }
 
-// check searches, and holds both ends against the truth.
+// check runs a search, and compares both ends with the truth.
 func (c limited) check(ctx context.Context) (Check, error) {
 	objective, err := judge.ParseObjective(promised)
 	if err != nil {
@@ -86,7 +84,7 @@ func (c limited) end(what string, got float64, ok bool) Row {
 	return Row{What: what, Unit: Messages, Want: int64(c.truth), Got: int64(got), Tolerance: int64(near * c.truth), OK: ok, Says: true, Waiting: -1}
 }
 
-// probe is the result of one virtual run at a rate, as far as a search reads it.
+// probe returns the result of one virtual run at a rate, as far as a search reads it.
 func (c limited) probe(ctx context.Context, perSecond float64, number uint64, o judge.Objective) (*result.Result, uint64, error) {
 	r := schedule.PerSecond(uint64(perSecond))
 	plan, err := schedule.New(schedule.Spec{

@@ -15,19 +15,18 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// Turns of the measuring of a cost: as long as the ceiling's first quarter of a
-// million messages takes, and half of that to get there.
+// Turns of a cost measurement: as long as the ceiling's first quarter of a million messages, preceded
+// by half of that.
 const (
 	costTurn   = 100 * time.Millisecond
 	costWarmUp = 50 * time.Millisecond
 	records    = 20_000
 )
 
-// Cost measures what the instrument itself costs on this host, for messages of
-// the sizes, keys and batches of a plan. What a lane gets through with the driver noop is
-// measured where the plan has a lane offer so much that it may matter, which
-// takes 0.15 s; what recording costs, always, which takes some milliseconds.
-// No other run may be under way.
+// Cost measures what the instrument itself costs on this host, for messages of a plan's sizes, keys
+// and batches. It measures a pacer's throughput with the driver noop only if the plan's rate per pacer
+// is high enough to matter, which takes 0.15 s; it always measures the cost of recording, which takes
+// some milliseconds. No other run may be in progress.
 func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes int) (result.Cost, error) {
 	c := result.Cost{RecordNS: recordCost(engine.Stages(plan))}
 	if judge.Light(c, engine.HighestRate(plan)/float64(max(1, lanes))) {
@@ -55,8 +54,8 @@ func Cost(ctx context.Context, plan schedule.Spec, cal pace.Calibration, lanes i
 	return c, nil
 }
 
-// recordCost returns what it costs, in ns, to record all that a message leaves:
-// that it was handed over, confirmed and delivered, in a run with such stages.
+// recordCost returns the cost, in ns, of recording everything about a message: hand-over, confirmation
+// and delivery, in a run with the given stages.
 func recordCost(stages []int64) float64 {
 	clock := pace.NewClock()
 	cfg := measure.Config{From: 0, To: int64(time.Hour), Bytes: size}

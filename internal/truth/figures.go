@@ -20,32 +20,31 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// Figures is what the instrument costs and how punctual it is on this host.
+// Figures describes the instrument's cost and its punctuality on this host.
 type Figures struct {
-	Cores       int              `json:"cores"` // that this process may run on
+	Cores       int              `json:"cores"` // available to this process
 	Calibration pace.Calibration `json:"calibration"`
-	Slept       Spread           `json:"wake_up_sleeping"` // ns after the instant asked for, without spinning
-	Spun        Spread           `json:"wake_up_spinning"` // with the calibrated margin spun
+	Slept       Spread           `json:"wake_up_sleeping"` // ns after the requested instant, without spinning
+	Spun        Spread           `json:"wake_up_spinning"` // spinning for the calibrated margin
 	Hiccups     Spread           `json:"hiccups"`          // of the host, over about a second
 	Ceiling     Ceiling          `json:"ceiling"`
 	Lateness    []Punctuality    `json:"lateness"` // by rate
 }
 
-// A Ceiling is how fast one producer of 64-byte messages goes with a system that costs
-// nothing, in a closed loop. Message and floor are measured in pairs, one right after the
-// other. All figures but the interval are of one and the same pair, the one with the
-// median ratio, so that they agree.
+// A Ceiling is the highest rate of one producer of 64-byte messages with a system that costs nothing,
+// in a closed loop. Message and floor are measured in pairs, one right after the other. All figures
+// except the interval are from the pair with the median ratio, so that they are consistent.
 type Ceiling struct {
 	MessagesPerSecond float64 `json:"messages_per_s"`
-	MessageNS         float64 `json:"message_ns"` // all in: choose, stamp, hand over, complete, account
+	MessageNS         float64 `json:"message_ns"` // total: choose, write the header, hand over, complete, account
 	FloorNS           float64 `json:"floor_ns"`   // two clock readings, one histogram record, one checksum of 64 bytes
 	Ratio             float64 `json:"ratio"`      // MessageNS / FloorNS
 	RatioLo           float64 `json:"ratio_lo"`   // 95 % interval of the median ratio over all pairs
 	RatioHi           float64 `json:"ratio_hi"`
-	Pairs             int     `json:"pairs"` // how many were measured
+	Pairs             int     `json:"pairs"` // number of pairs
 }
 
-// A Punctuality is how late messages were at one rate, with the driver noop.
+// A Punctuality is the lateness of messages at one rate, with the driver noop.
 type Punctuality struct {
 	Rate    float64 `json:"rate_per_s"`
 	Sent    float64 `json:"sent_per_s"`
@@ -53,16 +52,14 @@ type Punctuality struct {
 	Spread
 }
 
-// reached is the share of the offered rate below which it was not kept: the
-// limit that the verdict of a run has too.
+// reached is the share of the offered rate that must be achieved, as in the verdict of a run.
 const reached = 0.995
 
-// lateRates are the rates at which the lateness is measured, messages a second.
+// lateRates are the rates at which the lateness is measured, in messages per second.
 var lateRates = [...]uint64{1_000, 10_000, 100_000, 1_000_000}
 
-// Measure takes the figures. It takes about 10 s at scale 1, during which it
-// keeps a core busy. The error is ctx's when it ends, or that of a run which did
-// not work.
+// Measure takes the figures. It takes about 10 s at scale 1, during which it keeps a core busy. The
+// error is ctx's when it ends, or that of a failed run.
 func Measure(ctx context.Context, o Options) (*Figures, error) {
 	o = o.defaults()
 	f := &Figures{Cores: runtime.NumCPU(), Calibration: pace.Calibrate(1)}
@@ -91,8 +88,8 @@ func Measure(ctx context.Context, o Options) (*Figures, error) {
 	return f, nil
 }
 
-// wakeUps waits for instants 0.3 to 1.3 ms apart, in no step with the kernel's
-// tick, for that long.
+// wakeUps waits for instants 0.3 to 1.3 ms apart, not aligned with the kernel's tick, for the given
+// time.
 func wakeUps(ctx context.Context, cal pace.Calibration, long time.Duration) Spread {
 	clock := pace.NewClock()
 	w := pace.NewWaiter(clock, cal)
@@ -120,12 +117,12 @@ func hiccups(ctx context.Context, long time.Duration) Spread {
 	return *spread(&c)
 }
 
-// noopRun is a run of one producer of 64 bytes with the driver noop.
+// noopRun returns a run of one producer of 64-byte messages with the driver noop.
 func noopRun(o Options, cal pace.Calibration) engine.Config {
 	d := noop.Definition()
 	inFlight, err := engine.InFlight(0, 1, size, 1, false, 1<<30, driver.Intake{})
 	if err != nil {
-		inFlight = 1 // cannot be: the default always fits
+		inFlight = 1 // impossible: the default always fits
 	}
 	return engine.Config{
 		RunID: "calibrate", Run: runNumber, Definition: d, Options: d.New(),
@@ -137,19 +134,19 @@ func noopRun(o Options, cal pace.Calibration) engine.Config {
 	}
 }
 
-// pairs is how often the ceiling is measured with its floor: odd, so that one pair is
-// the median, and enough for an interval that leaves out the extremes.
+// pairs is how often the ceiling is measured together with its floor: odd, so that one pair is the
+// median, and enough for an interval that excludes the extremes.
 const pairs = 11
 
-// ceiling runs the closed loop and the floor in turns, so that a change of the
-// host's speed meets both. long is how long each of the two takes in all.
+// ceiling runs the closed loop and the floor alternately, so that a change of the host's speed affects
+// both. long is the total time for each of them.
 func ceiling(ctx context.Context, o Options, cal pace.Calibration, long time.Duration) (Ceiling, error) {
 	turn := long / pairs
 	var measured []Ceiling
 	for range pairs {
 		cfg := noopRun(o, cal)
-		// As long again first: a run's first quarter of a million messages cost a
-		// little more, as the ledger dates each of them, later one in many.
+		// Run as long again first: a run's first quarter of a million messages cost slightly more, as the
+		// ledger timestamps each of them, and later only one in many.
 		cfg.WarmUp, cfg.Measure = turn, turn
 		raw, err := coordinator.Alone(ctx, nil, cfg)
 		if err != nil {
@@ -165,8 +162,8 @@ func ceiling(ctx context.Context, o Options, cal pace.Calibration, long time.Dur
 	return middlePair(measured), nil
 }
 
-// middlePair returns the pair with the median ratio, with the interval of that (order
-// statistics: stats.QuantileRanks).
+// middlePair returns the pair with the median ratio, with that ratio's interval (order statistics:
+// stats.QuantileRanks).
 func middlePair(measured []Ceiling) Ceiling {
 	slices.SortFunc(measured, func(a, b Ceiling) int { return cmp.Compare(a.Ratio, b.Ratio) })
 	c := measured[len(measured)/2]
@@ -175,7 +172,7 @@ func middlePair(measured []Ceiling) Ceiling {
 	return c
 }
 
-// floorCost is the cost in ns of what any honest instrument does for a message.
+// floorCost returns the cost, in ns, of what any honest instrument does for a message.
 func floorCost(long time.Duration) float64 {
 	clock := pace.NewClock()
 	h := measure.NewHistogram()
@@ -183,7 +180,7 @@ func floorCost(long time.Duration) float64 {
 	start := clock.Now()
 	n := 0
 	for end := start + int64(long); clock.Now() < end; {
-		const block = 1000 // so that the loop's own reading does not count
+		const block = 1000 // so that reading the clock for the loop itself does not count
 		for range block {
 			a := clock.Now()
 			crc := stamp.Checksum(body[:])

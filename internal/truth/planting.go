@@ -12,7 +12,7 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// A planting is a run against a queue.
+// A planting is a run against a queue with planted faults.
 type planting struct {
 	name                                string
 	producers, subscriptions, consumers int
@@ -25,12 +25,12 @@ func plantings() []planting {
 	}
 }
 
-// The load of a planting: whole periods of every producer, at a rate at which
-// the run takes half a second.
+// The load of a planting: whole periods of every producer, at a rate at which the run takes half a
+// second.
 const (
 	plantedMessages = 2000
 	plantedRate     = 4000
-	// A loss is one only when the subscription has run dry for 2 s.
+	// A message counts as lost only after the subscription has been idle for 2 s.
 	plantedDrain = 2500 * time.Millisecond
 )
 
@@ -45,8 +45,8 @@ func (p planting) check(ctx context.Context, o Options) (Check, error) {
 		},
 		Mode: engine.Stream, Subscriptions: p.subscriptions, Consumers: p.consumers, Settle: driver.SettleNone,
 		InFlight: plantedMessages, Drain: plantedDrain, Lanes: 1,
-		// Nothing is timed: an empty calibration leaves the process's settings
-		// alone, so that this can run beside something that is.
+		// Nothing is timed: an empty calibration leaves the process's settings alone, so that this can run
+		// beside a timed check.
 		Calibration: pace.Calibration{}, Clock: pace.NewClock(), Log: o.Log,
 	})
 	if err != nil {

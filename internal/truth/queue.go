@@ -10,7 +10,7 @@ import (
 	"github.com/weirmq/weir/internal/stamp"
 )
 
-// A fault is what is planted on one message.
+// A fault is the fault planted on a message.
 type fault uint8
 
 const (
@@ -20,21 +20,20 @@ const (
 	twice                  // delivered twice in a row, not flagged
 	later                  // delivered again to the subscription's next consumer, flagged
 	swap                   // delivered after the message behind it
-	corrupt                // delivered with one bit of the body turned
-	corruptThenSound       // delivered so, then as it was sent
-	soundThenCorrupt       // the other way round
-	foreign                // with two messages that are not of this run behind it
-	fail                   // refused, not delivered
-	failDeliver            // refused and delivered
+	corrupt                // delivered with one bit of the body flipped
+	corruptThenSound       // delivered corrupted, then as sent
+	soundThenCorrupt       // the reverse
+	foreign                // followed by two messages that are not of this run
+	fail                   // rejected, not delivered
+	failDeliver            // rejected and delivered
 	forget                 // delivered, never completed
 )
 
-// period is the length of the pattern in which faults are planted. A period of
-// one producer's messages goes to one consumer, so that a swap shows there.
+// period is the length of the pattern of planted faults. All messages of a producer's period go to one
+// consumer, so that a swap is visible there.
 const period = 50
 
-// pattern says which message of a period has which fault. They are far enough
-// apart not to mix.
+// pattern returns the fault of message k of a period. Faults are far enough apart not to interact.
 func pattern(k int) fault {
 	switch k % period {
 	case 3:
@@ -67,20 +66,18 @@ func pattern(k int) fault {
 	return sound
 }
 
-// planted counts what a queue did, in the words of DESIGN 2, summed over its
-// subscriptions.
+// planted counts what a queue did, in the terms of DESIGN 2, summed over its subscriptions.
 type planted struct {
 	taken, confirmed, failed, forgotten   uint64
-	delivered, lost, corrupted            uint64 // of the confirmed
+	delivered, lost, corrupted            uint64 // of the confirmed messages
 	duplicated, redelivered, reordered    uint64
 	foreign, failedDelivered, forgotDeliv uint64
 }
 
-// A queue is a system in memory that delivers every message to each
-// subscription, but for what is planted. Publish never blocks: each consumer has
-// room for all that the run can deliver.
+// A queue is a system in memory that delivers every message to each subscription, except for planted
+// faults. Publish never blocks: each consumer has room for everything the run can deliver.
 type queue struct {
-	room int // deliveries of one consumer
+	room int // capacity for deliveries to one consumer
 
 	mu    sync.Mutex
 	subs  []*subscription
@@ -120,7 +117,7 @@ func (q *queue) Facts(context.Context) (driver.Facts, error) {
 	return driver.Facts{Name: "stand-in", Version: "1", Confirms: driver.Confirms{Guarantee: driver.Buffered}}, nil
 }
 
-// Backlog implements driver.Backlogger: what lies in the consumers' channels.
+// Backlog implements driver.Backlogger with the number of messages in the consumers' channels.
 func (q *queue) Backlog(_ context.Context, subscription string, _ []string) (n uint64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -190,12 +187,12 @@ type giver struct {
 	done      driver.Completer
 	index     int
 	taken     int
-	held      []byte // a message to be delivered after the next
+	held      []byte // a message to deliver after the next one
 	forgotten []*driver.Message
 }
 
-// Publish implements driver.Producer. What the count says is decided here, from
-// the pattern alone: it is the truth.
+// Publish implements driver.Producer. It counts what will happen from the pattern alone: that is the
+// truth.
 func (g *giver) Publish(_ context.Context, m *driver.Message) {
 	q := g.queue
 	q.mu.Lock()
@@ -284,7 +281,7 @@ func (g *giver) Publish(_ context.Context, m *driver.Message) {
 	}
 }
 
-// slot says which consumer message k goes to; consumers are counted around.
+// slot returns the consumer that message k goes to, in round-robin order.
 func (g *giver) slot(k int) int { return g.index + k/period }
 
 // send delivers to every subscription.
@@ -298,14 +295,14 @@ func (s *subscription) to(slot int, body []byte, redelivered bool) {
 	s.consumers[slot%len(s.consumers)] <- driver.Delivery{Payload: body, Partition: -1, Redelivered: redelivered}
 }
 
-// spoilt returns body with its last bit turned.
+// spoilt returns body with its last bit flipped.
 func spoilt(body []byte) []byte {
 	b := slices.Clone(body)
 	b[len(b)-1] ^= 1
 	return b
 }
 
-// Flush implements driver.Producer: everything but the forgotten is complete.
+// Flush implements driver.Producer: all but the forgotten messages are complete.
 func (g *giver) Flush(context.Context) error { return nil }
 
 // Close implements driver.Producer.

@@ -12,52 +12,51 @@ import (
 	"github.com/weirmq/weir/measure"
 )
 
-// step bounds how long the stand-in waits before it looks whether it is closed.
+// step bounds how long the simulated system waits before it checks whether it is closed.
 const step = int64(20 * time.Millisecond)
 
-// A behaviour says when a stand-in answers. The turn is the instant at which it
-// changes: turnIn after it took message turnAfter (messages count from 0, by
-// their index in the schedule). A behaviour with turnAfter below 0 never turns.
+// A behaviour says when a simulated system answers. The turn is the instant at which it changes:
+// turnIn after it took message turnAfter (messages count from 0, by their index in the schedule). A
+// behaviour with a negative turnAfter never turns.
 type behaviour struct {
-	service   func(i int, turned bool) int64 // of message i, ns
-	oneServer bool                           // a message waits for the one before it
+	service   func(i int, turned bool) int64 // service time of message i, ns
+	oneServer bool                           // a message waits for the previous one
 	turnAfter int
 	turnIn    int64 // ns
-	frozen    int64 // ns from the turn on in which its client refuses
+	frozen    int64 // ns after the turn during which its client blocks
 }
 
-// A visit is what the stand-in knows of one message, in instants of its clock
-// but for start, which is of the run's.
+// A visit is what the simulated system records about one message, in instants of its own clock except
+// start, which is the run's.
 type visit struct {
-	start     int64 // the stamp's: the engine's instant of the hand-over
+	start     int64 // from the header: the engine's hand-over instant
 	departure int64 // intended
-	after     int64 // read when the completion returned
+	after     int64 // clock reading after the completion returned
 }
 
-// A standIn is a system that answers each message at an instant computed when it takes
-// it. It answers from one goroutine of its own, on a locked thread, in order of
-// departure; it never sleeps service times one after the other, as their errors would add
-// up. It is a system, not a driver, and so may read the clock. It is its own
-// driver.Config and driver.Conn.
+// A standIn is a simulated system that answers each message at an instant computed when it takes the
+// message. It answers from its own goroutine on a locked thread, in order of departure; it never
+// sleeps one service time after another, because the errors would add up. As a system rather than a
+// driver it may read the clock. It is its own driver.Config and driver.Conn.
 type standIn struct {
 	clock     *pace.Clock
 	cal       pace.Calibration
-	producers int // message i is producer i % producers' (constant arrival)
+	producers int // message i is from producer i % producers (constant arrival)
 	behaviour
 
 	turn      atomic.Int64
-	tardiness *measure.Histogram // answer less departure
-	inside    chan job           // in order of departure; has room for every message of the run
+	tardiness *measure.Histogram // answer minus departure
+	inside    chan job           // in order of departure; with room for every message of the run
 	closing   chan struct{}      // closed by Close
 	once      sync.Once
-	ended     chan struct{} // answer has returned
+	ended     chan struct{} // closed when answer has returned
 
 	mu     sync.Mutex
 	visits []visit // by index in the schedule
-	last   int64   // departure
+	last   int64   // last departure
 }
 
-// never is a turn that has not come.
+// never is the instant of a turn that has not happened.
 const never = int64(1) << 62
 
 func newStandIn(clock *pace.Clock, cal pace.Calibration, producers, messages int, b behaviour) *standIn {
@@ -102,7 +101,7 @@ func (s *standIn) Facts(context.Context) (driver.Facts, error) {
 	return driver.Facts{Name: "stand-in", Version: "1", Confirms: driver.Confirms{Guarantee: driver.Buffered}}, nil
 }
 
-// Close implements driver.Conn: what is inside is never answered.
+// Close implements driver.Conn: messages inside are never answered.
 func (s *standIn) Close(context.Context) error {
 	s.once.Do(func() { close(s.closing) })
 	<-s.ended
@@ -159,7 +158,7 @@ func (s *standIn) closed() bool {
 	}
 }
 
-// refuse completes what is inside as not answered.
+// refuse completes the messages inside as unanswered.
 func (s *standIn) refuse() {
 	for {
 		select {
@@ -171,7 +170,7 @@ func (s *standIn) refuse() {
 	}
 }
 
-// A client is one of the stand-in's producers.
+// A client is a producer of the simulated system.
 type client struct {
 	*standIn
 	index   int
@@ -192,7 +191,7 @@ func (c *client) Publish(ctx context.Context, m *driver.Message) {
 	at := s.clock.Now()
 	turn := s.turn.Load()
 	if end := turn + s.frozen; at >= turn && at < end {
-		for at < end { // the client refuses
+		for at < end { // the client blocks
 			if ctx.Err() != nil {
 				c.done.Complete(m, ctx.Err())
 				return
@@ -211,7 +210,7 @@ func (c *client) Publish(ctx context.Context, m *driver.Message) {
 	if s.oneServer {
 		begin = max(begin, s.last)
 	}
-	// Departures never go back: answers leave by one door.
+	// Departures are monotonic: answers leave in order.
 	s.last = max(s.last, begin+s.service(i, at >= turn))
 	v := &s.visits[i]
 	v.start, v.departure = st.Start, s.last
@@ -226,6 +225,6 @@ func (c *client) Flush(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close implements driver.Producer. It ends the whole stand-in: producers are
-// closed together.
+// Close implements driver.Producer. It ends the whole simulated system, since producers are closed
+// together.
 func (c *client) Close(ctx context.Context) error { return c.standIn.Close(ctx) }

@@ -15,31 +15,31 @@ import (
 	"github.com/weirmq/weir/schedule"
 )
 
-// What the timed checks have in common.
+// Constants of the timed checks.
 const (
-	runNumber = 0x7275 // in stamps
-	size      = 64     // bytes a message
+	runNumber = 0x7275 // in headers
+	size      = 64     // bytes per message
 	warmUp    = 200 * time.Millisecond
-	allowed   = 0.03 // of the truth, either way
+	allowed   = 0.03 // relative error allowed in either direction
 	perfect   = int64(time.Millisecond)
 	slow      = 5 * int64(time.Millisecond)
-	rate      = 100 // messages a second of the freeze and the slow-down
+	rate      = 100 // messages per second in the freeze and the slow-down
 	interval  = int64(time.Second) / rate
 )
 
 // percents are the percentiles compared; 100 is the maximum.
 var percents = [...]float64{50, 75, 90, 95, 99, 99.9, 99.99, 100}
 
-// A timing is a run against a standIn and all that is known of it.
+// A timing is a run against a standIn, with everything known about it.
 type timing struct {
 	system *standIn
 	raw    *engine.Raw
 	due    []int64 // of every message, from the plan
-	shift  int64   // from the stand-in's clock to the run's
-	first  int     // the first message of the measured window
+	shift  int64   // from the simulated system's clock to the run's
+	first  int     // index of the first message of the measured window
 }
 
-// execute runs plan against a stand-in that behaves like b.
+// execute runs plan against a simulated system with behaviour b.
 func execute(ctx context.Context, o Options, cal pace.Calibration, plan schedule.Spec, b behaviour) (*timing, error) {
 	plan.WarmUp, plan.Producers, plan.Destinations, plan.BatchMin, plan.BatchMax = warmUp, max(1, plan.Producers), 1, 1, 1
 	plan.Sizes = []schedule.WeightedSize{{Bytes: size, Weight: 1}}
@@ -72,10 +72,10 @@ func execute(ctx context.Context, o Options, cal pace.Calibration, plan schedule
 	return t, nil
 }
 
-// turn is the instant of the run at which the stand-in changed.
+// turn returns the instant of the run at which the simulated system changed.
 func (t *timing) turn() int64 { return t.system.turn.Load() + t.shift }
 
-// of returns f of every message of the measured window, sorted.
+// of returns f for every message of the measured window, sorted.
 func (t *timing) of(f func(i int) int64) []int64 {
 	vs := make([]int64, 0, len(t.due)-t.first)
 	for i := t.first; i < len(t.due); i++ {
@@ -85,8 +85,8 @@ func (t *timing) of(f func(i int) int64) []int64 {
 	return vs
 }
 
-// worstResponse is what the stand-in itself saw: no reading of the engine can
-// be later.
+// worstResponse returns the response times seen by the simulated system itself: no reading of the
+// engine can be later.
 func (t *timing) worstResponse() []int64 {
 	return t.of(func(i int) int64 { return t.system.visits[i].after + t.shift - t.due[i] })
 }
@@ -95,12 +95,12 @@ func (t *timing) worstService() []int64 {
 	return t.of(func(i int) int64 { return t.system.visits[i].after + t.shift - t.system.visits[i].start })
 }
 
-// got is what the engine reports of the measured window.
+// got returns what the engine reports for the measured window.
 func (t *timing) got(k measure.Kind) *measure.Counts {
 	return &t.raw.Snapshot.Kinds[k][measure.Measure]
 }
 
-// check returns a Check with what all have: the counts and what the host did.
+// check returns a Check with the common parts: the counts and what the host did.
 func (t *timing) check(name, what string) Check {
 	n := uint64(len(t.due) - t.first)
 	m := &t.raw.Measured
@@ -120,15 +120,15 @@ func spread(c *measure.Counts) *Spread {
 	return &Spread{P50: c.Percentile(50), P99: c.Percentile(99), P999: c.Percentile(99.9), Max: c.Max()}
 }
 
-// A comparison holds the engine's figures of one distribution against the truth.
+// A comparison compares the engine's figures for one distribution with the truth.
 type comparison struct {
 	name    string
 	got     *measure.Counts
 	want    []int64 // the truth, sorted
-	worst   []int64 // the truth and all that the host added, sorted
+	worst   []int64 // the truth plus everything that the host added, sorted
 	waiting *measure.Counts
-	late    *measure.Counts // what the host may have taken from it; nil: nothing
-	wrong   []int64         // what a wrong instrument would report, sorted; nil: nothing in particular
+	late    *measure.Counts // what the host may have subtracted; nil: nothing
+	wrong   []int64         // what a wrong instrument would report, sorted; nil: not applicable
 }
 
 // rows compares the percentiles ps and, where withMean is set, the mean.
@@ -162,7 +162,7 @@ func (c *comparison) rows(withMean bool, ps ...float64) []Row {
 		}
 		var late int64
 		if c.late != nil {
-			late = c.late.Max() // the message is not known
+			late = c.late.Max() // unknown which message it was
 		}
 		r := c.row(word, c.want[rank-1], c.got.At(rank), c.worst[rank-1], late)
 		r.Says = says(p, n, &r, wrong)
@@ -179,16 +179,16 @@ func (c *comparison) row(word string, want, got, worst, late int64) Row {
 		What: c.name + " " + word, Unit: Nanoseconds, Want: want, Got: got, Waiting: -1,
 		Tolerance: int64(allowed * float64(want)), Host: max(late, worst-want),
 	}
-	// The reported value is the upper edge of a bucket of 1/1024; the 3 % hold
-	// that, but not on top of what the host added.
+	// The reported value is the upper edge of a bucket of width 1/1024; that is within the 3 %, but not
+	// within what the host added.
 	r.OK = got >= want-r.Tolerance-late && got <= want+r.Tolerance+r.Host+r.Host/1000
 	return r
 }
 
-// says reports whether a row's tolerance leaves something to be said: the body
-// moved by at most half, the tail by at most as much again, or less than half
-// the way to what a wrong instrument would report. A percentile with fewer than
-// 5 samples expected beyond it is compared, but need say nothing (DESIGN 2).
+// says reports whether a row is conclusive despite its tolerance: the host moved the body by at most
+// half, the tail by at most its own size, or less than half the way to what a wrong instrument would
+// report. A percentile with fewer than 5 samples expected beyond it is compared, but need not be
+// conclusive (DESIGN 2).
 func says(p float64, n uint64, r *Row, wrong int64) bool {
 	if float64(n)*(1-p/100) < 5 {
 		return true
@@ -208,7 +208,7 @@ func mean(vs []int64) int64 {
 	return int64(math.Round(sum / float64(len(vs))))
 }
 
-// steady is a plan of rate messages a second, from the turn on as long as before.
+// steady returns a plan of rate messages per second, with equal time before and after the turn.
 func steady(half time.Duration) schedule.Spec {
 	r := schedule.PerSecond(rate)
 	return schedule.Spec{Seed: 1, Phases: []schedule.Phase{{From: r, To: r, For: 2 * half}}}
@@ -220,14 +220,14 @@ func half(full time.Duration, scale float64) time.Duration {
 	return time.Duration(n) * time.Duration(interval)
 }
 
-// past is by how much the turn comes after half time: a median that lay on the
-// edge of the two halves would be the maximum of the first, which any hiccup of
-// the host moves. As the freeze ends by the same later than the run, the 75th
-// percentile stays half of it and the mean within 1 % a quarter.
+// past returns how much the turn comes after half time. A median on the edge between the two halves
+// would be the maximum of the first, which any scheduling stall moves. As the freeze ends later than
+// the run by the same amount, the 75th percentile remains half of the freeze and the mean a quarter,
+// within 1 %.
 func past(half time.Duration) int64 { return int64(half) * 8 / 100 }
 
-// stall is the freeze with one producer, which its lane may serve itself;
-// stallBehind with several, each with a goroutine behind the lane.
+// stall is the freeze with one producer, which its pacer may serve itself; stallBehind uses several,
+// each with its own goroutine behind the pacer.
 func stall(ctx context.Context, o Options, cal pace.Calibration) (Check, error) {
 	return freeze(ctx, o, cal, "stall", 1, half(5*time.Second, o.Scale))
 }
@@ -238,17 +238,16 @@ func stallBehind(ctx context.Context, o Options, cal pace.Calibration) (Check, e
 
 const stallProducers = 2
 
-// freeze is the freeze of "Everything You Know About Latency Is Wrong": a perfect
-// system, frozen for the second half of the run. The truth of the first half is
-// 1 ms; of what was due during the freeze, what was left of it and 1 ms. Over
-// both halves the median is 1 ms, the 75th percentile half the freeze, the
-// 99.99th nearly all of it, the mean a quarter.
+// freeze is the freeze from "Everything You Know About Latency Is Wrong": a perfect system, frozen for
+// the second half of the run. The true response time is 1 ms in the first half; for messages due
+// during the freeze it is the rest of the freeze plus 1 ms. Over both halves the median is 1 ms, the
+// 75th percentile half the freeze, the 99.99th nearly all of it, the mean a quarter.
 //
-// The source freezes at half time; here it is a little past it (see past).
+// The source freezes at half time; here it is slightly later (see past).
 func freeze(ctx context.Context, o Options, cal pace.Calibration, name string, producers int, freeze time.Duration) (Check, error) {
 	plan := steady(freeze)
 	plan.Producers = producers
-	// The freeze begins between two messages, so that it is clear which it holds.
+	// The freeze starts between two messages, so that it is clear which ones it affects.
 	b := behaviour{
 		service:   func(int, bool) int64 { return perfect },
 		turnAfter: int((int64(freeze) + past(freeze)) / interval), turnIn: interval / 2, frozen: int64(freeze),
@@ -278,9 +277,9 @@ func (t *timing) freeze(name string, freeze time.Duration) Check {
 	}
 	c.Rows = append(c.Rows, response.rows(true, percents[:]...)...)
 
-	// The first message of each producer that met the freeze was handed over
-	// then, to a client that did not return before its end: its service time is
-	// the freeze. These are the largest; nothing below may move.
+	// The first message of each producer in the freeze was handed over then, to a client that did not
+	// return before its end: its service time is the freeze. These are the largest; nothing below may
+	// move.
 	service := comparison{
 		name: "service", got: t.got(measure.SendService), want: t.of(func(int) int64 { return perfect }),
 		worst: t.worstService(), wrong: truth,
@@ -301,21 +300,19 @@ func (t *timing) freeze(name string, freeze time.Duration) Check {
 	blocked := comparison{
 		name: "blocked", got: t.got(measure.SendBlocked), want: held,
 		worst: t.of(func(i int) int64 { return t.system.visits[i].start - t.due[i] }),
-		late:  t.got(measure.SendLateness), // what was late was not blocked for so long
+		late:  t.got(measure.SendLateness), // a late message was blocked for that much less
 	}
 	c.Rows = append(c.Rows, blocked.rows(true, 75, 90, 95, 99)...)
 
-	// response = lateness + blocked + service, so the means add up, each known
-	// to 0.05 %.
+	// response = lateness + blocked + service, so the means add up, each known to 0.05 %.
 	parts := t.got(measure.SendLateness).Mean() + t.got(measure.SendBlocked).Mean() + t.got(measure.SendService).Mean()
 	sum := Row{
 		What: "lateness + blocked + service, mean", Unit: Nanoseconds, Says: true, Waiting: -1,
 		Want: int64(t.got(measure.SendResponse).Mean()), Got: int64(parts), Tolerance: int64(parts / 500),
 	}
 	sum.OK = abs(sum.Got-sum.Want) <= sum.Tolerance
-	// The freeze is the system's: none of it may be called lateness. An
-	// instrument that did would show all of it here; a host that is late by
-	// anything near it cannot tell.
+	// The freeze is the system's: none of it may count as lateness. A wrong instrument would show all of
+	// it here; a host with lateness near that size makes the row inconclusive.
 	late := Row{
 		What: "lateness p99", Unit: Nanoseconds, Got: c.Lateness.P99, Tolerance: int64(freeze) / 4, Waiting: -1,
 		OK: c.Lateness.P99 <= int64(freeze)*3/4,
@@ -327,7 +324,7 @@ func (t *timing) freeze(name string, freeze time.Duration) Check {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// slowdown is the twin of the stall: from half time on each answer takes 5 ms.
+// slowdown is a variant of the stall: from half time on each answer takes 5 ms.
 func slowdown(ctx context.Context, o Options, cal pace.Calibration) (Check, error) {
 	each := half(3*time.Second, o.Scale)
 	b := behaviour{
@@ -354,10 +351,10 @@ func slowdown(ctx context.Context, o Options, cal pace.Calibration) (Check, erro
 	})
 }
 
-// The queue with one server: 60 % busy, so that waiting matters and a run of
-// seconds has hundreds of busy periods.
+// The queue with one server: 60 % busy, so that waiting matters and a run of seconds has hundreds of
+// busy periods.
 const (
-	queueRate    = 600 // messages a second
+	queueRate    = 600 // messages per second
 	queueService = time.Millisecond
 )
 

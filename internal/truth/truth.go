@@ -1,26 +1,22 @@
-// Package truth tests the instrument against systems with known true figures, and
-// measures what the instrument costs on this host.
+// Package truth tests the instrument against systems with known true figures, and measures what the
+// instrument costs on this host.
 //
-// Checks runs the engine, exactly as a run does, against stand-in systems
-// written for this: one that freezes, one that slows down, a queue with one
-// server (M/M/1), and queues that lose, duplicate, swap and corrupt messages on
-// purpose. The stand-ins decide beforehand when each message departs, or
-// which ones they lose. So the truth is a computation and not another
-// measurement. Figures are what `weir calibrate` prints beside: the clock, the
-// waking up, the host's hiccups, the ceiling and the lateness with the driver
-// noop.
+// Checks runs the engine, exactly as a run does, against simulated systems: one that freezes, one that
+// slows down, a queue with one server (M/M/1), and queues that lose, duplicate, swap and corrupt
+// messages on purpose. These systems determine in advance when each message departs, or which ones
+// they lose, so that the truth is computed rather than measured. Figures are what `weir calibrate`
+// prints in addition: the clock, wake-up delays, the host's scheduling stalls, and the ceiling and
+// lateness with the driver noop.
 //
 // # What a comparison allows
 //
-// A reported value may lie below the true one by 3 % and above it by 3 % and by
-// what the host did: the stand-in notes for each message when it took it and
-// when it really answered, and the same percentile of those, less that of the
-// truth, is how much the generator's lateness and the stand-in's own tardiness
-// have moved it. Nothing in these systems answers earlier because a message
-// came later, so that the host can only add. Where the host moved a percentile
-// that the sample supports so far that the comparison would say nothing, the
-// test is repeated, and fails after the third time: a host too slow to tell is
-// no proof of anything.
+// A reported value may be 3 % below the true one. It may be 3 % above it, plus what the host added:
+// the simulated system records for each message when it took it and when it really answered, and the
+// difference between the same percentile of those times and of the truth is how much the generator's
+// lateness and the system's own tardiness moved it. These systems never answer earlier because a
+// message came later, so that the host can only add. If the host moved a percentile that the sample
+// supports so far that the comparison would be inconclusive, the test is repeated, and fails after the
+// third attempt: a host too slow to tell proves nothing.
 package truth
 
 import (
@@ -33,15 +29,14 @@ import (
 	"github.com/weirmq/weir/internal/pace"
 )
 
-// Options says how much is measured.
+// Options controls how much is measured.
 type Options struct {
-	// Scale shortens the runs in real time: 1 takes about 30 s, 0.2 about 7 s;
-	// 0 is 1. Below 0.1 the samples are too few to support any tail.
+	// Scale shortens the runs: 1 takes about 30 s, 0.2 about 7 s; 0 means 1. Below 0.1 there are too few
+	// samples to support any tail.
 	Scale float64
-	// Log takes what the stand-ins' drivers say; nil: nothing.
+	// Log receives the log of the simulated systems' drivers; may be nil.
 	Log *slog.Logger
-	// OnCheck is called with each check as it is done, from one goroutine at a
-	// time; it may be nil.
+	// OnCheck is called with each completed check, from one goroutine at a time; it may be nil.
 	OnCheck func(Check)
 }
 
@@ -60,21 +55,20 @@ type Check struct {
 	Name string `json:"name"`
 	What string `json:"what"` // one sentence
 	Pass bool   `json:"pass"`
-	Why  string `json:"why,omitempty"` // it did not pass
-	// Unclear: it did not pass because the host was too slow to tell, every
-	// time it was tried. It proves nothing, either way.
+	Why  string `json:"why,omitempty"` // why it did not pass
+	// Unclear means that it did not pass because the host was too slow to tell in every attempt. It proves
+	// nothing either way.
 	Unclear  bool   `json:"unclear,omitempty"`
-	Attempts int    `json:"attempts"` // runs it took; more than one: the host was too slow to tell before
+	Attempts int    `json:"attempts"` // number of runs; more than one: the host was too slow to tell before
 	Samples  uint64 `json:"samples"`  // messages compared
 	Rows     []Row  `json:"rows"`
 
-	// What the host did while the check ran, in its last attempt: nil where no
-	// instant is compared.
+	// What the host did during the last attempt of the check; nil if no instants are compared.
 	Lateness  *Spread `json:"lateness,omitempty"`  // of the generator
-	Tardiness *Spread `json:"tardiness,omitempty"` // of the stand-in: answer less intended departure
+	Tardiness *Spread `json:"tardiness,omitempty"` // of the simulated system: answer minus intended departure
 }
 
-// A Spread is a distribution in a few figures, in ns.
+// A Spread summarizes a distribution, in ns.
 type Spread struct {
 	P50  int64 `json:"p50_ns"`
 	P99  int64 `json:"p99_ns"`
@@ -82,7 +76,7 @@ type Spread struct {
 	Max  int64 `json:"max_ns"`
 }
 
-// Unit is what a Row counts.
+// Unit is the unit of a Row's figures.
 type Unit string
 
 // The units.
@@ -97,29 +91,28 @@ type Row struct {
 	Unit      Unit   `json:"unit"`
 	Want      int64  `json:"want"`
 	Got       int64  `json:"got"`
-	Tolerance int64  `json:"tolerance"` // either way
-	// More of it upwards: what the host added in this run. Of what was blocked also
-	// downwards: what was late instead.
+	Tolerance int64  `json:"tolerance"` // in either direction
+	// Host is additional upward tolerance: what the host added in this run. For blocked time it also
+	// applies downwards: what was late instead.
 	Host int64 `json:"host"`
 	OK   bool  `json:"ok"`
-	// Says is false where Host is so large that OK says nothing.
+	// Says is false if Host is so large that OK is inconclusive.
 	Says bool `json:"says"`
-	// Waiting is what a generator that waits for each answer would have
-	// reported, where that is the point of the row; -1 elsewhere.
+	// Waiting is what a generator that waits for each answer would have reported, if that is the point of
+	// the row; otherwise -1.
 	Waiting int64 `json:"waiting"`
 }
 
-// attempts is how often a check may be repeated when the host was too slow.
+// attempts is how often a check may run when the host is too slow.
 const attempts = 3
 
-// Checks runs all checks and returns them in a fixed order. Those of time run
-// one after the other, so that they do not disturb each other; those that only
-// count run beside the first. It takes about 30 s at scale 1. The error is ctx's
-// when it ends, or that of a run which did not work at all; the checks done so
-// far are returned with it.
+// Checks runs all checks and returns them in a fixed order. Timed checks run one after another, so
+// that they do not disturb each other; those that only count run beside the first. It takes about 30 s
+// at scale 1. The error is ctx's when it ends, or that of a run that failed entirely; the checks
+// completed so far are returned with it.
 func Checks(ctx context.Context, o Options) ([]Check, error) {
 	o = o.defaults()
-	cal := pace.Calibrate(2) // a lane and the stand-in's thread
+	cal := pace.Calibrate(2) // a pacer and the simulated system's thread
 	timed := []func(context.Context, Options, pace.Calibration) (Check, error){stall, stallBehind, slowdown, queueing}
 	counted, searched := plantings(), ceilings()
 
@@ -152,7 +145,7 @@ func Checks(ctx context.Context, o Options) ([]Check, error) {
 		run(1+i, func() (Check, error) { return f(ctx, o, cal) })
 	}
 	beside.Wait()
-	for i, c := range searched { // after those of time, which they would disturb
+	for i, c := range searched { // after the timed checks, which they would disturb
 		run(1+len(timed)+len(counted)+i, func() (Check, error) { return c.check(ctx) })
 	}
 
@@ -179,8 +172,8 @@ func Passed(checks []Check) bool {
 	return len(checks) > 0
 }
 
-// repeat runs one until it says something, at most attempts times. A check that
-// said something wrong is not tried again.
+// repeat runs a check until it is conclusive, at most attempts times. It does not retry a conclusive
+// failure.
 func repeat(ctx context.Context, one func() (Check, error)) (Check, error) {
 	for n := 1; ; n++ {
 		c, err := one()
@@ -198,7 +191,7 @@ func repeat(ctx context.Context, one func() (Check, error)) (Check, error) {
 	}
 }
 
-// judge sets Pass and Why from the rows, and reports whether they say anything.
+// judge sets Pass and Why from the rows, and reports whether they are conclusive.
 func (c *Check) judge() (says bool) {
 	c.Pass, c.Why, c.Unclear = true, "", false
 	for _, r := range c.Rows {
@@ -218,7 +211,7 @@ func (c *Check) judge() (says bool) {
 	return true
 }
 
-// exactly is a row of a count.
+// exactly returns a row for a count.
 func exactly(what string, want, got uint64) Row {
 	return Row{What: what, Unit: Messages, Want: clip(want), Got: clip(got), OK: want == got, Says: true, Waiting: -1}
 }

@@ -16,10 +16,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestSelfTestPasses is `weir calibrate`'s proof, scaled down. What a
-// crowded host leaves unclear is logged and is no failure of the instrument: the
-// engine's tests in virtual time hold the same figures exactly. What the host can
-// say must be true, and what needs no clock must always pass.
+// TestSelfTestPasses is `weir calibrate`'s self-test, scaled down. Results that a busy host leaves
+// unclear are logged rather than failed: the engine's tests in virtual time check the same figures
+// exactly. Conclusive results must be right, and checks that need no clock must always pass.
 func TestSelfTestPasses(t *testing.T) {
 	checks, err := Checks(t.Context(), Options{Scale: 0.2, OnCheck: func(c Check) { t.Logf("%s: %v after %d runs", c.Name, c.Pass, c.Attempts) }})
 	if err != nil {
@@ -50,8 +49,8 @@ func TestSelfTestPasses(t *testing.T) {
 	}
 }
 
-// TestCapacitySearchCoversTruth: the interval of a search lies around the rate that
-// the closed form gives, and one that is wrong would be found.
+// TestCapacitySearchCoversTruth: a search's interval covers the rate from the closed form, and a wrong
+// interval is detected.
 func TestCapacitySearchCoversTruth(t *testing.T) {
 	for _, c := range ceilings() {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,7 +84,8 @@ func TestFiguresAreTaken(t *testing.T) {
 		t.Errorf("a ceiling whose figures do not agree: %+v", c)
 	}
 	for i, p := range f.Lateness {
-		// How much is sent in so short a window is the host's: a stall of all of it leaves nothing, one before it more.
+		// How much is sent in so short a window depends on the host: a stall can leave nothing, or more after
+		// it.
 		if p.Rate != float64(lateRates[i]) || p.Sent < 0 || p.Reached != (p.Sent >= reached*p.Rate) {
 			t.Errorf("lateness at %d/s: sent %.0f/s at %.0f/s", lateRates[i], p.Sent, p.Rate)
 		}
@@ -95,9 +95,8 @@ func TestFiguresAreTaken(t *testing.T) {
 	}
 }
 
-// TestTheCeilingsFiguresAreOfOnePair has a host that grew slower for some pairs: the
-// medians of message, floor and ratio are of different pairs there, and 138 ns were
-// called 1.42 times 148 ns.
+// TestTheCeilingsFiguresAreOfOnePair simulates a host that slowed down for some pairs: the medians of
+// message, floor and ratio are then of different pairs, which gave 138 ns as 1.42 times 148 ns.
 func TestTheCeilingsFiguresAreOfOnePair(t *testing.T) {
 	var measured []Ceiling
 	for i, message := range []float64{138, 200, 210, 100, 138} {
@@ -108,14 +107,14 @@ func TestTheCeilingsFiguresAreOfOnePair(t *testing.T) {
 	if c.MessageNS != 100 || c.FloorNS != 71 || c.Ratio != 100.0/71 || c.MessagesPerSecond != 1e7 {
 		t.Errorf("%+v; want the pair of 100 and 71 ns", c)
 	}
-	// Of five pairs the interval of a median reaches from the least to the greatest.
+	// With five pairs the interval of a median is from the minimum to the maximum.
 	if c.RatioLo != 138.0/150 || c.RatioHi != 138.0/97 || c.Pairs != 5 {
 		t.Errorf("%+v; want the interval from 0.92 to 1.42 of 5 pairs", c)
 	}
 }
 
-// TestCoordinatedOmissionIsDetected gives the stall what a generator
-// reports that measures from the hand-over.
+// TestCoordinatedOmissionIsDetected replaces the stall's figures by those of a generator that measures
+// from the hand-over.
 func TestCoordinatedOmissionIsDetected(t *testing.T) {
 	var want []int64
 	served := new(measure.Counts)
@@ -245,7 +244,7 @@ func TestExponentialServiceHasItsMean(t *testing.T) {
 	for k := range uint64(n) {
 		sum += float64(exponential(1, k, time.Millisecond))
 	}
-	// The standard error of the mean of n is 0.1 % of it; 4 of them.
+	// The standard error of the mean of n is 0.1 % of it; allow 4 of them.
 	if mean := sum / n; mean < 0.996e6 || mean > 1.004e6 {
 		t.Errorf("mean of a million draws = %.0f ns; want 1 ms", mean)
 	}

@@ -12,10 +12,9 @@ import (
 // queueSeed is the seed of the service times.
 const queueSeed = 0x6d6d31
 
-// exponential is the k-th draw of an exponential distribution, in ns, from seed.
-// It is a pure function; the stream of draws is splitmix64's (Steele, Lea and
-// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), turned
-// by inversion.
+// exponential returns the k-th draw from an exponential distribution, in ns, for a seed. It is a pure
+// function; the stream of draws is splitmix64's (Steele, Lea and Flood, "Fast splittable pseudorandom
+// number generators", OOPSLA 2014), transformed by inversion.
 func exponential(seed, k uint64, mean time.Duration) int64 {
 	z := seed + (k+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -25,31 +24,28 @@ func exponential(seed, k uint64, mean time.Duration) int64 {
 	return int64(-float64(mean) * math.Log(u))
 }
 
-// The virtual queue: no time passes, so that it has samples enough to hold the
-// recursion, the schedule's arrivals and the service times against the law of
-// M/M/1 itself.
+// The virtual queue takes no real time, and so has enough samples to check the recursion, the
+// schedule's arrivals and the service times against the M/M/1 formula itself.
 const (
 	virtualSamples = 10_000_000
-	virtualRate    = 500 // messages a second: the server is busy half of the time
+	virtualRate    = 500 // messages per second: the server is busy half of the time
 	virtualService = time.Millisecond
-	// virtualBatch is the length of the batches that give the standard errors by their
-	// means. The queue forgets within some 1/(1-sqrt(rho))^2 = 12 messages (its
-	// relaxation time, Cohen, "The Single Server Queue", 1969), so that batches of 25,000
-	// are as good as independent, and 400 of them give a standard error to 4 %.
+	// virtualBatch is the size of the batches whose means give the standard errors. The queue forgets
+	// within about 1/(1-sqrt(rho))^2 = 12 messages (its relaxation time, Cohen, "The Single Server Queue",
+	// 1969), so that batches of 25,000 are practically independent, and 400 of them give a standard error
+	// to 4 %.
 	virtualBatch = 25_000
-	// sigmas is how many standard errors the tolerance is: 4 are missed by one
-	// correct figure in 16,000; the seed is fixed, so that it is missed always
-	// or never.
+	// sigmas is the tolerance in standard errors: one correct figure in 16,000 is beyond 4; as the seed is
+	// fixed, it is always or never.
 	sigmas = 4
 )
 
-// closedForm holds the time that 10^7 virtual messages spend in the queue against
-// the closed form: exponential with the rate 1/service - arrivals. Successive
-// messages are correlated, by which the standard error of a figure is many
-// times that of independent samples; it is estimated from the means of long
-// batches (Law and Kelton, "Simulation Modeling and Analysis", the method of
-// batch means). A percentile's error is that of the share of samples above the
-// true value, divided by the density there.
+// closedForm compares the time that 10^7 virtual messages spend in the queue with the closed form:
+// exponential with the rate 1/service - arrivals. Successive messages are correlated, so that the
+// standard error of a figure is many times that of independent samples; it is estimated from the means
+// of long batches (Law and Kelton, "Simulation Modeling and Analysis", the method of batch means). A
+// percentile's error is that of the share of samples above the true value, divided by the density
+// there.
 func closedForm(ctx context.Context) (Check, error) {
 	r := schedule.PerSecond(virtualRate)
 	plan, err := schedule.New(schedule.Spec{
@@ -100,8 +96,7 @@ func closedForm(ctx context.Context) (Check, error) {
 		Attempts: 1, Samples: uint64(n), Rows: []Row{exactly("samples", virtualSamples, uint64(n)), row("mean", truth, sum.mean(), sum.stderr())},
 	}
 	for j, p := range ps {
-		// Near the true value the share above falls by its density, share/truth,
-		// for each ns further up.
+		// Near the true value the share above it falls by its density, share/truth, per ns.
 		share := 1 - p/100
 		density := share / truth
 		got := float64(at[j]) + (above[j].mean()-share)/density
@@ -120,7 +115,7 @@ func row(what string, want, got, stderr float64) Row {
 	return r
 }
 
-// moments are those of batch means.
+// moments accumulates batch means.
 type moments struct{ n, sum, squares float64 }
 
 func (m *moments) add(v float64) { m.n, m.sum, m.squares = m.n+1, m.sum+v, m.squares+v*v }

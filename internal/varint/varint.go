@@ -1,6 +1,5 @@
-// Package varint reads numbers that were written as varints of encoding/binary in
-// their shortest form. So what it accepts has one form only. Writers append with
-// encoding/binary itself.
+// Package varint reads numbers written as encoding/binary varints in their shortest form, so that
+// every accepted input has a unique encoding. Writers append with encoding/binary itself.
 package varint
 
 import (
@@ -8,32 +7,31 @@ import (
 	"fmt"
 )
 
-// A Reader reads from the front of some bytes, and keeps nothing of them but the slice.
-// After the first error it reads nothing more and returns zeros, so that callers look at
-// Err once, at the end or before they use much memory. Use one goroutine at a time.
+// A Reader reads from the front of a byte slice. It keeps nothing but the slice. After the first error
+// it reads nothing more and returns zeros, so that callers check Err once, at the end or before they
+// use much memory. It is not safe for concurrent use.
 type Reader struct {
-	b   []byte // after an error it ends at at
+	b   []byte // after an error it ends at position at
 	at  int
 	err error
 }
 
-// NewReader returns a Reader of b, which must not change meanwhile.
+// NewReader returns a Reader of b, which must not change while it is used.
 func NewReader(b []byte) Reader { return Reader{b: b} }
 
-// Err returns the first error; nil where there is none.
+// Err returns the first error, or nil.
 func (r *Reader) Err() error { return r.err }
 
 // At returns how many bytes were read.
 func (r *Reader) At() int { return r.at }
 
-// Left returns how many bytes there are still to read, which is 0 after an error.
+// Left returns how many bytes are left to read, which is 0 after an error.
 func (r *Reader) Left() int { return len(r.b) - r.at }
 
-// Rest returns the bytes that are still to read. They are those of NewReader, and none
-// after an error.
+// Rest returns the unread bytes, a part of NewReader's slice; none after an error.
 func (r *Reader) Rest() []byte { return r.b[r.at:] }
 
-// Fail sets the error as fmt.Errorf makes it, unless there is one.
+// Fail sets the error, formatted like fmt.Errorf, unless there is one already.
 func (r *Reader) Fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf(format, args...)
@@ -54,7 +52,7 @@ func (r *Reader) Byte() byte {
 
 // Uint reads an unsigned varint.
 func (r *Reader) Uint() uint64 {
-	if r.at < len(r.b) && r.b[r.at] < 0x80 { // most are that short
+	if r.at < len(r.b) && r.b[r.at] < 0x80 { // the common case
 		r.at++
 		return uint64(r.b[r.at-1])
 	}
@@ -82,7 +80,7 @@ func (r *Reader) Int() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// UpTo reads an unsigned varint of at most most. what names it in the error.
+// UpTo reads an unsigned varint of at most most, which what names in the error.
 func (r *Reader) UpTo(what string, most uint64) uint64 {
 	v := r.Uint()
 	if v > most {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzReader: a reader never reads beyond its bytes, and what it accepts is what
-// encoding/binary writes of the same values.
+// FuzzReader: a reader never reads beyond its bytes, and accepts only what encoding/binary writes for
+// the same values.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte{}, uint8(3))
 	f.Add(binary.AppendUvarint(nil, math.MaxUint64), uint8(0))
@@ -32,7 +32,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// TestTheFirstErrorStays: what fails after it changes nothing, and where it was stays known.
+// TestTheFirstErrorStays: later failures change neither the error nor its position.
 func TestTheFirstErrorStays(t *testing.T) {
 	first := errors.New("first")
 	r := NewReader([]byte{7, 8, 9})

@@ -1,5 +1,5 @@
-// Package natsdtest starts plain NATS servers inside a test's own process: such as
-// a user may have, with whatever settings. Only tests import it.
+// Package natsdtest starts plain NATS servers with arbitrary settings inside a test's own process,
+// like a user's own server. Only tests import it.
 package natsdtest
 
 import (
@@ -9,9 +9,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Start starts a server on a free port of loopback, with settings that change may
-// alter, and ends it with the test. It fails the test where the server does not
-// answer within a minute.
+// Start starts a server on a free loopback port, with settings that change may modify, and stops it at
+// the end of the test. The test fails if the server does not answer within a minute.
 func Start(t testing.TB, change func(*server.Options)) *server.Server {
 	t.Helper()
 	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}

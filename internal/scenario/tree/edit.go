@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// With returns n with value at the path, mappings made on the way. Where the
-// way leads through something that is not a mapping, it returns n: that is a fault
-// of its own.
+// With returns n with value at the path, creating mappings on the way. If the path leads through
+// something that is not a mapping, it returns n: that fault is reported elsewhere.
 func (n *Node) With(path []string, value *Node) *Node {
 	if n.Shape != Mapping {
 		return n
@@ -53,7 +52,7 @@ func (n *Node) Without(path ...string) *Node {
 	return &c
 }
 
-// Overlay lays top over base: mappings are merged, everything else is replaced.
+// Overlay merges top over base: mappings are merged, everything else is replaced.
 func Overlay(base, top *Node) *Node {
 	if base.Shape != Mapping || top.Shape != Mapping {
 		return top
@@ -71,8 +70,8 @@ func Overlay(base, top *Node) *Node {
 	return &c
 }
 
-// Mark notes of n and all below it where in the file they are from. It is for a
-// tree that was just read.
+// Mark records for n and its descendants which part of the file they are from. Use it only on a tree
+// just read.
 func (n *Node) Mark(from string) {
 	if n.From != "" {
 		from += ", " + n.From
@@ -97,7 +96,7 @@ func (n *Node) Walk(visit func(*Node)) {
 	}
 }
 
-// Flow returns n in YAML's flow style, for messages and to compare by.
+// Flow returns n in YAML's flow style, for messages and comparisons.
 func (n *Node) Flow() string {
 	switch n.Shape {
 	case Text:
@@ -118,7 +117,7 @@ func (n *Node) Flow() string {
 	return ""
 }
 
-// Source is where n stands, on one line.
+// Source returns n's source on one line.
 func (n *Node) Source() string {
 	s := n.At.String()
 	if n.From != "" {

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEditsLeaveTheOriginal: runs of one file share its tree, so a change for one
-// of them must not show in another.
+// TestEditsLeaveTheOriginal: runs of one file share its tree, so that a change for one run must not
+// affect another.
 func TestEditsLeaveTheOriginal(t *testing.T) {
 	t.Parallel()
 	read := func(text string) *Node {

@@ -22,7 +22,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.Source, p.Line, p.Column)
 }
 
-// A Fault is one thing wrong with a scenario.
+// A Fault is one fault of a scenario.
 type Fault struct {
 	At      Position
 	Path    string // of the key, "load.rate"; "" for the file as a whole
@@ -41,8 +41,8 @@ func (f Fault) Error() string {
 	return strings.Join(append(parts, f.Message), ": ")
 }
 
-// shownPath is a path up to where a key ends that was meant as one and its
-// value: "password hunter2", without its colon, is a key in YAML.
+// shownPath returns a path up to the end of the intended key: "password hunter2", without its colon,
+// is a key in YAML.
 func shownPath(path string) string {
 	if i := strings.IndexAny(path, " \t\n:="); i >= 0 {
 		return path[:i] + "..."
@@ -50,16 +50,16 @@ func shownPath(path string) string {
 	return path
 }
 
-// Faults is everything wrong with a scenario: those of the file in its order,
-// then those of flags, then those of no position.
+// Faults are all faults of a scenario: those of the file in order, then those of flags, then those
+// without a position.
 type Faults []Fault
 
-// Add adds a fault; its message is as fmt.Sprintf writes it.
+// Add adds a fault with a message formatted like fmt.Sprintf.
 func (fs *Faults) Add(at Position, path, format string, args ...any) {
 	*fs = append(*fs, Fault{at, path, fmt.Sprintf(format, args...)})
 }
 
-// Error returns one line a fault.
+// Error returns one line per fault.
 func (fs Faults) Error() string {
 	lines := make([]string, len(fs))
 	for i, f := range fs {
@@ -68,7 +68,7 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Done sorts the faults and returns them as an error; nil where there are none.
+// Done sorts the faults and returns them as an error; nil if there are none.
 func (fs Faults) Done() error {
 	if len(fs) == 0 {
 		return nil
@@ -92,8 +92,8 @@ func (fs Faults) sort() {
 	})
 }
 
-// firstOf keeps of several faults at one place and path the first: the later
-// ones follow from it, or are of another run of the file.
+// firstOf keeps the first of several faults with the same position and path: later ones follow from
+// it, or are from another run of the file.
 func (fs Faults) firstOf() Faults {
 	seen := make(map[Fault]bool, len(fs))
 	kept := fs[:0]

@@ -1,9 +1,7 @@
-// Package tree reads a scenario file as a tree of texts, each with its place, and
-// changes such trees.
+// Package tree parses a scenario file into a tree of texts with positions, and edits such trees.
 //
-// It knows YAML and its dangers (size, depth, aliases, several documents) and no
-// key of a scenario. What a text means is up to the reader of the tree, which
-// reports a Fault at the text's Position.
+// It handles YAML and its dangers (size, depth, aliases, several documents) but knows no scenario
+// keys. The reader of the tree interprets the texts, and reports a Fault at a text's Position.
 package tree
 
 import (
@@ -21,39 +19,38 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds of a scenario file. A file of a person is far below them; one above
-// is a mistake or an attack on the parser, which takes time by the square of a
-// document's length (32 KiB of short lines: a second).
+// Limits of a scenario file. Hand-written files are far below them; a larger one is a mistake or an
+// attack on the parser, whose time is quadratic in a document's length (32 KiB of short lines: a
+// second).
 const (
-	MaxFile   = 64 << 10 // bytes of a file
-	MaxTokens = 16 << 10 // words and punctuation of a file
+	MaxFile   = 64 << 10 // bytes per file
+	MaxTokens = 16 << 10 // tokens per file
 	maxDepth  = 16       // nested lists and mappings
 )
 
-// A Shape is what a node is. Numbers, words and booleans are all texts: what a
-// text means is decided by the key that it belongs to.
+// A Shape is the type of a node. Numbers, words and booleans are all texts, to be interpreted by key.
 type Shape uint8
 
 // The shapes.
 const (
-	Empty   Shape = iota // nothing stands behind the key, or what a scenario may not contain
+	Empty   Shape = iota // no value after the key, or something that a scenario may not contain
 	Text                 // a number, a word, a boolean
 	List                 // Items
 	Mapping              // Fields
 )
 
-// String returns the shape as a message has it: "a list".
+// String returns the shape for messages: "a list".
 func (s Shape) String() string {
 	return [...]string{"empty", "a single value", "a list", "a mapping"}[s]
 }
 
-// A Node is one value of a file with its place. Once it is read, nothing changes
-// it: what differs is a copy that shares the rest.
+// A Node is one value of a file with its position. It is immutable once read: edits copy it and share
+// the rest.
 type Node struct {
 	Shape  Shape
 	Text   string
 	At     Position
-	From   string // what of the file besides its top it is from: "scenarios[1]", "matrix"; "" for the top
+	From   string // part of the file it is from: "scenarios[1]", "matrix"; "" for the top
 	Items  []*Node
 	Fields []Field
 }
@@ -65,7 +62,7 @@ type Field struct {
 	Value *Node
 }
 
-// Field returns the value of key, nil where there is none.
+// Field returns the value of key, or nil if there is none.
 func (n *Node) Field(key string) *Node {
 	if n == nil || n.Shape != Mapping {
 		return nil
@@ -81,8 +78,8 @@ func (n *Node) Field(key string) *Node {
 // Is reports whether n is this word.
 func (n *Node) Is(word string) bool { return n.Shape == Text && strings.TrimSpace(n.Text) == word }
 
-// Parse reads one YAML document with a mapping at its top. Faults other than
-// those of syntax leave a tree of what could be read; it is nil otherwise.
+// Parse parses one YAML document with a mapping at its top. After a syntax fault the tree is nil;
+// after others it holds what could be read.
 func Parse(name string, src []byte) (*Node, Faults) {
 	p := parsing{name: name}
 	whole := Position{Source: name}
@@ -128,7 +125,7 @@ func Parse(name string, src []byte) (*Node, Faults) {
 		}
 		if body != nil {
 			p.fault(p.position(d.Body.GetToken()), "", "begins a second document (one, with `scenarios:` for several scenarios)")
-			break // the first is read all the same, for its own faults
+			break // read the first one anyway, for its faults
 		}
 		body = d.Body
 	}
@@ -138,7 +135,7 @@ func Parse(name string, src []byte) (*Node, Faults) {
 	n := p.node(body, "", 0)
 	if n.Shape != Mapping {
 		if len(p.faults) > 0 {
-			return nil, p.faults // what it would be is not known
+			return nil, p.faults // its content is unknown
 		}
 		p.fault(n.At, "", "must be a mapping of keys (a scenario begins with weir: 1), is %s", n.Shape)
 		return nil, p.faults
@@ -146,8 +143,8 @@ func Parse(name string, src []byte) (*Node, Faults) {
 	return n, p.faults
 }
 
-// ParseFlag reads the value of a flag: a list or mapping in YAML's flow style
-// where it begins like one, a plain text otherwise.
+// ParseFlag parses the value of a flag: a list or mapping in YAML's flow style if it begins like one,
+// a plain text otherwise.
 func ParseFlag(flag, value string) (*Node, Faults) {
 	at := Position{Source: flag}
 	t := strings.TrimSpace(value)
@@ -166,7 +163,7 @@ func ParseFlag(flag, value string) (*Node, Faults) {
 	return v, faults
 }
 
-// move gives n and all below it one position.
+// move sets the position of n and its descendants.
 func (n *Node) move(at Position) {
 	n.Walk(func(m *Node) {
 		m.At = at
@@ -192,8 +189,8 @@ func (p *parsing) position(t *token.Token) Position {
 	return Position{p.name, t.Position.Line, t.Position.Column}
 }
 
-// node turns YAML's node into ours. What a scenario may not contain becomes an
-// empty node and a fault.
+// node converts a node of the YAML library. What a scenario may not contain becomes an empty node and
+// a fault.
 func (p *parsing) node(a ast.Node, path string, depth int) *Node {
 	if a == nil {
 		return &Node{Shape: Empty, At: Position{Source: p.name}}
@@ -226,7 +223,7 @@ func (p *parsing) node(a ast.Node, path string, depth int) *Node {
 		}
 	case *ast.StringNode:
 		if t := a.GetToken(); t != nil && strings.Contains(strings.TrimSpace(t.Origin), "\n") {
-			// Not shown: what an open quote takes in may be anything.
+			// Not shown: an unclosed quote may contain anything.
 			p.fault(n.At, path, "goes over several lines (one line; is a quote left open?)")
 			return n
 		}
@@ -246,8 +243,8 @@ func (p *parsing) node(a ast.Node, path string, depth int) *Node {
 	return n
 }
 
-// colonText reads as YAML has it what the parser takes for a mapping in a list
-// inside braces: host:4222, with no space behind its colon, is one text.
+// colonText handles what the parser takes for a mapping in a list inside braces but YAML defines as
+// one text: host:4222, without a space after its colon.
 func (p *parsing) colonText(a ast.Node) *Node {
 	braces, ok := a.(*ast.MappingNode)
 	if !ok || len(braces.Values) != 1 || braces.GetToken().Type == token.MappingStartType {
@@ -335,8 +332,8 @@ func tooDeep(tokens token.Tokens) (*token.Token, bool) {
 	return nil, false
 }
 
-// firstInvalid returns the place of the first byte that is not UTF-8, or of a
-// control character that no text has.
+// firstInvalid returns the position of the first invalid UTF-8 byte, or of a control character that no
+// text has.
 func firstInvalid(name string, src []byte) (Position, bool) {
 	line, column := 1, 1
 	for len(src) > 0 {
@@ -353,11 +350,11 @@ func firstInvalid(name string, src []byte) (Position, bool) {
 	return Position{}, false
 }
 
-// quoted is what the parser quotes of a file: the rest of a line, say, on which
-// a password may stand. Single characters it quotes otherwise.
+// quoted matches what the parser quotes from a file, such as the rest of a line, which may contain a
+// password. It quotes single characters differently.
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*("|$)`)
 
-// unquoted is a message of the parser without the file's own text.
+// unquoted returns a parser message without the quoted parts of the file.
 func unquoted(msg string) string { return quoted.ReplaceAllString(msg, "...") }
 
 func firstLine(s string) string {

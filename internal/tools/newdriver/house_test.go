@@ -19,12 +19,12 @@ import (
 	"github.com/weirmq/weir/internal/needs"
 )
 
-// A house is a copy of the module in which a driver is made. Go builds what differs
-// in it over the original (-overlay), so that all else comes from the build cache.
+// A house is a copy of the module in which a driver is created. Go builds the differences as an
+// overlay over the original (-overlay), so that everything else comes from the build cache.
 type house struct {
 	t              *testing.T
 	original, copy string
-	built          map[string]string // binaries of tests, by their package and what differs in drivers
+	built          map[string]string // test binaries, by package and driver differences
 }
 
 func newHouse(t *testing.T) *house {
@@ -37,7 +37,7 @@ func newHouse(t *testing.T) *house {
 	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(root, p)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // gone meanwhile
+		case errors.Is(err, fs.ErrNotExist): // it has disappeared
 			return nil
 		case err != nil:
 			return err
@@ -63,8 +63,8 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// overlay writes what go's flag of that name takes: the drivers that differ. key tells
-// their texts apart from those of another moment.
+// overlay writes the file for go's -overlay flag: the drivers that differ. key distinguishes different
+// versions of their texts.
 func (h *house) overlay() (file, key string) {
 	h.t.Helper()
 	var o struct{ Replace map[string]string }
@@ -96,7 +96,7 @@ func (h *house) command(dir, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// must runs what has to succeed.
+// must runs a command that has to succeed.
 func (h *house) must(dir, name string, args ...string) {
 	h.t.Helper()
 	if out, err := h.command(dir, name, args...); err != nil {
@@ -104,20 +104,20 @@ func (h *house) must(dir, name string, args ...string) {
 	}
 }
 
-// tests builds the tests of a package as the copy has it, once for the same drivers.
+// tests builds the tests of a package in the copy, once per set of drivers.
 func (h *house) tests(pkg string) (binary string) {
 	h.t.Helper()
 	overlay, key := h.overlay()
 	key = pkg + "\x00" + key
 	if h.built[key] == "" {
 		h.built[key] = h.copy + ".tests" + strconv.Itoa(len(h.built))
-		// vet goes into the package's folder, which an overlay does not make.
+		// vet runs in the package's folder, which an overlay does not create.
 		h.must(h.original, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", h.built[key], "./"+pkg)
 	}
 	return h.built[key]
 }
 
-// vetted returns a module of the new driver, without its test, and what it imports.
+// vetted returns a module with the new driver, without its test, and what it imports.
 func (h *house) vetted() string {
 	h.t.Helper()
 	files := map[string]string{}
@@ -130,14 +130,14 @@ func (h *house) vetted() string {
 	return write(h.t, files)
 }
 
-// generate is what make generate does for drivers.
+// generate does what make generate does for drivers.
 func (h *house) generate() {
 	h.t.Helper()
 	h.must(filepath.Join(h.copy, "internal", "cli"), h.tests("internal/cli"), "-test.run", "^TestTheDriversPagesAreUpToDate$", "-update")
 }
 
-// spotless runs tests of a package, all without names, of which none may have a
-// word to say about the new driver. What other drivers lack is not looked at here.
+// spotless runs tests of a package, all if none are named, which must not report anything about the
+// new driver. Findings about other drivers are ignored.
 func (h *house) spotless(pkg string, names ...string) {
 	h.t.Helper()
 	out, _ := h.command(filepath.Join(h.copy, pkg), h.tests(filepath.ToSlash(pkg)), "-test.run", "^("+strings.Join(names, "|")+")", "-test.v")
@@ -151,7 +151,7 @@ func (h *house) spotless(pkg string, names ...string) {
 	}
 }
 
-// replace changes a file of the copy.
+// replace edits a file of the copy.
 func (h *house) replace(name, before, after string) {
 	h.t.Helper()
 	p := filepath.Join(h.copy, filepath.FromSlash(name))
@@ -167,8 +167,8 @@ func (h *house) replace(name, before, after string) {
 	}
 }
 
-// conformance runs the new driver's, which fails, and returns what each check that
-// failed said.
+// conformance runs the new driver's conformance tests, which fail, and returns the output of each
+// failed check.
 func (h *house) conformance() map[string]string {
 	h.t.Helper()
 	out, err := h.command(filepath.Join(h.copy, "drivers", "mymq"), h.tests("drivers/mymq"), "-test.run", "^TestConformance$", "-test.v")
@@ -193,13 +193,13 @@ func (h *house) conformance() map[string]string {
 	return said
 }
 
-// TestNewDriverPassesHouseRules makes a driver and does with it what its author would, up
-// to the first methods, and then removes it.
+// TestNewDriverPassesHouseRules creates a driver, takes its author's steps up to the first methods,
+// and then removes it.
 func TestNewDriverPassesHouseRules(t *testing.T) {
 	needs.Time(t)
 	needs.NoRace(t)
 	h := newHouse(t)
-	h.generate() // what the pages are without the driver
+	h.generate() // the pages without the driver
 	before := tree(t, h.copy)
 	var out, errs strings.Builder
 	if code := run([]string{"my-mq", "--title", "My MQ", "-C", h.copy}, &out, &errs); code != 0 {
@@ -248,14 +248,14 @@ func TestNewDriverPassesHouseRules(t *testing.T) {
 		if len(first) < 15 {
 			t.Errorf("%d checks failed: %v", len(first), slices.Sorted(maps.Keys(first)))
 		}
-		// What to write next is said once by the checks that need a Conn, and by the one
-		// that looks for an unreachable system.
+		// What to write next is reported once by the checks that need a Conn, and once by the check for an
+		// unreachable system.
 		const again = "the same error as in an earlier check"
 		if n := strings.Count(strings.Join(slices.Collect(maps.Values(first)), "\n"), "write Open in driver.go"); n < 1 || n > 2 {
 			t.Errorf("%d checks tell to write Open; want 1 or 2", n)
 		}
 		for check, said := range first {
-			// Two need a server that can be restarted or stopped, which the harness is told of.
+			// Two need a server that can be restarted or stopped by the harness.
 			want := "write Open in driver.go: "
 			switch check {
 			case "LostConnectionReported":

@@ -13,9 +13,8 @@ import (
 	"strconv"
 )
 
-// listed returns drivers/standard/standard.go with the package of that name, below the module's
-// folder drivers, in its imports and, where the order of names puts it, in what
-// Definitions returns.
+// listed returns drivers/standard/standard.go with the package of that name, below the module's folder
+// drivers, added to its imports and, in order of names, to the result of Definitions.
 func listed(src []byte, module, pkg string) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "standard.go", src, parser.ParseComments|parser.SkipObjectResolution)
@@ -46,7 +45,7 @@ func listed(src []byte, module, pkg string) ([]byte, error) {
 			break
 		}
 	}
-	// From the end, so that the first position stays true.
+	// From the end, so that earlier positions stay valid.
 	out := insert(src, fset.Position(at).Offset, pkg+".Definition(),\n")
 	out = insert(out, fset.Position(imports.Rparen).Offset, strconv.Quote(module+"/drivers/"+pkg)+"\n")
 	formatted, err := format.Source(out)
@@ -56,7 +55,7 @@ func listed(src []byte, module, pkg string) ([]byte, error) {
 	return formatted, nil
 }
 
-// importsOf returns the one group of imports.
+// importsOf returns the only import group.
 func importsOf(f *ast.File) (*ast.GenDecl, error) {
 	for _, d := range f.Decls {
 		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.IMPORT && g.Rparen.IsValid() {
@@ -66,7 +65,7 @@ func importsOf(f *ast.File) (*ast.GenDecl, error) {
 	return nil, errors.New("it has no imports in parentheses")
 }
 
-// localName is what a file calls an import.
+// localName returns the name of an import in the file.
 func localName(s *ast.ImportSpec) string {
 	if s.Name != nil {
 		return s.Name.Name
@@ -75,7 +74,7 @@ func localName(s *ast.ImportSpec) string {
 	return path.Base(p)
 }
 
-// definitionsOf returns the list that Definitions returns.
+// definitionsOf returns the list in Definitions' return statement.
 func definitionsOf(f *ast.File) (*ast.CompositeLit, error) {
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
@@ -91,7 +90,7 @@ func definitionsOf(f *ast.File) (*ast.CompositeLit, error) {
 	return nil, errors.New("it has no function Definitions that only returns a list")
 }
 
-// callee returns the package of the Definition that an expression calls.
+// callee returns the package whose Definition an expression calls.
 func callee(e ast.Expr) (string, bool) {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

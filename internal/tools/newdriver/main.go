@@ -1,10 +1,9 @@
-// Command newdriver makes the folder of a new driver and lists it in drivers/standard:
+// Command newdriver creates the folder of a new driver and lists it in drivers/standard:
 //
 //	go run ./internal/tools/newdriver NAME [--title "Title"]
 //
-// What it makes compiles, keeps the house rules and fails its conformance, saying
-// check by check what to write: nothing in it pretends to work. CONTRIBUTING.md
-// goes on from there.
+// The result compiles, follows the house rules and fails its conformance tests, which say check by
+// check what to write: nothing in it pretends to work. CONTRIBUTING.md describes the next steps.
 package main
 
 import (
@@ -15,12 +14,12 @@ import (
 	"os"
 )
 
-// failed is the exit code for whatever stands in the way; nothing is written then.
+// failed is the exit code for any failure; nothing is written then.
 const failed = 2
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run does what the arguments ask for and returns the exit code.
+// run executes the command and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	name, title, dir, err := parse(args, stderr)
 	switch {
@@ -47,7 +46,7 @@ CONTRIBUTING.md, "A new driver", goes through it.
 	return 0
 }
 
-// parse reads the command line, on which the name may stand before the flags.
+// parse parses the command line, on which the name may precede the flags.
 func parse(args []string, stderr io.Writer) (name, title, dir string, err error) {
 	flags := flag.NewFlagSet("newdriver", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -20,7 +20,7 @@ import (
 //go:embed template/*.tmpl
 var templates embed.FS
 
-// make makes the driver in the module that dir is in: all of it or nothing.
+// make creates the driver in the module that contains dir: all of it or nothing.
 func (p plan) make(dir string) error {
 	root, module, err := moduleAt(dir)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p plan) make(dir string) error {
 	return place(folder, files, list, after)
 }
 
-// moduleAt returns the root folder and the path of the module that dir is in.
+// moduleAt returns the root folder and the path of the module that contains dir.
 func moduleAt(dir string) (root, module string, err error) {
 	at, err := filepath.Abs(dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func moduleAt(dir string) (root, module string, err error) {
 	}
 }
 
-// recipeOf returns the file below a folder that holds a recipe of that name.
+// recipeOf returns the file below a folder that has a recipe of that name.
 func recipeOf(drivers, name string) (found string, err error) {
 	err = filepath.WalkDir(drivers, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != "recipe.yaml" {
@@ -96,7 +96,7 @@ func recipeOf(drivers, name string) (found string, err error) {
 	return found, err
 }
 
-// files returns the driver's files by their names.
+// files returns the driver's files by name.
 func (p plan) files() (map[string][]byte, error) {
 	all, err := template.New("").Delims("[[", "]]").ParseFS(templates, "template/*.tmpl")
 	if err != nil {
@@ -122,8 +122,8 @@ func (p plan) files() (map[string][]byte, error) {
 	return files, nil
 }
 
-// place writes the folder and the list. Both are written beside their places first,
-// so that little can fail when the folder is put there, and that is undone.
+// place writes the folder and the list. Both are first written next to their destinations, so that
+// little can fail when the folder is moved there, and that step is undone on failure.
 func place(folder string, files map[string][]byte, list string, after []byte) (err error) {
 	made, err := os.MkdirTemp(filepath.Dir(folder), ".newdriver-*")
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 	"unicode/utf8"
 )
 
-// A plan is what is asked for.
+// A plan describes the driver to create.
 type plan struct {
 	Name    string // of the driver: "redis-lists"
-	Package string // and its folder: "redislists"
-	Title   string // the system as its makers write it
+	Package string // also its folder: "redislists"
+	Title   string // the system's name as its makers write it
 }
 
-// Bounds of texts, in characters. A recipe's name may have no more.
+// Limits in characters. A recipe's name may not be longer.
 const longestName, longestTitle = 40, 60
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// newPlan checks what was asked for, without a look at any file.
+// newPlan checks the request without reading any file.
 func newPlan(name, title string) (plan, error) {
 	p := plan{Name: name, Package: strings.ReplaceAll(name, "-", ""), Title: strings.TrimSpace(title)}
 	if p.Title == "" {
@@ -43,7 +43,7 @@ func newPlan(name, title string) (plan, error) {
 	return p, p.checkTitle()
 }
 
-// checkTitle refuses what cannot stand in a line of a comment.
+// checkTitle rejects characters that cannot be in a comment line.
 func (p plan) checkTitle() error {
 	switch {
 	case !utf8.ValidString(p.Title) || strings.ContainsFunc(p.Title, func(r rune) bool { return !unicode.IsPrint(r) }):
@@ -54,8 +54,8 @@ func (p plan) checkTitle() error {
 	return nil
 }
 
-// taken are package names that mean something to Go or to the house, and those that
-// internal/policy refuses because they say nothing.
+// taken returns package names with a meaning in Go or in this repository, and those that
+// internal/policy rejects as meaningless.
 func taken() []string {
 	return []string{
 		"all", "driver", "drivers", "drivertest", "init", "internal", "main", "standard", "testdata", "vendor",

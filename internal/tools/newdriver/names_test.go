@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// small is a module with what the command looks at.
+// small is a module with the files that the command reads.
 var small = map[string]string{
 	"go.mod": "module example.com/m\n",
 	"drivers/standard/standard.go": `// Package all lists.
@@ -36,7 +36,7 @@ func Definitions() []driver.Definition {
 	"drivers/internal/redisconn/redisconn.go": "package redisconn\n",
 }
 
-// write lays files out below a folder.
+// write writes files below a folder.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,8 +52,8 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// tree returns the files below a folder with what is in them, but for those whose
-// name begins with a dot and is not a leftover of the command.
+// tree returns the files below a folder with their content, except hidden ones that are not the
+// command's leftovers.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -86,7 +86,7 @@ func TestNewDriverIsCreatedAndListed(t *testing.T) {
 	} {
 		dir := write(t, small)
 		var out, errs strings.Builder
-		// From a folder in the module, with the flag behind the name.
+		// From a subfolder of the module, with the flag after the name.
 		if code := run([]string{name, "--title", `The "best" MQ\n`, "-C", filepath.Join(dir, "drivers", "nats")}, &out, &errs); code != 0 {
 			t.Fatalf("%s: exit %d: %s", name, code, &errs)
 		}
@@ -185,7 +185,7 @@ func TestOutsideModuleCreatesNothing(t *testing.T) {
 func TestFailedListUpdateRemovesFolder(t *testing.T) {
 	dir := write(t, small)
 	before := tree(t, dir)
-	// A folder where the list should be cannot be renamed onto.
+	// A rename onto a folder in place of the list fails.
 	list := filepath.Join(dir, "drivers", "standard", "blocked")
 	if err := os.MkdirAll(filepath.Join(list, "x"), 0o755); err != nil {
 		t.Fatal(err)

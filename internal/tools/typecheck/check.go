@@ -19,26 +19,25 @@ import (
 	"sync"
 )
 
-// A listed is a package as go list prints it. One that tests change, or that holds them, has
-// a path such as "a [a.test]".
+// A listed is a package as printed by go list. A package modified by tests, or containing them, has a
+// path such as "a [a.test]".
 type listed struct {
 	ImportPath string
 	Dir        string
-	DepOnly    bool // it is here only because others import it
+	DepOnly    bool // listed only as a dependency
 	GoFiles    []string
 	ImportMap  map[string]string
 	Imports    []string
 	Module     *struct{ GoVersion string }
 	Error      *struct{ Err string }
 
-	done    chan struct{} // closed when checked is there
+	done    chan struct{} // closed when checked is set
 	checked *types.Package
 	faults  []string
 }
 
-// list asks go for packages, their tests, and all that they import: what is imported comes
-// before what imports it. Nothing is compiled. C is left out, as in every build for another
-// platform.
+// list asks go for packages, their tests, and all dependencies, in dependency order. Nothing is
+// compiled. It leaves out C, as every cross-compiling build does.
 func list(ctx context.Context, dir, platform, arch string, patterns []string) ([]*listed, error) {
 	args := append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,Dir,DepOnly,GoFiles,ImportMap,Imports,Module,Error", "--"}, patterns...)
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -58,20 +57,20 @@ func list(ctx context.Context, dir, platform, arch string, patterns []string) ([
 			return all, nil
 		case err != nil:
 			return nil, fmt.Errorf("reading what go list says: %w", err)
-		case strings.HasSuffix(p.ImportPath, ".test"): // the main program of tests, which go writes
+		case strings.HasSuffix(p.ImportPath, ".test"): // the generated main program of tests
 		default:
 			all = append(all, p)
 		}
 	}
 }
 
-// check checks the types of packages in the order of list, and returns what is wrong with them.
+// check type-checks packages in the order of list, and returns all errors.
 func check(all []*listed, arch string) (faults []string) {
 	fset, byPath := token.NewFileSet(), map[string]*listed{}
 	for _, p := range all {
 		byPath[p.ImportPath] = p
 	}
-	at := make(chan struct{}, runtime.GOMAXPROCS(0)) // as many at once
+	at := make(chan struct{}, runtime.GOMAXPROCS(0)) // limits parallelism
 	var checking sync.WaitGroup
 	for _, p := range all {
 		checking.Go(func() {
@@ -93,10 +92,10 @@ func check(all []*listed, arch string) (faults []string) {
 	return faults
 }
 
-// mostFaults of a package are told.
+// mostFaults is how many errors of a package are reported.
 const mostFaults = 10
 
-// check checks one package, of those that it imports only what they declare.
+// check type-checks a package; of its dependencies it uses only the declarations.
 func (p *listed) check(fset *token.FileSet, byPath map[string]*listed, sizes types.Sizes) {
 	fault := func(err error) {
 		if len(p.faults) < mostFaults {
@@ -124,10 +123,10 @@ func (p *listed) check(fset *token.FileSet, byPath map[string]*listed, sizes typ
 	if p.Module != nil && p.Module.GoVersion != "" {
 		conf.GoVersion = "go" + p.Module.GoVersion
 	}
-	p.checked, _ = conf.Check(path, fset, files, nil) // fault has its errors
+	p.checked, _ = conf.Check(path, fset, files, nil) // the errors were passed to fault
 }
 
-// importing finds what a package imports.
+// importing resolves the imports of a package.
 type importing struct {
 	by  *listed
 	all map[string]*listed

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestErrorsOnOtherPlatformsAreFound has modules that compile here.
+// TestErrorsOnOtherPlatformsAreFound uses modules that compile on this platform.
 func TestErrorsOnOtherPlatformsAreFound(t *testing.T) {
 	const head = "package p\n\nimport \"syscall\"\n\n"
 	for _, tt := range []struct {

@@ -2,10 +2,10 @@
 //
 //	go run ./internal/tools/typecheck PLATFORM/ARCHITECTURE PACKAGE ...
 //
-// It checks the types of the packages, of their tests and of all that they import. The
-// compiler would do the same, and would then write machine code that nothing runs: for each
-// platform that takes minutes where this takes seconds. It does not see what only the
-// compiler's later passes and the assembler refuse. For that, CI builds and runs one platform.
+// It type-checks the packages, their tests and all dependencies. The compiler does the same but also
+// generates machine code that nothing would run, which takes minutes per platform instead of seconds.
+// typecheck misses what only the compiler's later passes and the assembler reject; for that, CI builds
+// and runs one platform.
 package main
 
 import (
@@ -23,8 +23,8 @@ func main() {
 	os.Exit(run(ctx, ".", os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run checks the packages that the arguments name in the module around dir. It returns the
-// exit code: 1 where something does not compile, 2 where nothing could be checked.
+// run checks the packages named by the arguments in the module around dir. It returns the exit code: 1
+// if something does not compile, 2 if nothing could be checked.
 func run(ctx context.Context, dir string, args []string, stdout, stderr io.Writer) int {
 	if len(args) < 2 || strings.Count(args[0], "/") != 1 {
 		fmt.Fprintln(stderr, "usage: typecheck PLATFORM/ARCHITECTURE PACKAGE ... (such as darwin/arm64 ./...)")
