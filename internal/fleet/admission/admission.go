@@ -25,26 +25,25 @@ import "errors"
 
 // The reasons to refuse.
 var (
-	// ErrToken: this is not a token, or not one of this keep.
+	// ErrToken says that this is not a token, or not one of this keep.
 	ErrToken = errors.New("wrong token")
-	// ErrExpired: the token, or the nonce of a join, has ended.
+	// ErrExpired says that the token, or the nonce of a join, has expired.
 	ErrExpired = errors.New("expired")
-	// ErrRevoked: the token was taken back.
+	// ErrRevoked says that the token was revoked.
 	ErrRevoked = errors.New("token revoked")
-	// ErrPin: the server has another certificate than the one that was announced.
+	// ErrPin says that the server's certificate is not the announced one.
 	ErrPin = errors.New("wrong certificate")
-	// ErrScheme: the server speaks TLS and the URL says that it does not, or the other way
-	// round.
+	// ErrScheme says that the server uses TLS and the URL does not, or the reverse.
 	ErrScheme = errors.New("wrong scheme of the join URL")
-	// ErrReplayed: the nonce of the join was used, or was never given to its agent.
+	// ErrReplayed says that the nonce of the join was used, or never given to its agent.
 	ErrReplayed = errors.New("replayed join")
-	// ErrVersion: the agent is of another version, or of another build, than the coordinator.
+	// ErrVersion says that agent and coordinator are of different versions or builds.
 	ErrVersion = errors.New("another version of weir")
-	// ErrMalformed: the message is none that an agent sends.
+	// ErrMalformed says that an agent's message is invalid.
 	ErrMalformed = errors.New("malformed join")
-	// ErrBusy: more joins are under way than are remembered.
+	// ErrBusy says that too many joins are in progress.
 	ErrBusy = errors.New("too many joins at once")
 )
 
-// Port is the port of a hub where its URL names none.
+// Port is a hub's default port.
 const Port = 7622
