@@ -1,24 +1,21 @@
-// Package admission decides who may join a fleet, and with whom an agent dares to
-// speak.
+// Package admission decides who may join a fleet, and lets agents verify the coordinator.
 //
-// The coordinator's host has a Keep: a folder with the certificate of its hub and the
-// secret by which its tokens are made. A Token is an id, an end, and a MAC of both. It is
-// what opens the hub's door to a connection, and it proves a Request, once: the
-// coordinator's Authenticator gives a nonce, and the agent makes a proof from it. So a recorded
-// join is useless to a process that replays it.
+// The coordinator's host has a Keep: a folder with the certificate of its hub and the key of its tokens. A
+// Token is an ID, an expiry, and a MAC of both. It authenticates a connection to the hub, and proves a
+// Request once: the coordinator's Authenticator issues a nonce from which the agent makes a proof, so a
+// recorded join cannot be replayed.
 //
-// An agent is told all it needs in one URL (Address): where the hub is, the SHA-256 of
-// its certificate, and a token. It compares the certificate with that fingerprint and
-// with nothing else, so that no authority, name or date matters.
+// An agent gets everything in one URL (Address): the hub's address, the SHA-256 of its certificate, and a
+// token. It compares the certificate with that fingerprint only, so no authority, name or date matters.
 //
-// On the host and by the user of the coordinator an agent needs no more than where the
-// hub is: it opens the same Keep, which only that user can read.
+// For agents of the same host and user as the coordinator the hub's address is enough: they open the same
+// Keep, which only that user can read.
 //
-// A process is known by keys that it makes when it starts (Self): a hub gives it the
-// subjects of its own, and what is meant for it alone is sealed for it.
+// A process is identified by keys that it creates at its start (Self): a hub grants it subjects of its own,
+// and messages for it alone are sealed with its key.
 //
-// A token that ends or is revoked does not put out agents that are in. It is checked when
-// a connection is made, and when an agent joins.
+// An expired or revoked token does not disconnect agents. It is checked when a connection is made, and when
+// an agent joins.
 package admission
 
 import "errors"

@@ -1,32 +1,30 @@
-// Package hub runs the NATS server at which a fleet meets, inside the coordinator's
-// process, and connects to one.
+// Package hub runs the NATS server at which a fleet meets, inside the coordinator's process, and connects
+// clients to one.
 //
-// On every connection, on loopback as elsewhere, it asks for TLS 1.3, a token of its
-// keep (package admission), and a signature by which it knows the process again.
+// Every connection, even on loopback, requires TLS 1.3, a token of the server's keep (package admission),
+// and a signature that identifies the process.
 //
-// There are two accounts. In one the agents and the coordinator meet; in the other, the
-// books, JetStream is, and only the coordinator. What is published below
-// weir.fleet.report in the first goes to the second, where a stream may take it, and its
-// confirmation comes back. Nothing else passes. One account would not do: a server
-// confirms a message to whatever subject the message names for that, and with the names
-// of JetStream's own requests an agent had streams purged so.
+// There are two accounts. Agents and coordinator meet in the first; the second, "books", has JetStream, and
+// only the coordinator. Messages below weir.fleet.report are exported from the first to the second, where a
+// stream stores them, and the acknowledgement is passed back. Nothing else passes. A single account would be
+// unsafe: a server acknowledges a message to any subject that the message names, so an agent could name
+// JetStream's own requests and have streams purged.
 //
-// Whoever came in over the network, be it from another host or this one, is an agent,
-// known by the key that signed its connection. An agent may
+// Every client that connects over the network, from another host or this one, is an agent, identified by
+// the key that signed its connection. An agent may
 //
-//   - publish and subscribe below subjects of its own: its joins, how it stands, its
-//     reports, the orders for it, questions to it, and answers to its own questions;
-//   - subscribe to the coordinator's beacon, and to the orders that are for all;
-//   - ask the coordinator for its clock, and others how they are, which is all that a
-//     survey needs;
-//   - answer once what it was asked;
+//   - publish and subscribe below its own subjects: its joins, its standing, its reports, orders and
+//     queries for it, and answers to its own queries;
+//   - subscribe to the coordinator's beacon, and to the orders for all;
+//   - ask the coordinator for its clock, and others for their state, which is all that a survey needs;
+//   - answer each request once;
 //   - be a micro-service, and look for others ($SRV).
 //
-// All else is refused to it: what others are told, what they tell, and JetStream, with
-// all streams and buckets.
+// It may do nothing else: read what is sent to or by other agents, or use JetStream with its streams and
+// buckets.
 //
-// Streams are kept in a folder: a hub that is started again with it, and on the same
-// address, has them and the same certificate, and its clients come back by themselves.
+// Streams are kept in a folder: a hub restarted with that folder, on the same address, has them and the
+// same certificate, and its clients reconnect automatically.
 package hub
 
 import (
