@@ -1,6 +1,6 @@
-// Package history finds where the figures of runs changed from one run to the next, over
-// all the runs that a folder keeps. One run is one observation, as in package compare. It
-// reads what it is given and connects to nothing.
+// Package history finds where figures changed from one run to the next, over all runs kept in a folder. The
+// unit of observation is the run, as in package compare. It reads only what it is given and connects to
+// nothing.
 package history
 
 import (
@@ -17,28 +17,27 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// Schema is that of a History as JSON; docs/formats/history.md describes it.
+// Schema is the JSON format of a History; docs/formats/history.md describes it.
 const Schema = "weir.history/v1"
 
-// LeastRuns is how many runs a history needs. With fewer, even the clearest step would
-// not stand out of the chance that the search takes for all figures together. Where many
-// figures vary, it takes more: Series.Needs has them.
+// LeastRuns is the minimum number of runs. With fewer, even the clearest step would not be significant
+// given the search over all figures. If many figures vary, more are needed: see Series.Needs.
 const LeastRuns = 10
 
-// MostRuns is how many runs of a series are looked at: the latest ones.
+// MostRuns is how many runs of a series are examined: the latest ones.
 const MostRuns = stats.MostForChanges
 
 // Errors of Of.
 var (
-	// ErrTooFew: no series has enough runs. A FewError says how many lack.
+	// ErrTooFew says that no series has enough runs. A FewError has the number missing.
 	ErrTooFew = errors.New("too few runs")
-	// ErrSameRun: a run is there twice.
+	// ErrSameRun says that a run occurs twice.
 	ErrSameRun = errors.New("counts as one run only")
 )
 
 // A FewError is an ErrTooFew.
 type FewError struct {
-	More int // runs that the longest series needs
+	More int // runs that the longest series lacks
 	says string
 }
 
@@ -48,47 +47,46 @@ func (e *FewError) Error() string { return ErrTooFew.Error() + ": " + e.says }
 // Unwrap returns ErrTooFew.
 func (e *FewError) Unwrap() error { return ErrTooFew }
 
-// Options say what counts as a change, and which are new.
+// Options define what counts as a change, and which ones are new.
 type Options struct {
-	Alpha  float64 // chance that a series without any change shows one, over all its figures
-	Least  float64 // changes of a smaller part are left out: 0.02 is 2 %; 0: none is
-	Latest int     // a change in so many runs at the end of a series is new
+	Alpha  float64 // probability that a series without changes shows one, over all its figures
+	Least  float64 // changes smaller than this fraction are omitted: 0.02 is 2 %; 0: none are
+	Latest int     // changes within this many runs of the end are new
 	Seed   uint64  // of the permutations
 }
 
 // A History is what Of found.
 type History struct {
 	Schema string   `json:"schema"`
-	Weir   string   `json:"weir"` // version that looked
+	Weir   string   `json:"weir"` // version that examined them
 	Alpha  float64  `json:"alpha"`
 	Least  float64  `json:"least"`
 	Latest int      `json:"latest"`
 	Series []Series `json:"series"` // at least one
 }
 
-// A Series is runs that were put to the same, in the order in which they began.
+// A Series is comparable runs, in the order of their start.
 type Series struct {
 	Name    string            `json:"name"`
 	Driver  string            `json:"driver"`
-	Runs    []Run             `json:"runs"`            // that count
-	LeftOut []LeftOut         `json:"left_out"`        // that do not
-	Older   int               `json:"older"`           // runs before these, which are not looked at
-	Figures []Figure          `json:"figures"`         // none where there are too few runs
+	Runs    []Run             `json:"runs"`            // examined ones
+	LeftOut []LeftOut         `json:"left_out"`        // excluded ones
+	Older   int               `json:"older"`           // number of earlier runs, not examined
+	Figures []Figure          `json:"figures"`         // none if there are too few runs
 	Missing []compare.Missing `json:"missing"`         // figures that some run lacks
-	Needs   int               `json:"needs,omitempty"` // runs with which a change can show at all; absent: these are enough
-	Shows   *Shows            `json:"shows,omitempty"` // how large a change would have shown; absent where its figure changed, or there is none
+	Needs   int               `json:"needs,omitempty"` // runs needed to show any change; absent: there are enough
+	Shows   *Shows            `json:"shows,omitempty"` // detectable change; absent if its figure changed, or there is none
 }
 
-// Shows is how large a change so many runs would have shown, of the figure that tells users
-// most: the smallest of some steps that is found where it begins with the latest runs, or
-// halfway where those are more than half.
+// Shows is the change that so many runs would have shown in the most informative figure: the smallest step
+// found that begins with the latest runs, or halfway if those are more than half.
 type Shows struct {
 	Family  string   `json:"family"`
 	Name    string   `json:"name"`
-	Percent *float64 `json:"percent"` // upwards; null: none of the steps, not even the largest
+	Percent *float64 `json:"percent"` // upwards; null: not even the largest step
 
-	// After is how many runs must follow a change before it can show, where fewer follow this
-	// one. Then no step is large enough. Absent: enough runs follow it.
+	// After is how many runs must follow a change before it can show, if fewer follow this one. Then no
+	// step is large enough. Absent: enough follow.
 	After int `json:"after,omitempty"`
 }
 
@@ -96,10 +94,10 @@ type Shows struct {
 type Run struct {
 	Dir       string `json:"dir"`
 	ID        string `json:"id"`
-	StartedAt string `json:"started_at"` // RFC 3339, UTC; "" where the run does not tell
+	StartedAt string `json:"started_at"` // RFC 3339, UTC; "" if not recorded
 }
 
-// A LeftOut run does not count.
+// A LeftOut is an excluded run.
 type LeftOut struct {
 	Dir string `json:"dir"`
 	Why string `json:"why"` // INVALID or interrupted
@@ -107,13 +105,13 @@ type LeftOut struct {
 
 // A Figure is followed over the runs.
 type Figure struct {
-	Family  string    `json:"family"` // as those of a comparison
+	Family  string    `json:"family"` // as in a comparison
 	Name    string    `json:"name"`
 	Unit    string    `json:"unit"`
 	Better  string    `json:"better"`             // lower or higher
-	Values  []float64 `json:"values"`             // of each run
-	AtLeast []bool    `json:"at_least,omitempty"` // whether a run's value is a lower bound; absent: none is
-	Changes []Change  `json:"changes"`            // in the order of the runs
+	Values  []float64 `json:"values"`             // per run
+	AtLeast []bool    `json:"at_least,omitempty"` // whether each value is a lower bound; absent: none is
+	Changes []Change  `json:"changes"`            // in run order
 }
 
 // Value returns the figure of run i.
@@ -123,9 +121,9 @@ func (f *Figure) Value(i int) result.Value {
 
 // A Change is where a figure changes.
 type Change struct {
-	At     int     `json:"at"` // the first run after it, counted from 0
+	At     int     `json:"at"` // index of the first run after it
 	Before float64 `json:"before"`
-	After  float64 `json:"after"` // medians of the runs from the change before this one, and up to the next one
+	After  float64 `json:"after"` // medians of the runs since the previous change, and up to the next one
 
 	BeforeAtLeast bool `json:"before_at_least,omitempty"` // the median is a lower bound
 	AfterAtLeast  bool `json:"after_at_least,omitempty"`
