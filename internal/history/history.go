@@ -135,24 +135,23 @@ type Change struct {
 	PercentLo *float64 `json:"percent_lo"`
 	PercentHi *float64 `json:"percent_hi"`
 
-	P       float64              `json:"p"` // for all figures of the series together
+	P       float64              `json:"p"` // over all figures of the series
 	Verdict Verdict              `json:"verdict"`
-	New     bool                 `json:"new"`     // it lies in the latest runs
-	Differs []compare.Difference `json:"differs"` // what the last run before it and the first one after it have not alike
+	New     bool                 `json:"new"`     // within the latest runs
+	Differs []compare.Difference `json:"differs"` // between the last run before it and the first one after it
 }
 
-// A Verdict says what kind of change it is.
+// A Verdict is the direction of a change.
 type Verdict string
 
 // The verdicts.
 const (
 	Worse  Verdict = "worse"
 	Better Verdict = "better"
-	Spread Verdict = "spread" // the medians are the same, or lower bounds leave open which is larger
+	Spread Verdict = "spread" // equal medians, or lower bounds leave open which is larger
 )
 
-// Of finds the changes of runs. It orders them by when they began. The error wraps
-// ErrTooFew or ErrSameRun.
+// Of finds the changes of runs, ordered by their start. The error wraps ErrTooFew or ErrSameRun.
 func Of(runs []compare.Run, o Options) (*History, error) {
 	if err := once(runs); err != nil {
 		return nil, err
@@ -178,7 +177,7 @@ func Of(runs []compare.Run, o Options) (*History, error) {
 	return h, nil
 }
 
-// once refuses a run that is given twice.
+// once refuses duplicate runs.
 func once(runs []compare.Run) error {
 	var errs []error
 	seen := map[string]string{}
@@ -195,7 +194,7 @@ func once(runs []compare.Run) error {
 // follow finds the changes of one series.
 func follow(runs []compare.Run, o Options) Series {
 	began := func(r compare.Run) time.Time {
-		t, _ := time.Parse(time.RFC3339Nano, r.Result.Run.StartedAt) // one that does not tell comes first
+		t, _ := time.Parse(time.RFC3339Nano, r.Result.Run.StartedAt) // one without a time comes first
 		return t
 	}
 	slices.SortStableFunc(runs, func(a, b compare.Run) int { return began(a).Compare(began(b)) })
@@ -245,13 +244,13 @@ func follow(runs []compare.Run, o Options) Series {
 	return s
 }
 
-// mostNeeded bounds what is looked for: so many runs show any step at any level that may be
-// asked for, over more figures than there are.
+// mostNeeded bounds the search of needs: this many runs show any step at any allowed level, over more
+// figures than exist.
 const mostNeeded = 60
 
-// needs returns with how many runs a step can show, where with n none can; else 0. Of few
-// runs, an order that has the step by chance is too likely for the level: 2 of the 252 orders
-// of five and five have it, and the level is divided by the figures that vary.
+// needs returns the number of runs with which a step can show if n are too few; else 0. With few runs a
+// step by chance is too likely for the level: 2 of the 252 orders of five and five have one, and the level
+// is divided by the number of figures that vary.
 func needs(n, tests int, o Options) int {
 	if tests == 0 || n >= mostNeeded || stepShows(n, n/2, tests, o) {
 		return 0
@@ -264,8 +263,8 @@ func needs(n, tests int, o Options) int {
 	return mostNeeded
 }
 
-// stepShows reports whether the clearest step is found: values that do not vary but for it,
-// from the value at on.
+// stepShows reports whether the clearest step is found: values that are constant but for a step at the
+// index at.
 func stepShows(n, at, tests int, o Options) bool {
 	x := make([]float64, n)
 	for i := at; i < n; i++ {
@@ -274,16 +273,16 @@ func stepShows(n, at, tests int, o Options) bool {
 	return len(stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
 }
 
-// steps returns those that are tried, in percent.
+// steps returns the steps to try, in percent.
 func steps() []float64 {
 	return []float64{1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900}
 }
 
-// mostShown is how many runs shows looks at, the latest ones: each step costs a search.
+// mostShown is how many of the latest runs shows examines: each step costs a search.
 const mostShown = 100
 
-// shows says how large a change would have been found. The runs as they are stand for the
-// differences between runs without a change.
+// shows says how large a change would have been found. It takes the existing runs as the variation without
+// a change.
 func shows(figures []Figure, tests int, o Options) *Shows {
 	var f *Figure
 	for _, want := range [][2]string{{"e2e.response", "p99"}, {"rtt.response", "p99"}, {"send.response", "p99"}, {"throughput", "received"}, {"throughput", "confirmed"}} {
@@ -307,7 +306,7 @@ func shows(figures []Figure, tests int, o Options) *Shows {
 		}
 		return len(stats.ChangePoints(x, o.Alpha/float64(tests), o.Seed)) > 0
 	}
-	if found(0) { // a change that was left out
+	if found(0) { // an omitted change
 		return nil
 	}
 	out, all := &Shows{Family: f.Family, Name: f.Name}, steps()
@@ -327,8 +326,8 @@ func shows(figures []Figure, tests int, o Options) *Shows {
 	return out
 }
 
-// headline tells the figures that are followed. Neighbouring percentiles change together,
-// and each more figure takes a larger change to be seen in any. A maximum is one message.
+// headline selects the figures to follow. Neighbouring percentiles change together, and each further figure
+// raises the detectable change of all. A maximum is a single message.
 func headline(family, name string) bool {
 	latency := strings.Contains(family, ".") // send.response and so on
 	return !latency || slices.Contains([]string{"p50", "p99", "p99.9"}, name)
@@ -336,9 +335,8 @@ func headline(family, name string) bool {
 
 func varies(x []float64) bool { return slices.Min(x) < slices.Max(x) }
 
-// changes finds those of a figure. Times and rates are followed by their logarithms, so
-// that a run twice as slow lies as far off as one twice as fast. The level is divided by
-// the number of figures that vary (Bonferroni).
+// changes finds a figure's changes. It uses the logarithms of times and rates, so that twice as slow is as
+// far as twice as fast. The level is divided by the number of figures that vary (Bonferroni).
 func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure {
 	values := f.Sides[0]
 	out := Figure{Family: f.Family, Name: f.Name, Unit: f.Unit, Better: f.Better, Values: values.Runs, AtLeast: values.AtLeast, Changes: []Change{}}
@@ -394,7 +392,7 @@ func changes(f compare.Figure, runs []compare.Run, tests int, o Options) Figure 
 	return out
 }
 
-// percent makes a factor the percentage that it adds.
+// percent converts a factor to the percentage that it adds.
 func percent(factor *float64) *float64 {
 	if factor == nil {
 		return nil
@@ -402,7 +400,7 @@ func percent(factor *float64) *float64 {
 	return new(100 * (*factor - 1))
 }
 
-// New counts the new changes, and those of them for the worse.
+// New counts the new changes, and how many of them are for the worse.
 func (h *History) New() (all, worse int) {
 	for _, s := range h.Series {
 		for _, f := range s.Figures {

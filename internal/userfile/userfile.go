@@ -42,7 +42,7 @@ func OpenIn(root *os.Root, path string) (*os.File, error) {
 	return regular(f, path, err)
 }
 
-// unblocking opens without a wait, and takes no terminal.
+// unblocking opens without waiting, and without acquiring a controlling terminal.
 const unblocking = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 
 // regular passes on a file that was opened, or an error, where it is a regular one.
