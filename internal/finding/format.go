@@ -75,7 +75,7 @@ func few(list any) string {
 	return strings.Join(names, ", ")
 }
 
-// agents names agents, and says that they are.
+// agents lists agents after the word "agent" or "agents".
 func agents(names any) string {
 	if len(texts(names)) == 1 {
 		return "agent " + few(names)
@@ -83,7 +83,7 @@ func agents(names any) string {
 	return "agents " + few(names)
 }
 
-// clause makes a clause a sentence.
+// clause turns a clause into a sentence.
 func clause(v any) string {
 	s := fmt.Sprint(v)
 	return strings.ToUpper(s[:1]) + s[1:] + "."

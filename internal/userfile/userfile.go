@@ -45,7 +45,7 @@ func OpenIn(root *os.Root, path string) (*os.File, error) {
 // unblocking opens without waiting, and without acquiring a controlling terminal.
 const unblocking = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 
-// regular passes on a file that was opened, or an error, where it is a regular one.
+// regular returns an opened file if it is a regular one, else an error.
 func regular(f *os.File, path string, err error) (*os.File, error) {
 	if err != nil {
 		if errors.Is(err, syscall.ENXIO) { // a socket
@@ -60,7 +60,7 @@ func regular(f *os.File, path string, err error) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	// A file without readiness takes no deadline, and needs none.
+	// A file that does not support deadlines does not need one.
 	if err := f.SetReadDeadline(time.Now().Add(readLimit)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
 		return nil, errors.Join(err, f.Close())
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/weirmq/weir/result"
 )
 
-// If the number of runs needed is unknown, advise --until where all sides are scenarios of one folder,
-// which then alternate.
+// If the number of runs needed is unknown, --until-shown is advised if all sides are scenarios of one
+// folder, which then alternate.
 func TestUndecidedComparisonAdvisesMoreRuns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
