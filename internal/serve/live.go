@@ -34,7 +34,7 @@ const (
 //go:embed live.js
 var liveScript string
 
-// live is the page of a running run; for a finished one it leads to the report.
+// live is the page of a run in progress. Of a finished run it links to the report.
 func (s *Server) live(r *http.Request) (answer, error) {
 	if _, _, err := s.look.fresh(r.Context()); err != nil {
 		return answer{}, s.unrooted(err)

@@ -249,9 +249,9 @@ func signed(v float64, unit string) string {
 	return sign + unitText(unit)(math.Abs(v))
 }
 
-// next advises the commands that run what is missing for a decision. There are none for a side that is not
-// one folder of runs, nor for grouped runs that do not begin with such a folder: their user knows how they
-// were made.
+// next prints the commands that execute the runs needed for a decision. There are none for a side that is
+// not one folder of runs, nor for grouped runs that do not begin with such a folder: their user knows how
+// they were made.
 func (c comparison) next(parting Parting) {
 	more, open := 0, false
 	for i := range c.Sides[1:] {
